@@ -54,7 +54,7 @@ from kit.asgi import (  # noqa: E402
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
-from openai_api.surface.endpoint import COMPLETIONS_PATH, MODELS_PATH, RESPONSES_PATH, V1  # noqa: E402
+from openai_api.surface.endpoint import V1 as MODELS  # noqa: E402
 from openai_api.surface.team_agents import is_team_agent  # noqa: E402
 from operators.surface.calls import find_call  # noqa: E402
 
@@ -115,14 +115,8 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.http_json(request, *found, send)
     if path == MCP_PATH:
         return hub_services.mcp(request, send)
-    if path == COMPLETIONS_PATH:
-        return hub_services.chat(request, send)
-    if path == RESPONSES_PATH:
-        return hub_services.responses(request, send)
-    if path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
+    if path.startswith(MODELS):
         return hub_services.models(request, send)
-    if path.startswith(V1):
-        return hub_services.stored_responses(request, send)
     if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
         return hub_services.operators(request, *asked, send)
     if request.method != "OPTIONS" and path == QUESTIONS_PATH:

@@ -11,12 +11,11 @@ from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.models.choices import Failure
-from hub.changes import Changes
+from hub.changes import Changes, Version
 from hub.services import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
-from kit.sql import Version
 from operators.service.attachments import find_lost_views
 
 

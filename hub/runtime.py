@@ -25,7 +25,7 @@ from gateway.service.client import Gateway
 from gateway.service.letters.letter_queue import are_queued
 from gateway.service.sessions.writing import write_orphaned_records
 from gateway.service.triad.proposals import are_open, close_due
-from hub.changes import WaitingRows
+from hub.changes import Changes, SqliteChanges, WaitingRows
 from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
@@ -33,7 +33,6 @@ from hub.services import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
-from kit.sql import SqliteChanges, UnknownChanges
 from kit.tasks import TaskSet
 from webhooks.service.outbox import on_queued
 
@@ -69,9 +68,7 @@ class Runtime:
         self._starting: asyncio.Task[None] | None = None
         self.is_started = False
         self._changes = (
-            SqliteChanges(Path(str(settings.DATABASES["default"]["NAME"])))
-            if settings.IS_EMBEDDED
-            else UnknownChanges()
+            SqliteChanges(Path(str(settings.DATABASES["default"]["NAME"]))) if settings.IS_EMBEDDED else Changes()
         )
         # Opening a SQLite connection takes several times as long as a query of a timer.
         self._timer_thread = DbThread("timers") if settings.IS_EMBEDDED else None

@@ -1,20 +1,15 @@
-"""The parts of one hub process, and what each message and each new socket gets of them."""
+"""The parts of one hub process, and what each message gets of them."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from django.conf import settings
-
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.follow_ups import FollowUpTasks
 from a2a_bridge.service.pushes.pushes import Pushes
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.surface.asgi import Bridge
 from a2a_bridge.surface.http_json import HttpJson
 from a2a_bridge.surface.my_questions.rest import QuestionList
 from accounts.open_requests import OpenRequests
-from accounts.unsigned_sockets import UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
@@ -44,7 +39,7 @@ from kit.concurrency import ConcurrencyLimit
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.surface.endpoint import McpEndpoint
-from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
+from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
 from operators.surface.asgi import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
@@ -52,7 +47,7 @@ from operators.surface.socket import OperatorSocket, OperatorSockets
 
 @dataclass(frozen=True, slots=True)
 class HubServices:
-    """The parts of one hub process."""
+    """The parts of one hub process. `agent_socket` and the like make the consumer of a new socket."""
 
     process_id: str
     ledger: Ledger
@@ -64,7 +59,6 @@ class HubServices:
     dispatcher: Dispatcher
     asking: AskStarter
     requests: Requests
-    follow_ups: FollowUpTasks
     meter: StorageMeter
     hook_events: HookEvents
     limits: AskLimits
@@ -74,17 +68,16 @@ class HubServices:
     bridge: Bridge
     http_json: HttpJson
     mcp: McpEndpoint
-    chat: ModelAnswers
-    responses: ModelAnswers
-    stored_responses: StoredResponses
-    models: ModelList
+    models: ModelEndpoint
     team_agents: TeamAgents
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets
+    agent_socket: Callable[[], AgentSocket]
+    gateway_socket: Callable[[], GatewaySocket]
+    operator_socket: Callable[[], OperatorSocket]
     gateway: Gateway
     gateway_clients: ConcurrencyLimit
-    unsigned_sockets: UnsignedSockets
     agent_protocol: AgentProtocol
     fipa: FipaEndpoint
     gateway_health: TeamHealth
@@ -145,40 +138,3 @@ class HubServices:
             "agnt_queue": ("AGNT envelopes that wait to be decided.", lambda: self.agnt.runner.waiting),
             "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
         }
-
-    def agent_socket(self) -> AgentSocket:
-        """A consumer for one agent's socket."""
-        return AgentSocket(
-            link=self.link,
-            ledger=self.ledger,
-            requests=self.requests,
-            follow_ups=self.follow_ups,
-            meter=self.meter,
-            unsigned=self.unsigned_sockets,
-            process_id=self.process_id,
-            clock=time.monotonic,
-        )
-
-    def gateway_socket(self) -> GatewaySocket:
-        """A consumer for one socket of `a2a-v1`."""
-        return GatewaySocket(
-            gateway=self.gateway,
-            ledger=self.ledger,
-            clients=self.gateway_clients,
-            callers=self.callers,
-            unsigned=self.unsigned_sockets,
-            process_id=self.process_id,
-            clock=time.monotonic,
-        )
-
-    def operator_socket(self) -> OperatorSocket:
-        """A consumer for one operator's socket."""
-        return OperatorSocket(
-            prompt_service=self.operators.prompt_service,
-            live=self.live,
-            ledger=self.ledger,
-            operator_sockets=self.operator_sockets,
-            meter=self.meter,
-            process_id=self.process_id,
-            public_url=settings.PUBLIC_URL,
-        )

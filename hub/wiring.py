@@ -32,6 +32,7 @@ from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
 from agents.core.post import LocalPost, Post
 from agents.core.waiting import WaitingTurns
+from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.remote.link import RemoteLink
@@ -54,6 +55,7 @@ from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.team.health import HealthReport
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.connections.sign_in import too_many_sockets
+from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
@@ -71,13 +73,11 @@ from kit.ids import unguessable
 from mcp_server.service.elicitation import Elicitations
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
-from openai_api.surface.completions import ChatWire
-from openai_api.surface.endpoint import ModelAnswers, ModelList, StoredResponses
-from openai_api.surface.responses import ResponseWire
+from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
 from operators.service.prompt_service import PromptService
 from operators.surface.asgi import Operators
-from operators.surface.socket import OperatorSockets
+from operators.surface.socket import OperatorSocket, OperatorSockets
 
 CARD_LOOKUPS_OF_PROCESS = 32
 RESERVE_BYTES = 8_388_608
@@ -165,6 +165,8 @@ def build_services() -> HubServices:
     team_agents = TeamAgents(gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     agnt = _agnt(callers, venue_asker, counts)
+    gateway_clients = ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets)
+    operator_sockets, unsigned = OperatorSockets(hub_limits.STREAMS.most), UnsignedSockets()
     prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
     hub_services = HubServices(
         process_id=process_id,
@@ -189,26 +191,50 @@ def build_services() -> HubServices:
             HubAddresses(settings.PUBLIC_URL, settings.ALLOWED_HOSTS, settings.APP_ORIGINS),
             str(settings.SPECTACULAR_SETTINGS["VERSION"]),
         ),
-        chat=ModelAnswers(
-            runner, settings.PUBLIC_URL, ChatWire, ask_team=team_agents.ask if settings.GATEWAY else None
-        ),
-        responses=ModelAnswers(runner, settings.PUBLIC_URL, ResponseWire),
-        stored_responses=StoredResponses(runner, settings.PUBLIC_URL),
-        models=ModelList(ledger, settings.PUBLIC_URL),
+        models=ModelEndpoint(runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None),
         team_agents=team_agents,
         questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),
         asking=asking,
         requests=requests,
-        follow_ups=FollowUpTasks(tasks, pushes),
         meter=meter,
         hook_events=hook_events,
         operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        operator_sockets=OperatorSockets(hub_limits.STREAMS.most),
+        operator_sockets=operator_sockets,
+        agent_socket=partial(
+            AgentSocket,
+            link=link,
+            ledger=ledger,
+            requests=requests,
+            follow_ups=FollowUpTasks(tasks, pushes),
+            meter=meter,
+            unsigned=unsigned,
+            process_id=process_id,
+            clock=time.monotonic,
+        ),
+        gateway_socket=partial(
+            GatewaySocket,
+            gateway=gateway,
+            ledger=ledger,
+            clients=gateway_clients,
+            callers=callers,
+            unsigned=unsigned,
+            process_id=process_id,
+            clock=time.monotonic,
+        ),
+        operator_socket=partial(
+            OperatorSocket,
+            prompt_service=prompt_service,
+            live=live,
+            ledger=ledger,
+            operator_sockets=operator_sockets,
+            meter=meter,
+            process_id=process_id,
+            public_url=settings.PUBLIC_URL,
+        ),
         gateway=gateway,
         agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
         fipa=FipaEndpoint(gateway_http, gateway),
-        gateway_clients=ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets),
-        unsigned_sockets=UnsignedSockets(),
+        gateway_clients=gateway_clients,
         gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
         venue_asker=venue_asker,

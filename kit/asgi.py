@@ -4,7 +4,9 @@ The form of a request is checked here for every surface (docs/adr/0104): HTTP me
 media type, size, deadline. A refusal is a `RequestRefused`, which each surface answers in the form of its wire.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -51,6 +53,25 @@ class RequestRefused(Exception):
 
 class ClientLeft(Exception):
     """The client disconnected, or does not read any more."""
+
+
+@contextmanager
+def watch_client(receive: Receive) -> Iterator[Callable[[], None]]:
+    """Watch, while the block lasts, whether a client whose request was read leaves.
+
+    Yields a function that raises `ClientLeft` once the client has left. Only `receive` tells that, and nothing
+    else comes from it after the body.
+    """
+    left = asyncio.ensure_future(receive())
+
+    def check() -> None:
+        if left.done():
+            raise ClientLeft
+
+    try:
+        yield check
+    finally:
+        left.cancel()
 
 
 class HttpRequest:

@@ -6,10 +6,9 @@ The ledger has a connection of its own: `agents.core.ledger.database`.
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.db import (
@@ -296,52 +295,3 @@ def set_sequence(alias: str, table: str, column: str, last: int) -> None:
 def moment(when: datetime) -> Any:
     """An aware datetime as this database stores it."""
     return connection.ops.adapt_datetimefield_value(when)
-
-
-Version = tuple[int, int]
-
-
-class SqliteChanges:
-    """Notices commits to a SQLite file by any program (docs/adr/0060). Use each instance in one thread.
-
-    The hub's connections stay with the file that they opened: a database is replaced while the hub is stopped.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
-        self._opened = 0
-
-    def version(self) -> Version | None:
-        """A version that differs after each commit; None: unknown.
-
-        The call takes microseconds and waits for no lock.
-        """
-        try:
-            if self._connection is None:
-                address = f"{self._path.absolute().as_uri()}?mode=rw"
-                self._connection = sqlite3.connect(address, timeout=0, uri=True)
-                self._opened += 1  # each connection counts from its own beginning
-            commits: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        except sqlite3.Error:
-            self.close()
-            return None
-        return self._opened, commits
-
-    def close(self) -> None:
-        """Close the connection; the next call of `version` opens another."""
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
-
-
-class UnknownChanges:
-    """For a database that other machines write to: every look reads the tables."""
-
-    def version(self) -> Version | None:
-        """See SqliteChanges."""
-        return None
-
-    def close(self) -> None:
-        """See SqliteChanges."""

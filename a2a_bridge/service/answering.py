@@ -29,7 +29,7 @@ from agents.core.errors import NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.types import LookUpResult
 from kit import sql, sse
-from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send
+from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send, watch_client
 from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
@@ -117,36 +117,25 @@ class CallAnswer:
             await self.at_once(waiting.result)
             return
         await self._begin([(b"content-type", self.wire.media_type)])
-        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
-        try:
+        with watch_client(self._receive) as check_client:
             while True:
-                if left.done():
-                    raise ClientLeft
+                check_client()
                 await self._say(b" ")
                 if await waiting.run.answered(KEEPALIVE_S):
                     break
-        finally:
-            left.cancel()
         await self._say(self.wire.result(waiting.result), is_last=True)
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
-        """Send frames as they come, with comments between them.
-
-        Only `receive` tells that the client has disconnected.
-        """
+        """Send frames as they come, with comments between them."""
         self._is_stream = True
         ends_at = time.monotonic() + max_age_s
         await self._begin(sse.HEADERS)
-        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
-        try:
+        with watch_client(self._receive) as check_client:
             async for frame in answer.frames:
-                if left.done():
-                    raise ClientLeft
+                check_client()
                 await self._say(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
                 if time.monotonic() > ends_at:
                     break
-        finally:
-            left.cancel()
         await self.end()
 
     async def refuse(self, error: RpcError) -> None:

@@ -314,14 +314,12 @@ class Exchanges:
         identity, agent = call.caller.identity, call.caller.agent
         wait_s = self.wait_s(agent, send)
         run = TaskRun(
-            task,
+            opening=task,
             store=self._tasks,
             feeds=self._feeds,
             pushes=self._pushes,
             wait_s=wait_s,
-            keeps_plain=not send.takes_direct,
-            plain_is_direct=send.plain_is_direct,
-            joins_text=send.waits,
+            send=send,
             keeper=claim,
             before=before,
         )

@@ -5,16 +5,15 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
-import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
 from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (
-    closing,
     end_of,
     events_of,
     events_of_plain,
@@ -27,6 +26,7 @@ from a2a_bridge.service.tasks.pieces import (
 )
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.errors import failure_text
+from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, timestamp
 from agents.core.errors import Denied, Unavailable
 from agents.core.types import SettledTurn
@@ -40,13 +40,6 @@ logger = logging.getLogger(__name__)
 LAST_TRIES = 3
 AGAIN_S = 0.2
 ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
-
-
-class TaskWriter(Protocol):
-    """Also writes the end of a turn, in the transaction that settles it: the claim of an Idempotency-Key."""
-
-    def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """The statements to write in the transaction that settles the turn."""
 
 
 class Plan(Struct, frozen=True):
@@ -70,58 +63,46 @@ class End(Struct, frozen=True):
         return events_of_plain(self.task) if self.written is None else self.written
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class TaskRun:
     """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
 
     Until `tell` is called the store does not have the task, and only the request that started it knows it.
-    `keeps_plain`: the task is kept even if its answer is a message. `plain_is_direct`: any plain reply is such a
-    message, else only one that its agent calls a message.
-    `joins_text`: the caller waits for the end, so a reply that is not shown in pieces is kept as one text.
+    `send`: the message of the turn. If its caller waits for the end, a reply that is not shown in pieces is kept
+    as one text. If the caller takes a message for an answer, a task whose answer is one is not kept.
     `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
-    turn. `task`: the current task. `followers`: how many requests of this process wait for the task;
-    `followers_elsewhere`: the names of requests of other processes that do; `outlives_followers`: the turn goes on
-    when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
+    turn. `denied`: why its agent was not asked, at once or after a wait. `followers`: how many requests of this
+    process wait for the task; `followers_elsewhere`: the names of those of other processes; `outlives_followers`:
+    the turn goes on when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        store: TaskStore,
-        feeds: Feeds,
-        pushes: Pushes,
-        wait_s: float,
-        keeps_plain: bool = True,
-        plain_is_direct: bool = True,
-        joins_text: bool = False,
-        keeper: TaskWriter | None = None,
-        before: Task | None = None,
-    ) -> None:
-        self.opening = task
-        self.keeper = keeper
-        self._before = before
-        self.running: RunningTurn | None = None
-        self.feed: Feed | None = None
-        self._store = store
-        self._feeds = feeds
-        self._pushes = pushes
-        self._wait_s = wait_s
-        self._keeps_plain = keeps_plain
-        self._plain_is_direct = plain_is_direct
-        self._joins_text = joins_text
-        self.task = task
-        self._plan = Plan(task, 0)
-        self._end: End | None = None
-        self._open_ids: tuple[str, ...] = ()
-        self._planning = threading.Lock()  # the loop's thread makes plans, the ledger's the end
-        self._is_written = False
-        self._telling: asyncio.Lock | None = None
-        self._is_recording = False
-        self._denied: Denied | None = None
-        self.follow_ups: Sequence[int] = ()
-        self.followers = 0
-        self.followers_elsewhere: set[str] = set()
-        self.outlives_followers = False
+    opening: Task
+    store: TaskStore
+    feeds: Feeds
+    pushes: Pushes
+    wait_s: float
+    send: Send
+    keeper: KeyClaim | None = None
+    before: Task | None = None
+    task: Task = field(init=False)
+    denied: Denied | None = field(init=False, default=None)
+    running: RunningTurn | None = field(init=False, default=None)
+    feed: Feed | None = field(init=False, default=None)
+    follow_ups: Sequence[int] = field(init=False, default=())
+    followers: int = field(init=False, default=0)
+    followers_elsewhere: set[str] = field(init=False, default_factory=set)
+    outlives_followers: bool = field(init=False, default=False)
+    _plan: Plan = field(init=False)
+    _end: End | None = field(init=False, default=None)
+    _open_ids: tuple[str, ...] = field(init=False, default=())
+    # The loop's thread makes plans, the ledger's the end.
+    _planning: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _is_written: bool = field(init=False, default=False)
+    _telling: asyncio.Lock | None = field(init=False, default=None)
+    _is_recording: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.task, self._plan = self.opening, Plan(self.opening, 0)
 
     @property
     def is_in_queue(self) -> bool:
@@ -134,16 +115,11 @@ class TaskRun:
         return self._is_promoted(self.task)
 
     @property
-    def denied(self) -> Denied | None:
-        """Why its agent was not asked, at once or after a wait; None when it was, or still waits."""
-        return self._end.settled.refused if self._end else self._denied
-
-    @property
     def unsent_text(self) -> str:
         """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
-        if self._end is None or not self._is_waiting_again(self._end.settled):
+        if self._end is None or self.before is None or not self._is_waiting_again(self._end.settled):
             return ""
-        return failure_text(self._end.settled.reason, self._wait_s)
+        return failure_text(self._end.settled.reason, self.wait_s)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
@@ -164,18 +140,16 @@ class TaskRun:
         async with self._telling:
             if self.feed is None:
                 if self.task.turns == 1:
-                    await self._store.put(self.task)
-                self.feed = self._feeds.of(self.task)
+                    await self.store.put(self.task)
+                self.feed = self.feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                if self.running is not None and self._end is None:
-                    self._listen(self.running)
+                self._listen()
         return self.feed
 
     def begin(self, running: RunningTurn) -> None:
         """The turn was admitted."""
         self.running = running
-        if self.feed is not None and self._end is None:
-            self._listen(running)
+        self._listen()
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
@@ -190,15 +164,15 @@ class TaskRun:
         until = time.monotonic() + within_s
         if not running.is_due and not await running.until_due.wait(within_s):
             return False
-        if not running.is_settled:
-            feed = await self.tell()
-            while self.task.is_open and running.is_due and not running.is_settled:
-                left_s = until - time.monotonic()  # the store may be away for longer
-                if left_s <= 0:
-                    return False
-                await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
-            return not self.task.is_open
-        return True
+        if running.is_settled:
+            return True
+        feed = await self.tell()
+        while self.task.is_open and running.is_due and not running.is_settled:
+            left_s = until - time.monotonic()  # the store may be away for longer
+            if left_s <= 0:
+                return False
+            await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
+        return not self.task.is_open
 
     def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
         """The statements that the transaction that settles the turn also runs. Called in the ledger's thread.
@@ -207,7 +181,7 @@ class TaskRun:
         """
         end = self._ending(settled)
         events = end.written or () if self._telling is None else end.events
-        writes = [*self._store.writes(end.task, events)] if self._is_kept(end.task) else []
+        writes = [*self.store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
         if self.keeper is not None:
             writes += self.keeper.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
@@ -227,7 +201,7 @@ class TaskRun:
 
     async def refuse(self, event: StatusEvent, denied: Denied) -> None:
         """The ask was refused: the task ends, or asks again, as the event says."""
-        self._denied = denied
+        self.denied = denied
         task = after(self.task, [event])
         await self._keep(task, [event])
         await self._push(task, [event])
@@ -239,17 +213,19 @@ class TaskRun:
 
     async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
         if self.feed is not None and self.feed.has_pushes:
-            await self._pushes.tell(task, events, self._traceparent)
+            await self.pushes.tell(task, events, self._traceparent)
 
-    def _listen(self, running: RunningTurn) -> None:
-        running.listen(self._record_soon)
-        if not running.in_queue:
-            self._record_soon()
+    def _listen(self) -> None:
+        """Record what the agent sends from now on, once the turn runs and its task is told of."""
+        if self.running is not None and self.feed is not None and self._end is None:
+            self.running.listen(self._record_soon)
+            if not self.running.in_queue:
+                self._record_soon()
 
     def _record_soon(self) -> None:
         if not self._is_recording:
             self._is_recording = True
-            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
+            self.feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end.
@@ -260,7 +236,7 @@ class TaskRun:
         try:
             async with self._telling:
                 while plan := self._planned():
-                    await self._store.append(plan.task, plan.events)
+                    await self.store.append(plan.task, plan.events)
                     await self._push(plan.task, plan.events)
                     self._become(plan.task, plan.taken, plan.events)
         except Unavailable:
@@ -282,13 +258,11 @@ class TaskRun:
         """The events of what came since; the first is that the agent is at work."""
         begins = task.state is State.SUBMITTED and not self.is_in_queue
         pieces = self.pieces[taken:]
-        if not begins and not pieces:
-            return []
-        if self._joins_text and self.feed is None:
+        if self.send.waits and self.feed is None:
             pieces = with_joined_text(pieces)
         at = timestamp()
         working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
-        return [*working, *events_of(after(task, working), pieces, at)] if pieces else [*working]
+        return [*working, *events_of(after(task, working), pieces, at)]
 
     def _ending(self, settled: SettledTurn) -> End:
         """The task as the settled turn leaves it; computed once for each end."""
@@ -296,6 +270,7 @@ class TaskRun:
             end = self._end
             if end is None or (end.settled is not settled and end.settled != settled):
                 end = self._end = self._end_by(settled)
+                self.denied = settled.refused
             return end
 
     def _end_by(self, settled: SettledTurn) -> End:
@@ -305,20 +280,16 @@ class TaskRun:
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
-        if self._before is not None and self._is_waiting_again(settled):
-            restored, event = waiting_again(self._before, so_far.seq, at)
+        if self.before is not None and self._is_waiting_again(settled):
+            restored, event = waiting_again(self.before, so_far.seq, at)
             return End(settled, restored, [*events, event])
-        ends = end_of(so_far, settled, last_words(self.pieces), wait_s=self._wait_s, at=at)
-        if settled.outcome is Outcome.COMPLETED:
-            closed = closing(so_far, left_open(self._open_ids, [*events, *ends]), at)
-            events += closed
-            ends = [msgspec.structs.replace(one, seq=one.seq + len(closed)) for one in ends]
-        events += ends
-        return End(settled, after(so_far, events), events)
+        open_ids = left_open(self._open_ids, events)
+        ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.wait_s, at=at)
+        return End(settled, after(so_far, ends), [*events, *ends])
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
         """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
-        return self._before is not None and settled.is_unsent and settled.reason != Failure.CANCELED
+        return settled.is_unsent and settled.reason != Failure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""
@@ -326,17 +297,17 @@ class TaskRun:
             return False
         pieces = self.pieces
         return not pieces or (
-            self._joins_text and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+            self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in pieces)
         )
 
     def _is_kept(self, task: Task) -> bool:
-        return self._keeps_plain or self.feed is not None or self._is_promoted(task)
+        return not self.send.takes_direct or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
         if self.opening.artifacts:  # follow-ups came with it
             return True
         is_direct = self.running is not None and self.running.is_direct and self.feed is None
-        if self._plain_is_direct:
+        if self.send.plain_is_direct:
             is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
             return not is_message and is_promoted(task, self.pieces)
         return not (is_direct and task.state is State.COMPLETED)
@@ -356,7 +327,7 @@ class TaskRun:
                 self.feed.is_fed = False
                 self.feed.wake_readers()
                 if self.feed.has_pushes:
-                    self._pushes.wake()
+                    self.pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self.task, self._plan = task, Plan(task, taken)
@@ -369,9 +340,9 @@ class TaskRun:
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:
-                    await self._store.put(task)
+                    await self.store.put(task)
                 else:
-                    await self._store.append(task, events)
+                    await self.store.append(task, events)
                 return
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
 from a2a_bridge.surface.catalog import CATALOG, Catalog
 from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
 from a2a_bridge.wire.versions import DIALECTS
@@ -142,5 +143,5 @@ OPERATIONS = (
         security=(),
         answers={200: DescribedAnswer(shape=PublicKeys, media_types=("application/jwk-set+json",))},
     ),
-    *(operation for one in DIALECTS for operation in one.description.operations),
+    *HTTP_JSON,
 )

@@ -2,72 +2,23 @@
 
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib.admin.models import LogEntry
 from django.db import connection
-from django.db.models import QuerySet
 
-from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
-from accounts.models import ClientGrant, Credential, DeviceGrant, LoginCode, User
-from agents.models import (
-    AgentGrant,
-    AlertAddress,
-    AlertRule,
-    Attachment,
-    CallerBlock,
-    CallerBudget,
-    File,
-    FollowUp,
-    Halt,
-    Mail,
-    OpMessage,
-    PermissionRequest,
-    QueuedAsk,
-    RemoteName,
-    Session,
-    Share,
-    TokenUsage,
-    Turn,
-)
+from a2a_bridge.models import SendKey, StoredTask
+from accounts.models import User
+from agents.models import File, Halt, PermissionRequest, QueuedAsk, Session, Turn
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
-from agnt.models import (
-    ApiKey,
-    Booking,
-    Breaker,
-    Cancellation,
-    Interaction,
-    Invoice,
-    KeyUsage,
-    Network,
-    SeenEnvelope,
-    SeenSignature,
-    UsageEvent,
-    Venue,
-)
 from agnt.service.networks import find_network
-from gateway.models import (
-    ChannelWatch,
-    EnvelopeKey,
-    FrameRecord,
-    HeldEntry,
-    Letter,
-    Proposal,
-    ProtocolTask,
-    SessionEntry,
-    SessionLog,
-    TeamAgent,
-    TeamPolicy,
-    Vote,
-)
+from gateway.models import FrameRecord
 from hub.account_data.closure import close
 from hub.account_data.scrubbing import Scrubber, UserTraces, find_user_traces, rewrite, scrub_others
+from hub.account_data.tables import erased_rows
 from kit import batches
 from kit.sql import advisory_lock
-from webhooks.models import Delivery, Subscription
 
 logger = logging.getLogger(__name__)
 
@@ -123,65 +74,12 @@ def erase(user: User) -> bool:
     _delete_asked_of(traces.handles)
     delete_sessions(list(Session.objects.filter(owner=user).values_list("pk", flat=True)))
     _delete_files(user)
-    _delete_tasks(StoredTask.objects.filter(caller=user))
-    for rows in _deleted_whole(user):
+    for rows in erased_rows(user):
         batches.delete(rows)
     _make_nameless(user)
     files.sweep_spent()
     User.objects.filter(pk=user.pk).update(former_login="", questions_blanked_to=None, questions_kept_days=None)
     return True
-
-
-def _deleted_whole(user: User) -> Iterator[QuerySet[Any]]:
-    yield UsageEvent.objects.filter(network__owner=user)  # it and bookings keep what follows from being deleted
-    yield Invoice.objects.filter(network__owner=user)
-    yield Interaction.objects.filter(network__owner=user)
-    yield Booking.objects.filter(network__owner=user)
-    yield Cancellation.objects.filter(network__owner=user)
-    yield SeenEnvelope.objects.filter(network__owner=user)
-    yield SeenSignature.objects.filter(network__owner=user)
-    yield KeyUsage.objects.filter(key__network__owner=user)
-    yield ApiKey.objects.filter(network__owner=user)
-    yield Breaker.objects.filter(network__owner=user)
-    yield Venue.objects.filter(network__owner=user)
-    yield Network.objects.filter(owner=user)
-    yield HeldEntry.objects.filter(owner=user)
-    yield SessionEntry.objects.filter(log__owner=user)
-    yield SessionLog.objects.filter(owner=user)
-    yield Delivery.objects.filter(subscription__owner=user)
-    yield Subscription.objects.filter(owner=user)
-    yield Push.objects.filter(config__caller=user)
-    yield PushConfig.objects.filter(caller=user)
-    yield SendKey.objects.filter(caller=user)
-    yield FollowUp.objects.filter(caller=user)
-    yield OpMessage.objects.filter(author=user)
-    yield TokenUsage.objects.filter(owner=user)
-    yield RemoteName.objects.filter(caller=user)
-    yield ProtocolTask.objects.filter(owner=user)
-    yield Attachment.objects.filter(user=user)
-    for column in ("owner", "sender_owner"):
-        yield Letter.objects.filter(**{column: user})
-    yield TeamAgent.objects.filter(owner=user)
-    yield TeamPolicy.objects.filter(owner=user)
-    yield ChannelWatch.objects.filter(owner=user)
-    yield Vote.objects.filter(proposal__owner=user)
-    yield Proposal.objects.filter(owner=user)
-    for column in ("user", "shared_by"):
-        yield Share.objects.filter(**{column: user})
-    for column in ("owner", "caller"):
-        yield CallerBlock.objects.filter(**{column: user})
-    yield FrameRecord.objects.filter(owner=user)
-    yield EnvelopeKey.objects.filter(owner=user)
-    yield Mail.objects.filter(owner=user)
-    yield AlertRule.objects.filter(owner=user)
-    yield AlertAddress.objects.filter(owner=user)
-    yield Halt.objects.filter(user=user)
-    yield AgentGrant.objects.filter(user=user)
-    yield CallerBudget.objects.filter(caller=user)
-    yield LoginCode.objects.filter(user=user)
-    yield DeviceGrant.objects.filter(user=user)
-    yield Credential.objects.filter(user=user)
-    yield ClientGrant.objects.filter(user=user)
 
 
 def _make_nameless(user: User) -> None:
@@ -210,11 +108,6 @@ def _delete_asked_of(handles: frozenset[str]) -> None:
         for rows in batches.walk_rows(model._default_manager.all(), "handle"):
             keys = [pk for pk, handle in rows if handle.lower() in theirs]
             model._default_manager.filter(pk__in=keys).delete()
-
-
-def _delete_tasks(tasks: QuerySet[StoredTask]) -> None:
-    batches.delete(StoredEvent.objects.filter(task__in=tasks))
-    batches.delete(tasks)
 
 
 def _scrub_acts(traces: UserTraces) -> None:

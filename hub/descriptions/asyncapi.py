@@ -7,8 +7,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from hub.descriptions import gateway_frames as gateway
 from hub.descriptions.described import SOCKETS
-from hub.descriptions.gateway_frames import add_gateway
 from hub.descriptions.shapes import SCHEMES, Json, schemas_of
 from kit.describe import Socket
 
@@ -32,8 +32,8 @@ def asyncapi() -> Json:
         "components": {"messages": {}, "schemas": {}, "securitySchemes": SCHEMES},
     }
     for socket in SOCKETS:
-        _add(document, socket)
-    add_gateway(document)
+        _add_structs(document, socket)
+    _add_gateway(document)
     return document
 
 
@@ -42,8 +42,8 @@ def _server(public: SplitResult) -> Json:
     return server | ({"pathname": public.path} if public.path else {})
 
 
-def _add(document: Json, socket: Socket) -> None:
-    """One socket: a channel, its frames as messages, and an operation for each direction, seen from the hub."""
+def _add_structs(document: Json, socket: Socket) -> None:
+    """A socket whose frames are structs."""
     frames = [*dict.fromkeys([*socket.from_client, *socket.to_client])]
     payloads = [shape for shapes in socket.payloads.values() for shape in shapes]
     written, components = schemas_of([*frames, *payloads], prefix=f"{socket.name}.")
@@ -51,25 +51,41 @@ def _add(document: Json, socket: Socket) -> None:
     for frame, shapes in socket.payloads.items():
         known = {"anyOf": [*(schemas[shape] for shape in shapes), {}]}
         components[f"{socket.name}.{frame.__name__}"]["properties"]["payload"] = known
+    received, sent = (
+        {name_of(socket, frame): _message(frame, schemas[frame]) for frame in told}
+        for told in (socket.from_client, socket.to_client)
+    )
     document["components"]["schemas"] |= components
-    for frame in frames:
-        document["components"]["messages"][_key(socket, frame)] = _message(frame, schemas[frame])
-    document["channels"][socket.name] = {
-        "address": socket.path,
-        "summary": socket.summary,
-        "messages": {name_of(socket, frame): _ref("components/messages", _key(socket, frame)) for frame in frames},
+    _add(document, socket.name, socket.path, socket.summary, socket.security, received, sent)
+
+
+def _add_gateway(document: Json) -> None:
+    """The socket of the gateway, whose frames are checked by tables."""
+    document["components"]["schemas"] |= gateway.schemas()
+    received, sent = gateway.messages()
+    _add(document, gateway.NAME, gateway.ADDRESS, gateway.SUMMARY, gateway.SECURITY, received, sent)
+
+
+def _add(
+    document: Json, name: str, address: str, summary: str, schemes: Collection[str], received: Json, sent: Json
+) -> None:
+    """One socket: a channel, its frames as messages, and an operation for each direction, seen from the hub."""
+    every = received | sent
+    document["components"]["messages"] |= {f"{name}.{key}": message for key, message in every.items()}
+    document["channels"][name] = {
+        "address": address,
+        "summary": summary,
+        "messages": {key: _ref("components/messages", f"{name}.{key}") for key in every},
     }
-    security = [_ref("components/securitySchemes", name) for name in socket.security]
-    for action, told in {"receive": socket.from_client, "send": socket.to_client}.items():
-        document["operations"][f"{socket.name}.{action}"] = _operation(socket, action, told) | {
-            "security": security
+    security = [_ref("components/securitySchemes", scheme) for scheme in schemes]
+    for action, told, verb in (("receive", received, "takes"), ("send", sent, "sends")):
+        document["operations"][f"{name}.{action}"] = {
+            "action": action,
+            "channel": _ref("channels", name),
+            "summary": f"What the hub {verb}.",
+            "messages": [_ref(f"channels/{name}/messages", key) for key in told],
+            "security": security,
         }
-
-
-def _operation(socket: Socket, action: str, frames: Collection[type[Any]]) -> Json:
-    summary = "What the hub takes." if action == "receive" else "What the hub sends."
-    messages = [_ref(f"channels/{socket.name}/messages", name_of(socket, frame)) for frame in frames]
-    return {"action": action, "channel": _ref("channels", socket.name), "summary": summary, "messages": messages}
 
 
 def _message(frame: type[Any], schema: Json) -> Json:
@@ -96,10 +112,6 @@ def name_of(socket: Socket, frame: type[Any]) -> str:
     tag = tag_of(frame)
     is_twin = frame not in socket.to_client and tag in map(tag_of, socket.to_client)
     return f"{tag}-received" if is_twin else tag
-
-
-def _key(socket: Socket, frame: type[Any]) -> str:
-    return f"{socket.name}.{name_of(socket, frame)}"
 
 
 def _ref(place: str, name: str) -> Json:

@@ -3,7 +3,7 @@
 A frame is the envelope, which all have in common, and the fields of its type.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.wire.errors import ErrorCode
@@ -44,37 +44,20 @@ _CHECKS: dict[Any, Json] = {
 }
 
 
-def add_gateway(document: Json) -> None:
-    """Add the channel, its messages and operations, and the components that they refer to."""
-    schemas, messages = document["components"]["schemas"], document["components"]["messages"]
-    schemas[ENVELOPE] = _object_of(ENVELOPE_FIELDS)
-    schemas[ERROR] = _error()
+def schemas() -> Json:
+    """The components that the messages refer to."""
+    return {ENVELOPE: _object_of(ENVELOPE_FIELDS), ERROR: _error()}
+
+
+def messages() -> tuple[Json, Json]:
+    """The frames that the hub takes, and those that it sends, as messages by name."""
     received = {name_of(name): _message(name, FRAME_TYPES[name].fields, text) for name, text in RECEIVED.items()}
-    sent = {name: _message(name, fields, text) for name, (text, fields) in SENT.items()}
-    every = received | sent
-    messages |= {f"{NAME}.{name}": message for name, message in every.items()}
-    document["channels"][NAME] = {
-        "address": ADDRESS,
-        "summary": SUMMARY,
-        "messages": {name: _ref("components/messages", f"{NAME}.{name}") for name in every},
-    }
-    for action, names, summary in (("receive", received, "takes"), ("send", sent, "sends")):
-        document["operations"][f"{NAME}.{action}"] = _operation(action, names, f"What the hub {summary}.")
+    return received, {name: _message(name, fields, text) for name, (text, fields) in SENT.items()}
 
 
 def name_of(type_name: str) -> str:
     """The name of the message for a frame from a client; a frame that the hub sends has the name of its type."""
     return f"{type_name}-received" if type_name in SENT else type_name
-
-
-def _operation(action: str, names: Collection[str], summary: str) -> Json:
-    return {
-        "action": action,
-        "channel": _ref("channels", NAME),
-        "summary": summary,
-        "messages": [_ref(f"channels/{NAME}/messages", name) for name in names],
-        "security": [_ref("components/securitySchemes", name) for name in SECURITY],
-    }
 
 
 def _message(type_name: str, fields: Sequence[Field], summary: str) -> Json:
@@ -135,7 +118,3 @@ def _error() -> Json:
         },
         "description": "; ".join(f"{int(code)} {code.name}: {text}" for code, text in ERRORS.items()),
     }
-
-
-def _ref(place: str, name: str) -> Json:
-    return {"$ref": f"#/{place}/{name}"}

@@ -31,17 +31,6 @@ class DescribedStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """One value in the form of a call. `place`: path, query or header. `choices`: the only values it takes."""
-
-    name: str
-    place: str
-    type: str
-    required: bool
-    choices: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedCall:
     """One operation. `can_try`: whether the page has a form for it; `example`: the JSON to begin with."""
 
@@ -56,7 +45,6 @@ class DescribedCall:
     answers: list[DescribedStatus]
     curl: str
     can_try: bool
-    inputs: list[Input]
     example: str
 
 
@@ -85,7 +73,6 @@ def sections(document: Json) -> list[Section]:
 def _call(document: Json, path: str, method: str, operation: Json) -> DescribedCall:
     body = _body_schema(operation)
     media_types = operation.get("requestBody", {}).get("content", {JSON_TYPE: {}})
-    parameters = operation.get("parameters", ())
     return DescribedCall(
         name=operation["operationId"],
         method=method.upper(),
@@ -93,12 +80,11 @@ def _call(document: Json, path: str, method: str, operation: Json) -> DescribedC
         summary=plain(operation["summary"]),
         text=plain(operation.get("description", "")),
         credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
-        parameters=[_parameter(document, one) for one in parameters],
+        parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
         bodies=shapes_of(document, body) if body else [],
         answers=[_status(document, status, one) for status, one in operation["responses"].items()],
         curl=_curl(document, path, method, operation, body),
         can_try=JSON_TYPE in media_types and operation["tags"][0] not in A2A,
-        inputs=[_input(document, one) for one in parameters],
         example=json.dumps(example(document, body), indent=2, ensure_ascii=False) if body else "",
     )
 
@@ -111,16 +97,8 @@ def _parameter(document: Json, one: Json) -> Field:
         type=type_of(document, one["schema"]),
         required=one.get("required", False),
         text=plain(text),
-    )
-
-
-def _input(document: Json, one: Json) -> Input:
-    return Input(
-        name=one["name"],
         place=one["in"],
-        type=type_of(document, one["schema"]),
-        required=one.get("required", False),
-        choices=one["schema"].get("enum", []),
+        choices=one["schema"].get("enum", ()),
     )
 
 

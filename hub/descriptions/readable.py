@@ -1,7 +1,7 @@
 """JSON Schema in a few words: the fields of an object one below the other, a type as text, a value that fits."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,18 @@ VARIANTS = ("anyOf", "oneOf", "allOf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One parameter, body field or answer field. `depth`: how far inside others it stands."""
+    """One parameter, body field or answer field. `depth`: how far inside others it stands.
+
+    `place`, `choices`: of a parameter: path, query or header; and the only values that it takes.
+    """
 
     name: str
     type: str
     required: bool = False
     text: str = ""
     depth: int = 0
+    place: str = ""
+    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,10 @@
 The health page takes its queues from here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -14,13 +15,13 @@ from a2a_bridge.models import Push
 from agents.models import Process, Turn
 from agents.models.session import alive_since
 from agnt.models import Invoice
-from agnt.service.metering import Drift, find_drift
+from agnt.service.metering import find_drift
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable
 
 MOST = 10_000
-NEVER = float("inf")
+NEVER = float("inf")  # the age of a sweep that has never run
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +32,48 @@ class Queue:
     overdue_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubFigures:
-    """As every process sees them. Counts stop at MOST; `sweep_age_s` is infinite when no sweep has ever run."""
+class Figure(NamedTuple):
+    """A figure of `/metrics`: a number, or with a `label` a number for each of its values."""
 
-    open_turns: int
-    processes: int
-    sweep_age_s: float
-    deliveries: Queue
-    pushes: Queue
-    drift: Drift
-    open_invoices: int
+    name: str
+    text: str
+    number: float = 0.0
+    label: str = ""
+    by_label: Mapping[str, float] = {}
 
 
-def hub_figures() -> HubFigures:
-    """Look once."""
+def hub_figures() -> list[Figure]:
+    """The figures as every process sees them. Counts stop at MOST."""
     now = db_now()
-    return HubFigures(
-        open_turns=count_of(Turn.objects.open()),
-        processes=Process.objects.filter(beat_at__gt=alive_since(now)).count(),
-        sweep_age_s=_sweep_age_s(now),
-        deliveries=queue_of(Delivery, now),
-        pushes=queue_of(Push, now),
-        drift=find_drift(),
-        open_invoices=count_of(Invoice.objects.filter(state=Invoice.State.OPEN)),
-    )
+    queues, drift = {"webhooks": queue_of(Delivery, now), "pushes": queue_of(Push, now)}, find_drift()
+    pending = {name: queue.pending for name, queue in queues.items()}
+    overdue = {name: queue.overdue_s for name, queue in queues.items()}
+    drifts = {"uncharged": drift.uncharged, "unconfirmed": drift.unconfirmed}
+    processes = Process.objects.filter(beat_at__gt=alive_since(now)).count()
+    open_turns = count_of(Turn.objects.open())
+    unsent = count_of(Invoice.objects.filter(state=Invoice.State.OPEN))
+    return [
+        Figure("clawbridge_open_turns", "Turns of the whole hub without an end, 10000 at most.", open_turns),
+        Figure("clawbridge_processes", "Web processes whose heartbeat is recent.", processes),
+        Figure(
+            "clawbridge_sweep_age_seconds",
+            "Since the sweep was done last; over 60 is an alarm.",
+            _sweep_age_s(now),
+        ),
+        Figure("clawbridge_deliveries_pending", "What waits to be sent.", label="queue", by_label=pending),
+        Figure(
+            "clawbridge_deliveries_overdue_seconds", "How late the latest is.", label="queue", by_label=overdue
+        ),
+        Figure(
+            "agnt_metering_drift",
+            "Newest bookings without charge, charges without confirm.",
+            label="kind",
+            by_label=drifts,
+        ),
+        Figure("agnt_charges_last_hour", "Charges of the last hour, 10000 at most.", drift.charged_last_hour),
+        Figure("agnt_unbilled_age_seconds", "Age of the oldest charge on no bill.", drift.oldest_unbilled_s),
+        Figure("agnt_open_invoices", "Bills that were not sent.", unsent),
+    ]
 
 
 def pool_figures() -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The figures of `/metrics`, in a registry of their own. No label names a tenant, an agent or a token."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from agnt.service.metrics import AgntCounts
 from hub.logs import error_totals
 from hub.monitoring.counts import Counts, Histogram
-from hub.monitoring.figures import HubFigures, pool_figures
+from hub.monitoring.figures import Figure, pool_figures
 
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and where to read it
 
@@ -59,39 +59,18 @@ def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
 class HubWide(Collector):
     """The figures in the database; the same from every process. When they are missing, a gauge says so."""
 
-    def __init__(self, found: HubFigures | None) -> None:
+    def __init__(self, found: Sequence[Figure] | None) -> None:
         self._found = found
 
     def collect(self) -> Iterator[Metric]:
         """One family after another."""
         up = "Whether the database answered in time."
         yield GaugeMetricFamily("clawbridge_database_up", up, value=float(self._found is not None))
-        if self._found is None:
-            return
-        found = self._found
-        yield _gauge("open_turns", "Turns of the whole hub without an end, 10000 at most.", found.open_turns)
-        yield _gauge("processes", "Web processes whose heartbeat is recent.", found.processes)
-        yield _gauge("sweep_age_seconds", "Since the sweep was done last; over 60 is an alarm.", found.sweep_age_s)
-        queues = {"webhooks": found.deliveries, "pushes": found.pushes}
-        pending = {name: float(queue.pending) for name, queue in queues.items()}
-        overdue = {name: queue.overdue_s for name, queue in queues.items()}
-        yield _labelled("clawbridge_deliveries_pending", "What waits to be sent.", "queue", pending)
-        yield _labelled("clawbridge_deliveries_overdue_seconds", "How late the latest is.", "queue", overdue)
-        drift = {"uncharged": float(found.drift.uncharged), "unconfirmed": float(found.drift.unconfirmed)}
-        yield _labelled(
-            "agnt_metering_drift", "Newest bookings without charge, charges without confirm.", "kind", drift
-        )
-        yield GaugeMetricFamily(
-            "agnt_charges_last_hour",
-            "Charges of the last hour, 10000 at most.",
-            value=found.drift.charged_last_hour,
-        )
-        yield GaugeMetricFamily(
-            "agnt_unbilled_age_seconds",
-            "Age of the oldest charge on no bill.",
-            value=found.drift.oldest_unbilled_s,
-        )
-        yield GaugeMetricFamily("agnt_open_invoices", "Bills that were not sent.", value=found.open_invoices)
+        for one in self._found or ():
+            if one.label:
+                yield _labelled(one.name, one.text, one.label, one.by_label)
+            else:
+                yield GaugeMetricFamily(one.name, one.text, value=one.number)
 
 
 def _agnt_families(counts: AgntCounts) -> Iterator[Metric]:
@@ -108,10 +87,6 @@ def _agnt_families(counts: AgntCounts) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "agnt_a2a_venue_cb_opened", opened.format("venue"), value=counts.venue_breakers_opened
     )
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"clawbridge_{name}", text, value=value)
 
 
 def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:

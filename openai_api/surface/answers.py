@@ -18,7 +18,7 @@ from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit import sse
-from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send
+from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send, watch_client
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
 from openai_api.wire.content import attachments_of, content_of
@@ -135,13 +135,9 @@ class ChatAnswer(CallAnswer):
     async def wait_for_end(self, waiting: Waiting) -> tuple[Task, Denied | None]:
         """Wait for the end of a turn, silently; a client that disconnects stops waiting."""
         if not await waiting.run.answered(KEEPALIVE_S):
-            left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
-            try:
+            with watch_client(self._receive) as check_client:
                 while not await waiting.run.answered(KEEPALIVE_S):
-                    if left.done():
-                        raise ClientLeft
-            finally:
-                left.cancel()
+                    check_client()
         return task_in(waiting.result), getattr(waiting.run, "denied", None)
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
@@ -156,12 +152,10 @@ class ChatAnswer(CallAnswer):
         if not self._has_begun:
             self._is_stream, self._ends_at = True, time.monotonic() + max_age_s
             await self._begin(sse.HEADERS)
-        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
         task, sent = None, ""
-        try:
+        with watch_client(self._receive) as check_client:
             async for frame in answer.frames:
-                if left.done():
-                    raise ClientLeft
+                check_client()
                 if frame is not None and is_held:
                     task = _news_in(frame[1]).task
                 if frame is None or is_held:
@@ -170,8 +164,6 @@ class ChatAnswer(CallAnswer):
                     task, sent = await self._tell(frame[1], is_first=task is None, sent=sent)
                 if time.monotonic() > self._ends_at:
                     break
-        finally:
-            left.cancel()
         return StreamEnd(task, run.denied if run else None, sent)
 
     async def answer_held(self, task: Task | None, denied: Denied | None) -> None:
@@ -185,11 +177,9 @@ class ChatAnswer(CallAnswer):
 
     async def check_connected(self) -> None:
         """Raise ClientLeft if the client has disconnected by now."""
-        left = asyncio.ensure_future(self._receive())  # the body was read: nothing else comes
-        await asyncio.sleep(0)
-        if left.done():
-            raise ClientLeft
-        left.cancel()
+        with watch_client(self._receive) as check_client:
+            await asyncio.sleep(0)
+            check_client()
 
     async def refuse(self, error: RpcError) -> None:
         """End with an error, before or after the response has begun."""

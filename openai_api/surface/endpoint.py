@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions` and `/v1/responses`, `GET /v1/models` and below.
+"""All below `/v1/`: `POST /v1/chat/completions` and `/v1/responses`, `GET /v1/models` and below.
 
 The guard of all surfaces checks a request first.
 """
@@ -15,8 +15,7 @@ from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, invalid
 from a2a_bridge.wire.errors import TASK_NOT_FOUND
 from a2a_bridge.wire.requests import Send as AskedSend
-from accounts.authn import OutOfScope, Presented, TokenScope, presented
-from agents.core.ledger import Ledger
+from accounts.authn import Identity, OutOfScope, Presented, TokenScope, presented
 from kit.asgi import HttpRequest, RequestRefused, Send, answer_preflight
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
@@ -43,33 +42,44 @@ PREFLIGHT = [
 ]
 
 
+Run = Callable[[HttpRequest, ChatAnswer], Awaitable[None]]
 AskTeam = Callable[[HttpRequest, ChatAnswer, AskedAnswer, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAnswers:
-    """Answers `COMPLETIONS_PATH` or `RESPONSES_PATH`, in the form of `wire`.
+class ModelEndpoint:
+    """Answers all requests below `V1`.
 
-    `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model
-    without an owner; None: the hub has no such models.
+    `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model of a
+    completion without an owner; None: the hub has no such models.
     """
 
     runner: CallRunner
     public_url: str
-    wire: type[ModelWire]
     ask_team: AskTeam | None = None
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        await answer_request(request, send, self.wire(self.public_url), self._ask)
+        wire, run = self._find(request.path)
+        await answer_request(request, send, wire(self.public_url), run)
 
-    async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
+    def _find(self, path: str) -> tuple[type[ModelWire], Run]:
+        """The form in which a path answers, and what answers."""
+        if path == COMPLETIONS_PATH:
+            return ChatWire, partial(self._ask, ask_team=self.ask_team)
+        if path == RESPONSES_PATH:
+            return ResponseWire, self._ask
+        if path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
+            return ChatWire, self._list_models
+        return ResponseWire, self._show_response if path.startswith(f"{RESPONSES_PATH}/") else self._refuse
+
+    async def _ask(self, request: HttpRequest, answer: ChatAnswer, ask_team: AskTeam | None = None) -> None:
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self.public_url)
         try:
             asked, body_bytes = answer.chat.read(body), len(body)
-            if self.ask_team is not None and (name := find_team_name(asked.model)):
-                await self.ask_team(request, answer, asked, name)
+            if ask_team is not None and (name := find_team_name(asked.model)):
+                await ask_team(request, answer, asked, name)
                 return
             conversation_id = read_name(request) or asked.conversation
             if asked.previous_id and not conversation_id:
@@ -116,26 +126,9 @@ class ModelAnswers:
             )
         return task.context_id
 
-
-@dataclass(frozen=True, slots=True)
-class StoredResponses:
-    """Answers the ids below `RESPONSES_PATH`, as long as their tasks are kept; and 404 for unknown paths of `/v1`.
-
-    `public_url`: whose pages may use the cookie.
-    """
-
-    runner: CallRunner
-    public_url: str
-
-    async def __call__(self, request: HttpRequest, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
-        wire = ResponseWire(self.public_url)
-        is_response = request.path.startswith(f"{RESPONSES_PATH}/")
-        await answer_request(request, send, wire, partial(self._show, wire) if is_response else self._refuse)
-
-    async def _show(self, wire: ResponseWire, request: HttpRequest, answer: ChatAnswer) -> None:
-        await request.read_checked(("GET", "HEAD"))
-        caller = await self.runner.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+    async def _show_response(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        """An answer of an agent, as long as its task is kept."""
+        caller = await self._read(request)
         task_id = request.path.removeprefix(f"{RESPONSES_PATH}/")
         try:
             task = await find_of_caller(self.runner.operations.services, task_id, caller.user_id)
@@ -143,28 +136,17 @@ class StoredResponses:
             raise RequestRefused(HTTPStatus.NOT_FOUND, "response_not_found", NO_RESPONSE) from None
         if not caller.may(TokenScope.ASK, agent=task.handle):
             raise OutOfScope(TokenScope.ASK)
-        await answer.send_whole(wire.show(task))
+        assert isinstance(answer.chat, ResponseWire)  # noqa: S101  for the type checker: `_find` chose the wire
+        await answer.send_whole(answer.chat.show(task))
 
     async def _refuse(self, request: HttpRequest, answer: ChatAnswer) -> None:
         raise RequestRefused(
             HTTPStatus.NOT_FOUND, "unknown_url", f"The hub has no such address. It has {OFFERED}."
         )
 
-
-@dataclass(frozen=True, slots=True)
-class ModelList:
-    """Answers `MODELS_PATH` and what is below it. `public_url`: whose pages may use the cookie."""
-
-    ledger: Ledger
-    public_url: str
-
-    async def __call__(self, request: HttpRequest, send: Send) -> None:
-        """Answer one request; nothing a client sends makes this raise."""
-        await answer_request(request, send, ChatWire(self.public_url), self._list)
-
-    async def _list(self, request: HttpRequest, answer: ChatAnswer) -> None:
-        await request.read_checked(("GET", "HEAD"))
-        caller = await self.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+    async def _list_models(self, request: HttpRequest, answer: ChatAnswer) -> None:
+        """The models of a caller, or one of them."""
+        caller = await self._read(request)
         if not caller.may_list_agents:
             raise OutOfScope(TokenScope.READ)
         # The server has decoded the path: an id may come with its slashes, or with %2F.
@@ -176,10 +158,17 @@ class ModelList:
             shown = await db_call(load_model)(caller, model)
         await answer.send_whole(encode(shown))
 
+    async def _read(self, request: HttpRequest) -> Identity:
+        """The caller of a request that only reads.
 
-async def answer_request(
-    request: HttpRequest, send: Send, wire: ModelWire, run: Callable[[HttpRequest, ChatAnswer], Awaitable[None]]
-) -> None:
+        Raises:
+            RequestRefused: it does not only read, or has no live token.
+        """
+        await request.read_checked(("GET", "HEAD"))
+        return await self.runner.ledger.get_caller(presented(request.headers, request.method, self.public_url))
+
+
+async def answer_request(request: HttpRequest, send: Send, wire: ModelWire, run: Run) -> None:
     """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form."""
     if request.method == "OPTIONS":
         await answer_preflight(send, PREFLIGHT)

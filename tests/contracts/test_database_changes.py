@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
-from hub.changes import WaitingRows
+from hub.changes import Changes, SqliteChanges, WaitingRows
 from kit.async_db import DbThread
-from kit.sql import AnyRow, SqliteChanges, UnknownChanges
+from kit.sql import AnyRow
 from lab.processes import python, run
 
 
@@ -44,7 +44,7 @@ def test_without_a_database_the_version_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "one.sqlite3"
     assert SqliteChanges(path).version() is None
     assert not path.exists()
-    assert UnknownChanges().version() is None
+    assert Changes().version() is None
 
 
 def test_a_look_waits_for_no_lock_and_no_version_comes_again_after_it_failed(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_look_waits_for_no_lock_and_no_version_comes_again_after_it_failed(tmp
 async def test_work_for_waiting_rows_is_done_while_any_waits(tmp_path: Path, is_known: bool) -> None:
     path = tmp_path / "one.sqlite3"
     path.touch()
-    changes = SqliteChanges(path) if is_known else UnknownChanges()
+    changes = SqliteChanges(path) if is_known else Changes()
     thread, done, asked = DbThread("rows"), [], []
 
     def are_any() -> bool:

@@ -17,9 +17,9 @@ from agents.links.channel.consumer import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
 from agents.models.choices import Failure
+from hub.changes import Changes, Version
 from hub.ended_access import Halts
 from kit.async_db import DbCalls, db_call
-from kit.sql import UnknownChanges, Version
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published
 
@@ -88,7 +88,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     await socket.prompt(
         Prompt(asked.chat_id, connection_id, LATE, asked.caller_login, asked.question, asked.wait_s)
     )
-    halts = Halts(make_services(link), UnknownChanges(), DbCalls(1))
+    halts = Halts(make_services(link), Changes(), DbCalls(1))
     await halts.look()
     assert not socket.is_over
     await halts.look()

@@ -13,14 +13,14 @@ from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.wire.requests import PushTarget
-from a2a_bridge.wire.task import State, Task, TaskEvent, after
+from a2a_bridge.wire.requests import PushTarget, Send
+from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import Chunk, ExtraPiece, LocalPost
 from agents.core.types import Ask, OpenTurn, SettledTurn, Target
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, Surface
-from agents.transcript.pieces import ApprovalAsked
+from agents.transcript.pieces import ApprovalAsked, Part
 from kit.async_db import db_call
 from tests.contracts.rows import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, at, task
@@ -38,7 +38,13 @@ class Broken(MemoryTaskStore):
 def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
-    return TaskRun(task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, keeps_plain=keeps_plain)
+    send = make_send(takes_direct=not keeps_plain)
+    return TaskRun(opening=task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, send=send)
+
+
+def make_send(*, takes_direct: bool = False) -> Send:
+    message = Message("m1", Role.USER, (Part(text="hi"),))
+    return Send(message=message, question="hi", waits=False, takes_direct=takes_direct, plain_is_direct=True)
 
 
 async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its_end() -> None:
@@ -195,7 +201,9 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
     begun = replace(before, state=State.WORKING, seq=5, turns=2, chat_id="next")
-    run = TaskRun(begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, before=before)
+    run = TaskRun(
+        opening=begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, send=make_send(), before=before
+    )
     feed = await run.tell()
     unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
     (written,) = [query for query in run.writes(unsent) if "SET chat_id" in query.statement] or [None]

@@ -13,7 +13,8 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.models import Event
 from agents.transcript import files
-from hub.account_data.export import PARTS, SECRET, SLICE_CHARS, pieces, stream
+from hub.account_data.export import SECRET, SLICE_CHARS, pieces, stream
+from hub.account_data.tables import EXPORTED
 from kit.async_db import db_call
 from tests.data.rows import OTHERS_WORD
 from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn, person
@@ -60,7 +61,7 @@ def test_everything_of_theirs_is_in_an_export_and_nothing_of_others(full_account
     head, rows, end = read(text)
     assert (head["format"], head["login"]) == ("clawbridge-export", full_account.user.login)
     assert end == {"end": True, "rows": len(rows)}
-    assert {row["table"] for row in rows} == {part.name for part in PARTS}
+    assert {row["table"] for row in rows} == {part.name for part in EXPORTED}
     assert OTHERS_WORD not in text
     [file, other_file] = [row["row"] for row in rows if row["table"] == "file"]
     assert file["data"] == other_file["data"] == "Y2FuYXJ5b25l"
@@ -81,8 +82,8 @@ def test_no_secret_is_in_an_export(full_account: Person) -> None:
 
 
 def test_every_table_is_exported_or_said_not_to_be() -> None:
-    """A new table: put it into parts.py and erasing.py of hub/account_data, or here, with why."""
-    exported = {part.model for part in PARTS}
+    """A new table: put it into hub/account_data/tables.py, or here, with why."""
+    exported = {part.model for part in EXPORTED}
     for model in apps.get_models(include_auto_created=True):
         is_left_out = model.__name__ in NOT_EXPORTED and (
             model.__name__ != "Session" or model._meta.app_label != "agents"

@@ -14,9 +14,9 @@ from drf_spectacular import validation
 from schemathesis import openapi as schemathesis
 
 from a2a_bridge.surface.addresses import ADDRESSES
+from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
 from a2a_bridge.surface.asgi import handle_of
 from a2a_bridge.surface.described import ASK
-from a2a_bridge.wire.dialects.v1.described import OPERATIONS as HTTP_JSON
 from accounts.error_pages import API_PATHS
 from accounts.oauth.shapes import APP_START, CLI_START
 from clawbridge import VERSION
@@ -76,7 +76,7 @@ def test_what_asgi_serves_before_django_is_described() -> None:
 
 def test_every_address_of_http_json_is_described_and_nothing_else() -> None:
     told = {(IN_BRACES.sub("{}", one.path.partition("{slug}/")[2]), one.method.upper()) for one in HTTP_JSON}
-    there = {(IN_BRACES.sub("{}", one.path), verb) for one in ADDRESSES for verb in one.operations}
+    there = {(IN_BRACES.sub("{}", one.path), verb) for one in ADDRESSES for verb in one.calls}
     assert told == there
 
 

@@ -201,12 +201,12 @@ async def test_at_each_address_another_verb_is_405_and_an_absent_agent_is_404_be
     async with client(embedded_hub.url, "unknown/nothing", "") as one:
         for address in ADDRESSES:
             path = address.path.format(id="x", taskId="x")
-            for verb in {"GET", "POST", "PUT", "PATCH", "DELETE"} - address.operations.keys():
+            for verb in {"GET", "POST", "PUT", "PATCH", "DELETE"} - address.calls.keys():
                 with subtests.test(verb=verb, path=path):
                     answer = await alice.call(verb, path)
                     refusal(answer, 405, "INVALID_REQUEST")
                     assert answer.headers["allow"] == ", ".join([*address.verbs, "OPTIONS"])
-            for verb in ("PUT", *address.operations):
+            for verb in ("PUT", *address.calls):
                 refusal(await one.call(verb, path, headers={"Content-Type": "x"}), 404, "AGENT_NOT_FOUND")
 
 

@@ -15,7 +15,7 @@ V1 = {"A2A-Version": "1.0"}
 PUBLIC = "olga/pub-main"
 ASKING = ["message:send", "message:stream"]
 URL = {"url": "https://1.1.1.1/hook"}  # nothing is sent there: these tasks have ended
-CALLS = [(verb, one.path) for one in ADDRESSES for verb in one.operations]
+CALLS = [(verb, one.path) for one in ADDRESSES for verb in one.calls]
 OF_TASKS = [(verb, path) for verb, path in CALLS if path.startswith("tasks/")]
 
 

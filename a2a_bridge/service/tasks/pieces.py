@@ -170,21 +170,33 @@ def last_words(pieces: Sequence[Piece]) -> LastWords | None:
 
 
 def end_of(
-    task: Task, settled: SettledTurn, words: LastWords | None = None, *, wait_s: float, at: str
+    task: Task,
+    settled: SettledTurn,
+    words: LastWords | None = None,
+    open_ids: Iterable[str] = (),
+    *,
+    wait_s: float,
+    at: str,
 ) -> list[TaskEvent]:
-    """The events by which the end of the turn ends a task that has all pieces. The state closes every artifact."""
+    """The events by which the end of the turn ends a task that has all pieces. The state closes every artifact.
+
+    `open_ids`: see `left_open`; a reply makes those artifacts whole.
+    """
     if settled.outcome is not Outcome.COMPLETED:
         return [_failed(task, settled, words, wait_s, at)]
     metadata = words.status_metadata if words is not None else UNSET
     interruption = INTERRUPTIONS.get(settled.reason)  # type: ignore[call-overload]
+    has_reply = interruption is None and not (words is not None and words.parts)
+    reply = _whole_reply(task, settled.text) if has_reply else None
+    closed = closing(task, [one for one in open_ids if reply is None or one != reply.id], at)
+    seq = task.seq + len(closed) + 1
     if interruption:
-        seq = task.seq + 1
         said = _last_message(task, seq, words) or _message(task, seq, (_text(task, settled.text),))
-        return [StatusEvent(seq, at, interruption, said, usage=settled.usage, metadata=metadata)]
-    reply = [] if words is not None and words.parts else _whole_reply(task, settled.text, at)
-    seq = task.seq + len(reply) + 1
+        return [*closed, StatusEvent(seq, at, interruption, said, usage=settled.usage, metadata=metadata)]
+    replies = [] if reply is None else [ArtifactEvent(seq, at, reply, last_chunk=True)]
+    seq += len(replies)
     last = _last_message(task, seq, words)
-    return [*reply, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage, metadata=metadata)]
+    return [*closed, *replies, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage, metadata=metadata)]
 
 
 def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
@@ -241,11 +253,11 @@ def closing(task: Task, open_ids: Iterable[str], at: str) -> list[TaskEvent]:
     ]
 
 
-def _whole_reply(task: Task, text: str, at: str) -> list[TaskEvent]:
+def _whole_reply(task: Task, text: str) -> Artifact | None:
     """The whole text, unless it came in pieces already, or in artifacts of the agent's own."""
     if not text or task.made or (task.reply is not None and text == text_in(task.reply.parts)):
-        return []
-    return [ArtifactEvent(task.seq + 1, at, Artifact(task.reply_id, (_text(task, text),)), last_chunk=True)]
+        return None
+    return Artifact(task.reply_id, (_text(task, text),))
 
 
 def _failed(task: Task, settled: SettledTurn, words: LastWords | None, wait_s: float, at: str) -> StatusEvent:

@@ -6,7 +6,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from a2a_bridge.surface.addresses import ADDRESSES
+from a2a_bridge.surface.addresses import CALLS
 from a2a_bridge.surface.reference import errors, lines, samples
 from a2a_bridge.surface.reference.shapes import Field, fields_of, summary
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect, Operation
@@ -145,7 +145,7 @@ def _language(one: Dialect, public_url: str) -> Language:
 
 
 def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> Method:
-    struct = one.description.params.get(operation)
+    struct = one.description.method(operation).params
     request = samples.request_of(one, name, operation)
     return Method(
         id=f"{key_of(one)}-{name.replace('/', '-')}",
@@ -161,11 +161,7 @@ def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> M
 
 def _http_calls() -> list[HttpCall]:
     names = {operation: name for name, operation in V1.methods.items()}
-    return [
-        HttpCall(verb, f"/{address.path}", names[operation])
-        for address in ADDRESSES
-        for verb, operation in address.operations.items()
-    ]
+    return [HttpCall(one.verb, f"/{one.path}", names[one.operation]) for one in CALLS]
 
 
 def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:

@@ -51,7 +51,7 @@ WORKING = StatusEvent(1, AT, State.WORKING)
 
 def request_of(one: Dialect, name: str, operation: Operation) -> Json:
     """A whole request."""
-    params = one.description.samples.get(operation)
+    params = one.description.method(operation).sample
     return {"jsonrpc": "2.0", "id": RPC_ID, "method": name} | ({} if params is None else {"params": params})
 
 
@@ -94,7 +94,7 @@ def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote]
 
 def direct_of(one: Dialect) -> str:
     """A plain reply where it is no task, empty in a dialect whose replies always are."""
-    wanted = one.read(Operation.SEND, one.description.samples[Operation.SEND])
+    wanted = one.read(Operation.SEND, one.description.method(Operation.SEND).sample)
     if one.render_message is None or not (isinstance(wanted, Send) and wanted.plain_is_direct):
         return ""
     shown = one.render_message(ASKED.context_id, reply_message(after(ASKED, story())))

@@ -13,7 +13,6 @@ from msgspec import UNSET, structs
 
 from a2a_bridge.wire.dialects.dialect import Operation, show_every_answer
 from a2a_bridge.wire.dialects.v03 import V03, shapes
-from a2a_bridge.wire.dialects.v03.params import read_request
 from a2a_bridge.wire.dialects.v03.updates import status_update
 from a2a_bridge.wire.requests import Request, Send
 from a2a_bridge.wire.task import Artifact, Message, Role, State, StatusEvent, Task, TaskEvent
@@ -31,7 +30,7 @@ class FileArtifact(shapes.OldMade, frozen=True, rename="camel", kw_only=True):
 
 def read(operation: Operation, params: object) -> Request:
     """Read parameters of 0.3. Agno sends no task id: a message goes on with the task that waits in its context."""
-    request = read_request(operation, params)
+    request = V03.read(operation, params)
     return structs.replace(request, takes_direct=False, resumes=True) if isinstance(request, Send) else request
 
 

@@ -1,11 +1,11 @@
-"""A dialect: names of methods, a reader of parameters, renderers, a description. A dialect decides nothing."""
+"""A dialect: its methods, a reader of parameters, renderers, a description. A dialect decides nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Any, Generic, Literal, NotRequired, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NotRequired, Protocol, TypedDict, TypeVar, Union
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
 
 from a2a_bridge.wire.requests import List, PushTarget, Request, Send
 from a2a_bridge.wire.task import Message, Task, TaskEvent, TaskPage
@@ -43,6 +43,20 @@ class Operation(StrEnum):
 
 
 STREAMS = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
+# What each operation does, for the public description; a method or a binding may have a sentence of its own.
+TEXTS: Mapping[Operation, str] = {
+    Operation.SEND: "Ask, and get the finished task.",
+    Operation.STREAM: "Ask, and follow the task as events.",
+    Operation.GET: "Look at a task again.",
+    Operation.LIST: "One's tasks with this agent.",
+    Operation.CANCEL: "End a task.",
+    Operation.SUBSCRIBE: "Follow a task.",
+    Operation.CREATE_PUSH: "Have a task's changes told to an address.",
+    Operation.GET_PUSH: "A push address of a task.",
+    Operation.LIST_PUSH: "The push addresses of a task.",
+    Operation.DELETE_PUSH: "Tell an address no more.",
+    Operation.SHOW_CARD: "The agent's card for who may ask it.",
+}
 
 
 class RpcRequest(Struct, tag_field="method"):
@@ -68,30 +82,80 @@ class RpcFault(TypedDict):
     data: NotRequired[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A JSON-RPC method: what it does, how its parameters are read, and what they may hold.
+
+    `params`: the struct of its parameters, if it takes any; `sample`: sound ones. `needs_params`: a request
+    without parameters is refused. `text`, `shape`: the sentence and the name of the described request; empty:
+    those of the operation and of the method.
+    """
+
+    name: str
+    operation: Operation
+    read: Callable[[Any], Request]
+    _: KW_ONLY
+    params: type[Struct] | None = None
+    sample: Mapping[str, Any] | None = None
+    needs_params: bool = True
+    text: str = ""
+    shape: str = ""
+
+    @property
+    def request(self) -> type[Struct]:
+        """The JSON-RPC request as a shape."""
+        fields: list[Any] = []
+        if self.params is not None:
+            fields = [("params", self.params, *(() if self.needs_params else (self.params(),)))]
+        namespace = {"__doc__": self.text or TEXTS[self.operation]}
+        return defstruct(self.shape or self.name, fields, bases=(RpcRequest,), tag=self.name, namespace=namespace)
+
+
+def operations_of(methods: Sequence[Method]) -> dict[str, Operation]:
+    """The operations of methods by their names: see `Dialect.methods`."""
+    return {one.name: one.operation for one in methods}
+
+
+def reader_of(methods: Sequence[Method]) -> Callable[[Operation, Any], Request]:
+    """Reads the requests of these methods: see `Dialect.read`."""
+    by_operation = {one.operation: one for one in methods}
+
+    def read(operation: Operation, params: Any) -> Request:
+        method = by_operation[operation]
+        return method.read({} if params is None and not method.needs_params else params)
+
+    return read
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """A dialect in words and samples, and its JSON-RPC requests and answers as shapes.
 
-    `header`: what to send as `A2A-Version`; empty: nothing. `params`: the struct that reads the parameters of each
-    operation; `samples`: sound ones, if it has any. `requests`, `answers`: of JSON-RPC; `events`: of its streams.
-    `operations`: those of other bindings.
+    `header`: what to send as `A2A-Version`; empty: nothing. `family`: puts a shape among those of this dialect.
+    `answers`: of JSON-RPC; `events`: of its streams.
     """
 
     title: str
     header: str = ""
     about: str
-    params: Mapping[Operation, type[Struct]]
-    samples: Mapping[Operation, Mapping[str, Any]]
-    requests: describe.Family
+    methods: Sequence[Method]
+    family: Callable[[Any], describe.Family]
     answers: Sequence[Any]
     events: Sequence[Any]
-    operations: Sequence[describe.Operation] = ()
 
     @property
-    def message(self) -> Mapping[str, Any]:
+    def requests(self) -> describe.Family:
+        """The JSON-RPC requests as one shape."""
+        return self.family(Union[tuple(one.request for one in self.methods)])  # noqa: UP007  of a list that is made
+
+    def method(self, operation: Operation) -> Method:
+        """The method of an operation."""
+        return next(one for one in self.methods if one.operation is operation)
+
+    @property
+    def message(self) -> Any:
         """A sample of a message."""
-        message: Mapping[str, Any] = self.samples[Operation.SEND]["message"]
-        return message
+        return (self.method(Operation.SEND).sample or {})["message"]
 
 
 class EventRenderer(Protocol):

@@ -17,6 +17,7 @@ from kit.money import CENT, decimal_usd
 
 class Command(HubCommand):
     help = "List the bills of AGNT bookings that were not sent, one JSON object a line; works while the hub runs."
+    refusals = (InvoicerDown,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -31,7 +32,7 @@ class Command(HubCommand):
         if options["customer"] and options["again"] is None:
             raise CommandError("--customer goes with --again")
         if options["send"]:
-            self._send()
+            run_batch(make_invoicer())
         if options["sent"] is not None and not mark_sent(options["sent"], ""):
             raise CommandError("there is no such bill that was not sent")
         if options["again"] is not None:
@@ -47,12 +48,6 @@ class Command(HubCommand):
                 "triedAt": iso_or_none(one.tried_at),
             }
             self.stdout.write(json.dumps(shown))
-
-    def _send(self) -> None:
-        try:
-            run_batch(make_invoicer())
-        except InvoicerDown as why:
-            raise CommandError(str(why)) from None
 
     def _allow_again(self, invoice_id: int, customer: str) -> None:
         try:

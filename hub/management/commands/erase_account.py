@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from accounts.models import User
 from hub.account_data.closure import CannotClose, close
 from hub.account_data.erasure import erase_unless_busy
-from hub.account_data.export import PARTS
+from hub.account_data.tables import EXPORTED
 from hub.management.command import HubCommand
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
@@ -19,6 +19,7 @@ class Command(HubCommand):
         "Erase an account for good: tokens, agents, sessions, transcripts, files, webhooks, tasks. Works while the"
         " hub runs."
     )
+    refusals = (CannotClose,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -35,16 +36,13 @@ class Command(HubCommand):
         if not options["yes"]:
             self._count(user)
             raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")
-        try:
-            closed = close(user.pk, by_operator=True)
-        except CannotClose as cannot:
-            raise CommandError(str(cannot)) from None
+        closed = close(user.pk, by_operator=True)
         left = "" if erase_unless_busy(closed) else f"; {LATER}"
         self.stdout.write(f"@{user.login} is erased{left}")
 
     def _count(self, user: User) -> None:
         self.stdout.write(f"@{user.login} has so many rows, by the tables of export_account:")
-        for part in PARTS:
+        for part in EXPORTED:
             if count := part.rows(user).count():
                 self.stdout.write(f"{count:>9} {part.name}")
         self.stdout.write("What they asked others' agents stays, without their words and name.")

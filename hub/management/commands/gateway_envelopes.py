@@ -36,6 +36,7 @@ HELP = (
 
 class Command(HubCommand):
     help = HELP
+    refusals = (OSError,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -59,8 +60,6 @@ class Command(HubCommand):
             (self._import if options["direction"] == "import" else self._export)(user, options)
         except RedisError as failure:
             raise CommandError(f"Redis: {failure}") from None
-        except OSError as failure:
-            raise CommandError(str(failure)) from None
 
     def _import(self, owner: User, options: dict[str, Any]) -> None:
         counts = {"stored": 0, "there already": 0, "of other types": 0, "bad": 0}

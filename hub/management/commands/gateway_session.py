@@ -20,6 +20,7 @@ Options = dict[str, Any]
 
 class Command(HubCommand):
     help = "Sessions of the agents of a user at the gateway. Prints JSON. Works while the hub runs."
+    refusals = (OSError,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -55,8 +56,6 @@ class Command(HubCommand):
             self._actions[options["action"]](self, SessionUser(user.pk, user.login), options)
         except FrameRefused as refused:
             raise CommandError(f"{refused.code.value} {refused.code.name}: {refused}") from None
-        except OSError as failure:
-            raise CommandError(str(failure)) from None
 
     def _create(self, user: SessionUser, options: Options) -> None:
         session_id = shapes.read_id({"sessionId": options["id"]}) if options["id"] else ""

@@ -18,6 +18,7 @@ class Command(HubCommand):
         " hours, is shown this once, and may give an account that is there a new way to sign in. Works while the"
         " hub runs."
     )
+    refusals = (BadLogin, CannotInvite)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -28,8 +29,6 @@ class Command(HubCommand):
         """Print the link, and nothing else, on standard output."""
         try:
             invited = invitations.invite(options["login"], is_admin=options["admin"], made_by=None)
-        except (BadLogin, CannotInvite) as cannot:
-            raise CommandError(str(cannot)) from None
         except DatabaseError:
             raise CommandError("the database has no tables yet: start the hub once, or run migrate") from None
         self.stdout.write(invited.url)

@@ -3,8 +3,6 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from accounts.oauth.provider_accounts import CannotLink, link, rename
 from hub.management.command import HubCommand
 
@@ -14,6 +12,7 @@ class Command(HubCommand):
         "Settle a login that a local account holds: give the account to a GitHub account for good, or rename it so"
         " that the GitHub account of that login can join by itself. Works while the hub runs."
     )
+    refusals = (CannotLink,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -24,12 +23,9 @@ class Command(HubCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what is now so."""
-        try:
-            if options["rename"]:
-                user = rename(options["login"], options["rename"])
-                self.stdout.write(f"the local account is @{user.login} now; its agents keep their handles")
-            else:
-                user = link(options["login"], options["github_id"])
-                self.stdout.write(f"@{user.login} is signed in to by GitHub account {user.github_id} now")
-        except CannotLink as cannot:
-            raise CommandError(str(cannot)) from None
+        if options["rename"]:
+            user = rename(options["login"], options["rename"])
+            self.stdout.write(f"the local account is @{user.login} now; its agents keep their handles")
+        else:
+            user = link(options["login"], options["github_id"])
+            self.stdout.write(f"@{user.login} is signed in to by GitHub account {user.github_id} now")

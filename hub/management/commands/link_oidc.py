@@ -3,8 +3,6 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from accounts.oauth.provider_accounts import CannotLink, link_oidc
 from hub.management.command import HubCommand
 
@@ -14,6 +12,7 @@ class Command(HubCommand):
         "Give an account to the holder of an account at an OpenID Connect provider, for good. Both names are on"
         " the page that refused them. Works while the hub runs."
     )
+    refusals = (CannotLink,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -23,8 +22,5 @@ class Command(HubCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what is now so."""
-        try:
-            user = link_oidc(options["login"], options["issuer"], options["subject"])
-        except CannotLink as cannot:
-            raise CommandError(str(cannot)) from None
+        user = link_oidc(options["login"], options["issuer"], options["subject"])
         self.stdout.write(f"@{user.login} is signed in to by {options['subject']} of {options['issuer']} now")

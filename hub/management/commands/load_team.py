@@ -16,6 +16,7 @@ class Command(HubCommand):
         "Enroll the agents of a JSON file in a user's team, with their roles: the twelve default agents without"
         " --file. They are offline until their programs connect. Again changes nothing; works while the hub runs."
     )
+    refusals = (BadTeamFile,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -30,6 +31,4 @@ class Command(HubCommand):
             count = load_team(owner.pk, agents)
         except OSError as failure:
             raise CommandError(f"{options['file']}: {failure.strerror}") from None
-        except BadTeamFile as bad:
-            raise CommandError(str(bad)) from None
         self.stdout.write(f"{owner.login}: {len(agents)} agents of the file are enrolled, {count} of them are new")

@@ -35,6 +35,7 @@ UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 
 class Command(HubCommand):
     help = "Mint a token, making its user when needed. The token is shown this once; works while the hub runs."
+    refusals = (BadLogin,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its options."""
@@ -76,8 +77,6 @@ class Command(HubCommand):
         key_options = _read_key_options(options) if is_agnt else {}
         try:
             user = get_or_create_local_user(options["login"])
-        except BadLogin as bad:
-            raise CommandError(str(bad)) from None
         except DatabaseError:
             raise CommandError("the database has no tables yet: start the hub once, or run migrate") from None
         if not user.is_active:

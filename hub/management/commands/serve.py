@@ -21,6 +21,7 @@ class Command(HubCommand):
         "Run one hub process on HOST:PORT. Embedded (no DATABASE_URL): migrates its SQLite database and runs the"
         " jobs too. With DATABASE_URL and REDIS_URL: run `migrate` before, and a Celery worker with beat beside."
     )
+    refusals = (DataDirInUse,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Its option."""
@@ -30,11 +31,8 @@ class Command(HubCommand):
         """Serve until a signal; exits 0 after a clean drain."""
         _check_port()
         if settings.IS_EMBEDDED:
-            try:
-                # Its descriptor is never closed: the lock holds until the process ends, however it ends.
-                lock(settings.DATA_DIR)
-            except DataDirInUse as taken:
-                raise CommandError(str(taken)) from None
+            # Its descriptor is never closed: the lock holds until the process ends, however it ends.
+            lock(settings.DATA_DIR)
             # Under the lock: two processes must not migrate one SQLite file.
             embedded_schema.bring_up_to_date()
         sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -1,10 +1,10 @@
 """Parameters of the hub's own dialect, checked."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
@@ -12,7 +12,7 @@ from a2a_bridge.wire.dialects.reading import (
     invalid,
     read_params,
 )
-from a2a_bridge.wire.requests import Get, Request, Send
+from a2a_bridge.wire.requests import Get, Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, question_of
 
@@ -52,14 +52,13 @@ class GetTaskParams(Struct, frozen=True):
     id: str
 
 
-def read_request(operation: Operation, params: Any) -> Request:
-    """The request that parameters describe.
+def read_get(params: Any) -> Get:
+    """GetTask."""
+    return Get(task_id=read_params(GetTaskParams, params).id)
 
-    Raises:
-        RpcError: -32602 naming the field.
-    """
-    if operation is Operation.GET:
-        return Get(task_id=read_params(GetTaskParams, params).id)
+
+def read_send(params: Any, *, is_stream: bool = False) -> Send:
+    """SendMessage and SendStreamingMessage."""
     message = read_params(SendMessageParams, params, role="ROLE_USER").message
     parts = _read_parts(message)
     said = Message(message.message_id, Role.USER, tuple(parts))
@@ -71,8 +70,11 @@ def read_request(operation: Operation, params: Any) -> Request:
         metadata={LEFT_OUT: left_out} if left_out else UNSET,
         approves=message.task_id if isinstance(message.task_id, str) else "",
         context_id=message.message_id,
-        waits=operation is Operation.SEND,
+        waits=not is_stream,
     )
+
+
+read_stream = partial(read_send, is_stream=True)
 
 
 def _read_parts(message: HubMessage) -> list[Part]:

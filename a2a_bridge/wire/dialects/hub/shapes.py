@@ -1,7 +1,7 @@
 """Tasks and frames as the hub's own dialect writes them: bare states, texts only."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -16,13 +16,7 @@ RoleName = Literal["ROLE_USER", "ROLE_AGENT"]
 
 STATE_NAMES: Mapping[State, StateName] = {
     State.SUBMITTED: "WORKING",  # there is no state before it
-    State.WORKING: "WORKING",
-    State.INPUT_REQUIRED: "INPUT_REQUIRED",
-    State.AUTH_REQUIRED: "AUTH_REQUIRED",
-    State.COMPLETED: "COMPLETED",
-    State.FAILED: "FAILED",
-    State.CANCELED: "CANCELED",
-    State.REJECTED: "REJECTED",
+    **{State[name]: name for name in get_args(StateName)},
 }
 ROLE_NAMES: Mapping[Role, RoleName] = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
 

@@ -1,12 +1,11 @@
 """Parameters of A2A 0.3, checked. Members that are null count as absent."""
 
 import json
-from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
@@ -93,7 +92,7 @@ class TaskParams(Struct, frozen=True, rename="camel"):
 
 
 def read_send(params: Any, *, is_stream: bool = False) -> Send:
-    """message/send. Its `question` is empty when no part of it is of use."""
+    """message/send and message/stream. `question` is empty when no part of the message is of use."""
     sent: SendParams = read_params(SendParams, _sound(params), role="user")
     message, wanted = sent.message, sent.configuration
     found = [(f"message.parts[{i}]", part) for i, part in enumerate(message.parts)]
@@ -122,9 +121,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     )
 
 
-def read_stream(params: Any) -> Send:
-    """message/stream."""
-    return read_send(params, is_stream=True)
+read_stream = partial(read_send, is_stream=True)
 
 
 def read_get(params: Any) -> Get:
@@ -150,25 +147,6 @@ def read_show_card(params: Any) -> Request:
         RpcError: -32004, always.
     """
     raise RpcError(UNSUPPORTED_OPERATION, "there is no extended card; the public one says all")
-
-
-READERS: Mapping[Operation, Callable[[Any], Request]] = {
-    Operation.SEND: read_send,
-    Operation.STREAM: read_stream,
-    Operation.GET: read_get,
-    Operation.CANCEL: read_cancel,
-    Operation.SUBSCRIBE: read_subscribe,
-    Operation.SHOW_CARD: read_show_card,
-}
-
-
-def read_request(operation: Operation, params: Any) -> Request:
-    """The request that parameters describe.
-
-    Raises:
-        RpcError: -32602 naming the field, -32005 for content that no agent here takes.
-    """
-    return READERS[operation](params)
 
 
 def _sound(params: Any) -> Any:

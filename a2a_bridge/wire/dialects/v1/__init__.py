@@ -1,11 +1,47 @@
 """A2A 1.0: ProtoJSON in and out (docs/reference/methods.md). Fields may come in snake_case, enums as numbers."""
 
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict
 
-from a2a_bridge.wire.dialects.dialect import Dialect, Operation, renders_alike
-from a2a_bridge.wire.dialects.v1 import reading, shapes
-from a2a_bridge.wire.dialects.v1.described import DESCRIPTION
+from a2a_bridge.wire.dialects.dialect import (
+    SAMPLE_CONFIG_ID,
+    SAMPLE_MESSAGE,
+    SAMPLE_PUSH_TOKEN,
+    SAMPLE_PUSH_URL,
+    SAMPLE_TASK_ID,
+    Description,
+    Dialect,
+    Method,
+    Operation,
+    Rpc,
+    operations_of,
+    reader_of,
+    renders_alike,
+)
+from a2a_bridge.wire.dialects.v1 import shapes
+from a2a_bridge.wire.dialects.v1.params import (
+    ListParams,
+    ListPushParams,
+    NamePushParams,
+    PushConfig,
+    SendParams,
+    TaskParams,
+)
+from a2a_bridge.wire.dialects.v1.reading import (
+    read_cancel,
+    read_create_push,
+    read_get,
+    read_list,
+    read_list_push,
+    read_name_push,
+    read_send,
+    read_show_card,
+    read_stream,
+    read_subscribe,
+)
 from a2a_bridge.wire.errors import NAMES, OWN_CODES
+from agents.transcript.pieces import Json
+from kit.describe import Family
 from kit.jsonrpc import INVALID_PARAMS, RpcError
 
 DOMAIN = "a2a-protocol.org"
@@ -37,26 +73,99 @@ def name_frame(task_id: str, seq: int) -> str:
     return f"{task_id}.{seq}"
 
 
+class Interface(TypedDict):
+    """One way to call an agent."""
+
+    url: str
+    protocolBinding: str
+    protocolVersion: str
+
+
+class Card(TypedDict):
+    """An AgentCard; these members and those of the specification."""
+
+    name: str
+    description: str
+    version: str
+    supportedInterfaces: list[Interface]
+    capabilities: Json
+    skills: list[Json]
+
+
+class Nothing(TypedDict):
+    """An empty answer: the operation is done."""
+
+
+ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
+PUSH_NAMED = {"taskId": SAMPLE_TASK_ID, "id": SAMPLE_CONFIG_ID}
+METHODS = (
+    Method("SendMessage", Operation.SEND, read_send, params=SendParams, sample=ASKED),
+    Method("SendStreamingMessage", Operation.STREAM, read_stream, params=SendParams, sample=ASKED),
+    Method("GetTask", Operation.GET, read_get, params=TaskParams, sample=NAMED),
+    Method("ListTasks", Operation.LIST, read_list, params=ListParams, sample={"pageSize": 10}, needs_params=False),
+    Method("CancelTask", Operation.CANCEL, read_cancel, params=TaskParams, sample=NAMED),
+    Method("SubscribeToTask", Operation.SUBSCRIBE, read_subscribe, params=TaskParams, sample=NAMED),
+    Method(
+        "CreateTaskPushNotificationConfig",
+        Operation.CREATE_PUSH,
+        read_create_push,
+        params=PushConfig,
+        sample={"taskId": SAMPLE_TASK_ID, "url": SAMPLE_PUSH_URL, "token": SAMPLE_PUSH_TOKEN},
+        shape="CreatePush",
+    ),
+    Method(
+        "GetTaskPushNotificationConfig",
+        Operation.GET_PUSH,
+        read_name_push,
+        params=NamePushParams,
+        sample=PUSH_NAMED,
+        shape="GetPush",
+    ),
+    Method(
+        "ListTaskPushNotificationConfigs",
+        Operation.LIST_PUSH,
+        read_list_push,
+        params=ListPushParams,
+        sample={"taskId": SAMPLE_TASK_ID},
+        shape="ListPushes",
+    ),
+    Method(
+        "DeleteTaskPushNotificationConfig",
+        Operation.DELETE_PUSH,
+        read_name_push,
+        params=NamePushParams,
+        sample=PUSH_NAMED,
+        shape="DeletePush",
+    ),
+    Method("GetExtendedAgentCard", Operation.SHOW_CARD, read_show_card, needs_params=False, shape="GetCard"),
+)
+ANSWERS = (
+    Rpc[shapes.Sent],
+    Rpc[shapes.Task],
+    Rpc[shapes.TaskPage],
+    Rpc[shapes.KeptPush],
+    Rpc[shapes.PushPage],
+    Rpc[Card],
+    Rpc[Nothing],
+)
+of_v1 = partial(Family, "V1.", title="A2A 1.0")
 V1 = Dialect(
     name="1.0",
     versions=frozenset({"1", "1.0"}),
     bindings=("JSONRPC", "HTTP+JSON"),
-    methods={
-        "SendMessage": Operation.SEND,
-        "SendStreamingMessage": Operation.STREAM,
-        "GetTask": Operation.GET,
-        "ListTasks": Operation.LIST,
-        "CancelTask": Operation.CANCEL,
-        "SubscribeToTask": Operation.SUBSCRIBE,
-        "CreateTaskPushNotificationConfig": Operation.CREATE_PUSH,
-        "GetTaskPushNotificationConfig": Operation.GET_PUSH,
-        "ListTaskPushNotificationConfigs": Operation.LIST_PUSH,
-        "DeleteTaskPushNotificationConfig": Operation.DELETE_PUSH,
-        "GetExtendedAgentCard": Operation.SHOW_CARD,
-    },
-    description=DESCRIPTION,
+    methods=operations_of(METHODS),
+    description=Description(
+        title="A2A 1.0",
+        header="1.0",
+        about="What the official SDKs 1.x speak, and all there is: follow-ups, cancel, lists, replay, push. Names"
+        " may come in snake_case and enums as numbers; answers are camelCase and names.",
+        methods=METHODS,
+        family=of_v1,
+        answers=[*map(of_v1, ANSWERS)],
+        events=[of_v1(Rpc[shapes.StreamEvent])],
+    ),
     replays=True,
-    read=reading.read_request,
+    read=reader_of(METHODS),
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,

@@ -1,14 +1,14 @@
 """Requests of A2A 1.0, checked. ProtoJSON: snake_case names, numbers for enums, null for absent are accepted."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, convert
 from msgspec.json import encode
 
-from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import (
     check_content,
     check_printable,
@@ -35,7 +35,6 @@ from a2a_bridge.wire.requests import (
     ListPush,
     NamePush,
     PushTarget,
-    Request,
     Send,
     ShowCard,
     Subscribe,
@@ -106,9 +105,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     )
 
 
-def read_stream(params: Any) -> Send:
-    """SendStreamingMessage."""
-    return read_send(params, is_stream=True)
+read_stream = partial(read_send, is_stream=True)
 
 
 def read_get(params: Any) -> Get:
@@ -169,37 +166,12 @@ def read_show_card(params: Any) -> ShowCard:
     return ShowCard()
 
 
-READERS: Mapping[Operation, Callable[[Any], Request]] = {
-    Operation.SEND: read_send,
-    Operation.STREAM: read_stream,
-    Operation.GET: read_get,
-    Operation.LIST: read_list,
-    Operation.CANCEL: read_cancel,
-    Operation.SUBSCRIBE: read_subscribe,
-    Operation.CREATE_PUSH: read_create_push,
-    Operation.GET_PUSH: read_name_push,
-    Operation.DELETE_PUSH: read_name_push,
-    Operation.LIST_PUSH: read_list_push,
-    Operation.SHOW_CARD: read_show_card,
-}
-NEED_NO_PARAMS = frozenset({Operation.LIST, Operation.SHOW_CARD})
 NOT_PLAIN = re.compile(rb'_[^"\\]*":|null')  # a name in snake_case, or null, may be in it
 NESTED: Mapping[str, Mapping[str, Any]] = {
     "message": {"parts": {}},
     "configuration": {"taskPushNotificationConfig": {"authentication": {}}},
     "authentication": {},
 }
-
-
-def read_request(operation: Operation, params: Any) -> Request:
-    """The request that parameters describe.
-
-    Raises:
-        RpcError: -32602 naming the field, -32005 for content that no agent here takes.
-    """
-    if params is None and operation in NEED_NO_PARAMS:
-        params = {}
-    return READERS[operation](params)
 
 
 def _read(kind: type[Any], params: Any) -> Any:

@@ -1,7 +1,7 @@
 """Tasks, messages, artifacts and events as A2A 1.0 writes them. Absent members are left out, never null."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -27,14 +27,7 @@ StateName = Literal[
 RoleName = Literal["ROLE_USER", "ROLE_AGENT"]
 
 STATE_NAMES: Mapping[State, StateName] = {
-    State.SUBMITTED: "TASK_STATE_SUBMITTED",
-    State.WORKING: "TASK_STATE_WORKING",
-    State.INPUT_REQUIRED: "TASK_STATE_INPUT_REQUIRED",
-    State.AUTH_REQUIRED: "TASK_STATE_AUTH_REQUIRED",
-    State.COMPLETED: "TASK_STATE_COMPLETED",
-    State.FAILED: "TASK_STATE_FAILED",
-    State.CANCELED: "TASK_STATE_CANCELED",
-    State.REJECTED: "TASK_STATE_REJECTED",
+    State[name.removeprefix("TASK_STATE_")]: name for name in get_args(StateName)
 }
 ROLE_NAMES: Mapping[Role, RoleName] = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
 
