@@ -16,7 +16,7 @@ from accounts.models import User
 from agents.core.directory import costs_today
 from agents.models import Agent, Turn
 from agents.web.desk import require_owner
-from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, window_of
+from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, newest_of, window_of
 from kit.async_db import stream_slices
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
@@ -89,9 +89,7 @@ def _find_asked(owner: User, window: Window) -> tuple[QuerySet[Turn], datetime |
     """
     own = Agent.objects.owned_by(owner).values("pk")
     asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)
-    times = asked.order_by("-asked_at").values_list("asked_at", flat=True)
-    oldest: datetime | None = times[MOST_TURNS : MOST_TURNS + 1].first()
-    return (asked, None) if oldest is None else (asked.filter(asked_at__gt=oldest), oldest)
+    return newest_of(asked, MOST_TURNS)
 
 
 def _load_limits(owner: User) -> list[tuple[Agent, int]]:

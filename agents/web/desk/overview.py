@@ -20,7 +20,8 @@ from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
 from agents.web.desk import require_owner, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
-from agents.web.desk.week import MOST_TURNS, AskCounts, Week, load_week
+from agents.web.desk.figures import MOST_TURNS
+from agents.web.desk.week import Week, WeekCounts, load_week
 from kit.clock import db_now
 from kit.ids import read_uuid
 
@@ -36,7 +37,7 @@ class AgentRow:
     agent: Agent
     state: State
     left: int
-    counts: AskCounts
+    counts: WeekCounts
     is_halted: bool
 
 
