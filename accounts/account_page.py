@@ -17,7 +17,7 @@ from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
 from accounts.models import MAX_KEPT_DAYS, Credential
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.pages import require_caller
 from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
@@ -60,11 +60,9 @@ class TokenRow:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def account(request: HttpRequest) -> HttpResponse:
+@require_caller
+def account(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Sessions and tokens; a POST mints a token, of either kind, and shows its text this once."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if request.method != "POST":
         return _page(request, caller)
     name = request.POST.get("name", "").replace("\0", "").strip()
@@ -114,11 +112,9 @@ def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSu
 
 @never_cache
 @require_POST
-def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
+@require_caller
+def rotate(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
     """A token like one of one's own, shown this once; the old one stays good for an hour."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     own = caller.user.credentials.live().filter(kind__in=REPLACED, grant=None)
     old = own.select_related("user").filter(pk=credential_id).first()
     if old is None:
@@ -132,11 +128,9 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
+@require_caller
+def revoke(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
     """End one of one's own sessions or tokens; the session in use ends by signing out."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
     if own.revoke():
         messages.success(request, "Revoked. Whatever used it is cut off.")
@@ -145,11 +139,9 @@ def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def revoke_client(request: HttpRequest, grant_id: int) -> HttpResponse:
+@require_caller
+def revoke_client(request: HttpRequest, caller: Caller, grant_id: int) -> HttpResponse:
     """Sign a client out: its refresh token and its access tokens end."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if caller.user.client_grants.filter(pk=grant_id).revoke():
         messages.success(request, "Signed out. Whatever used it is cut off.")
     return HttpResponseRedirect(reverse("account"))
@@ -157,11 +149,9 @@ def revoke_client(request: HttpRequest, grant_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def retention(request: HttpRequest) -> HttpResponse:
+@require_caller
+def retention(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Say how long questions to one's agents are kept; an empty field leaves it to the hub."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     typed = request.POST.get("days", "").strip()
     is_number = typed.isascii() and typed.isdecimal() and len(typed) <= 5 and 1 <= int(typed) <= MAX_KEPT_DAYS
     if typed and not is_number:

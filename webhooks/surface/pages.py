@@ -8,15 +8,16 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.authn import Caller
 from accounts.models import User
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.pages import require_caller
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
 from kit.markdown import SECTION_ID
@@ -78,11 +79,9 @@ class SubscriptionForm:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def webhooks(request: HttpRequest) -> HttpResponse:
+@require_caller
+def webhooks(request: HttpRequest, caller: Caller) -> HttpResponse:
     """One's own, and the form that makes another; a POST shows its secret this once."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if request.method != "POST":
         return _list(request, caller.user, SubscriptionForm())
     form = SubscriptionForm(request.POST)
@@ -100,7 +99,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
-def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
+def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponseBase:
     """One delivery: what was sent, and what was answered."""
 
     def show(request: HttpRequest, own: Subscription) -> HttpResponse:
@@ -113,16 +112,15 @@ def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpRes
     return _on_own(show)(request, webhook_id)
 
 
-def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponse]:
+def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponseBase]:
     """A view of a webhook of one's own; others' and absent ones are the same 404.
 
     `is_of_keys` False: of a webhook that an API key owns, it is 403.
     """
 
-    def view(request: HttpRequest, webhook_id: int) -> HttpResponse:
-        caller = signed_in(request)
-        if caller is None:
-            return to_signin(request)
+    @never_cache
+    @require_caller
+    def view(request: HttpRequest, caller: Caller, webhook_id: int) -> HttpResponse:
         own = Subscription.objects.owned_by(caller.user).select_related("credential").filter(pk=webhook_id).first()
         if own is None:
             raise Http404
@@ -130,7 +128,7 @@ def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, in
             raise PermissionDenied
         return act(request, own)
 
-    return never_cache(view)
+    return view
 
 
 def _show(request: HttpRequest, own: Subscription) -> HttpResponse:
