@@ -16,7 +16,7 @@ from accounts import settings, tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
-from accounts.models import MAX_KEPT_DAYS, Credential
+from accounts.models import MAX_KEPT_DAYS, USERS_KINDS, Credential
 from accounts.oauth.pages import require_caller
 from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
@@ -27,7 +27,6 @@ from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mi
 from kit.clock import db_now
 
 Kind = Credential.Kind
-REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
 REUSE_SHOWN = timedelta(days=30)
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
@@ -55,7 +54,7 @@ class TokenRow:
     @property
     def can_be_replaced(self) -> bool:
         """Whether `rotate` makes another like it."""
-        return self.credential.kind in REPLACED
+        return self.credential.kind in USERS_KINDS
 
 
 @never_cache
@@ -115,8 +114,7 @@ def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSu
 @require_caller
 def rotate(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
     """A token like one of one's own, shown this once; the old one stays good for an hour."""
-    own = caller.user.credentials.live().filter(kind__in=REPLACED, grant=None)
-    old = own.select_related("user").filter(pk=credential_id).first()
+    old = tokens.find_replaceable(caller.user, credential_id)
     if old is None:
         return HttpResponseRedirect(reverse("account"))
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")

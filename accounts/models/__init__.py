@@ -1,6 +1,6 @@
 """The tables of accounts."""
 
-from accounts.models.credential import ClientGrant, Credential, SigningKey, on_revoked
+from accounts.models.credential import USERS_KINDS, ClientGrant, Credential, SigningKey, on_revoked
 from accounts.models.sign_in import (
     DeviceGrant,
     Invitation,
@@ -14,6 +14,7 @@ from accounts.models.user import MAX_KEPT_DAYS, User
 
 __all__ = [
     "MAX_KEPT_DAYS",
+    "USERS_KINDS",
     "ClientGrant",
     "Credential",
     "DeviceGrant",

@@ -21,7 +21,7 @@ from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
-from kit.rows import Source, show
+from kit.rows import Source, show, show_each
 
 
 class ApiBlock(TypedDict):
@@ -52,7 +52,7 @@ class Blocks(APIView):
     def get(self, request: Request) -> Response:
         """Whom the caller does not answer, newest first."""
         own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
-        return page(request, own.order_by("-pk"), lambda rows: [show(ApiBlock, one) for one in rows])
+        return page(request, own.order_by("-pk"), show_each(ApiBlock))
 
     @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
     def post(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ from agents.api.sessions import get_session
 from agents.models import Share
 from agents.transcript.access import Role, SessionGone, share_session, unshare_session
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import Source, show_each
 
 ShareRole = Literal["viewer", "prompter", "approver"]
 
@@ -67,7 +67,7 @@ class Shares(APIView):
         """To whom a session is lent, oldest first."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         found = Share.objects.filter(session=session).select_related("user", "shared_by").order_by("pk")
-        return page(request, found, lambda rows: [show(ApiShare, share) for share in rows])
+        return page(request, found, show_each(ApiShare))
 
     @extend_schema(request=NewShare, responses={200: Shared, 201: Shared})
     def post(self, request: Request, public_id: UUID) -> Response:
