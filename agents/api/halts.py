@@ -17,7 +17,6 @@ from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
 from agents.core import halt_rules
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
-from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
@@ -83,9 +82,6 @@ class OneBlock(APIView):
         return Response(unblocked)
 
 
-Kind = Halt.Kind
-
-
 class ApiHalt(TypedDict):
     """A halted agent or user, with the reason and who halted it; `liftedAt` is null while the halt lasts.
 
@@ -112,7 +108,7 @@ class Why(Body):
 class NewHalt(Why):
     """The body of an administrator's: `name` is a handle, `owner/slug`, or a login."""
 
-    kind = serializers.ChoiceField(choices=Kind.choices)
+    kind = serializers.ChoiceField(choices=Halt.Kind.choices)
     name = serializers.CharField(max_length=128)
 
 
@@ -122,17 +118,13 @@ class HaltAgent(APIView):
     @extend_schema(request=Why, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
     def post(self, request: Request, agent_id: int) -> Response:
         """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
-        owner = caller_of(request)
-        subject = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
-        reason = Why.read(request).validated_data["reason"]
-        return _made(*halt_rules.halt_subject(subject, by=owner, by_staff=False, reason=reason))
+        agent = get_own_agent(agent_id, caller_of(request))
+        return _made(*halt_rules.halt_own_agent(agent, Why.read(request).validated_data["reason"]))
 
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Let it go on; again is fine. What an administrator halted stays so."""
-        owner = caller_of(request)
-        own = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner)).halts.filter(by_staff=False)
-        halt_rules.lift_halts(own, by=owner)
+        halt_rules.resume_own_agent(get_own_agent(agent_id, caller_of(request)))
         return Response(status=204)
 
 

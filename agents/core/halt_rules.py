@@ -80,6 +80,16 @@ def halt_subject(subject: HaltSubject, *, by: User | None, by_staff: bool, reaso
     )
 
 
+def halt_own_agent(agent: Agent, reason: str = "") -> tuple[Halt, bool]:
+    """Halt an agent for its owner; returns the halt and whether it is new."""
+    return halt_subject(HaltSubject(Kind.AGENT, agent=agent), by=agent.owner, by_staff=False, reason=reason)
+
+
+def resume_own_agent(agent: Agent) -> None:
+    """Lift the halts that the owner of an agent made; those that administrators made stay."""
+    lift_halts(HaltSubject(Kind.AGENT, agent=agent).halts.filter(by_staff=False), by=agent.owner)
+
+
 def lift_halts(halts: QuerySet[Halt], *, by: User | None) -> int:
     """Lift these halts; returns the number that were active. The rows stay."""
     return halts.filter(lifted_at=None).update(lifted_at=db_now(), lifted_by=by)

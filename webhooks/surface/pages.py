@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
@@ -20,6 +21,7 @@ from accounts.models import User
 from accounts.oauth.pages import require_caller
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
+from kit.ids import read_row_id
 from kit.markdown import SECTION_ID
 from webhooks import settings
 from webhooks.models import Delivery, Subscription
@@ -32,7 +34,6 @@ from webhooks.wire.catalog import ALIASES, CATALOG, TEST
 SHOWN = 30
 SHOWN_OF_KEYS = 100
 MAX_FILTER_CHARS = 161
-FARTHEST = 10**18
 HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "receive-webhooks.md"
 SECTION = "## Verify\n"
 OFFERED = tuple(row for row in CATALOG if row.type != TEST)
@@ -193,9 +194,7 @@ def _replay(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 
 def _get_delivery(own: Subscription, wanted: str) -> Delivery:
-    found: Delivery | None = None
-    if wanted.isascii() and wanted.isdecimal() and len(wanted) < 19:
-        found = Delivery.objects.filter(subscription=own, pk=int(wanted)).first()
+    found: Delivery | None = Delivery.objects.filter(subscription=own, pk=read_row_id(wanted)).first()
     if found is None:
         raise Http404
     return found
@@ -262,9 +261,9 @@ def _page(
 def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
     asked = {name: request.GET.get(name, "")[:MAX_FILTER_CHARS] for name in ("status", "event", "agent")}
     wanted = DeliveryFilter(**asked)
-    before = request.GET.get("before", "")
-    last = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else FARTHEST
-    found = list(wanted.find(own).filter(pk__lt=last)[: SHOWN + 1])
+    before = read_row_id(request.GET.get("before", ""))
+    older = Q() if before is None else Q(pk__lt=before)
+    found = list(wanted.find(own).filter(older)[: SHOWN + 1])
     shown = found[:SHOWN]
     return {
         "own": own,
