@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict
 
-from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncDay, TruncHour
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -21,6 +21,7 @@ from agents.models.choices import Outcome
 from agents.models.session import live_connections
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time
+from kit.id_search import find_first_ids
 from webhooks.models import Delivery
 
 SLACK = timedelta(hours=1)
@@ -32,22 +33,9 @@ def since(rows: QuerySet[Any], field: str, moment: datetime) -> QuerySet[Any]:
     The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
     every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
     """
-    first = first_id(rows, field, moment - SLACK)
-    return rows.filter(pk__gte=first, **{f"{field}__gte": moment})
-
-
-def first_id(rows: QuerySet[Any], field: str, moment: datetime) -> int:
-    """The lowest id from which on rows are not older than a moment; found by halving, in some 30 small reads."""
-    table = rows.model._default_manager
-    low, high = 0, (table.aggregate(last=Max("pk"))["last"] or 0) + 1
-    while low < high:
-        middle = (low + high) // 2
-        found = table.filter(pk__gte=middle).order_by("pk").values_list("pk", field).first()
-        if found is None or found[1] >= moment:
-            high = middle
-        else:
-            low = found[0] + 1
-    return low
+    begin = moment - SLACK
+    first = find_first_ids(rows.model._default_manager.all(), field, [begin])
+    return rows.filter(pk__gte=first[begin], **{f"{field}__gte": moment})
 
 
 DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
