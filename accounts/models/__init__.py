@@ -10,10 +10,11 @@ from accounts.models.sign_in import (
     ProviderIdentity,
     delete_expired,
 )
-from accounts.models.user import MAX_KEPT_DAYS, User
+from accounts.models.user import MAX_KEPT_DAYS, MAX_LOGIN_CHARS, User
 
 __all__ = [
     "MAX_KEPT_DAYS",
+    "MAX_LOGIN_CHARS",
     "USERS_KINDS",
     "ClientGrant",
     "Credential",

@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 MAX_KEPT_DAYS = 36_500
+MAX_LOGIN_CHARS = 64
 
 
 class UserManager(BaseUserManager["User"]):
@@ -16,8 +17,9 @@ class UserManager(BaseUserManager["User"]):
         return self.get(login__iexact=username)
 
     def named(self, login: str) -> "User | None":
-        """The holder of a login, whatever the case it is written in."""
-        return self.filter(login__iexact=login).first()
+        """The holder of a login, in any case; None for a text that is none, which a database may refuse."""
+        can_be = 0 < len(login) <= MAX_LOGIN_CHARS and login.isprintable()
+        return self.filter(login__iexact=login).first() if can_be else None
 
 
 class User(AbstractBaseUser, PermissionsMixin):
@@ -28,7 +30,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     to their agents and sessions is blanked up to `questions_blanked_to`.
     """
 
-    login = models.CharField(max_length=64, unique=True)
+    login = models.CharField(max_length=MAX_LOGIN_CHARS, unique=True)
     github_id = models.BigIntegerField(null=True, blank=True, unique=True)
     avatar_url = models.URLField(blank=True)
     is_active = models.BooleanField(default=True)
@@ -43,7 +45,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     questions_blanked_to = models.DateTimeField(null=True, editable=False)
     closed_at = models.DateTimeField(null=True, editable=False, help_text="When the account was erased.")
     former_login = models.CharField(
-        max_length=64,
+        max_length=MAX_LOGIN_CHARS,
         blank=True,
         default="",
         db_default="",

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.audit_log import name_rows, record_act
+from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
 from agents.api.admin_lists import StaffView
@@ -77,7 +78,8 @@ class OneBlock(APIView):
     @extend_schema(responses={200: Unblocked})
     def delete(self, request: Request, login: str) -> Response:
         """Unblock a user; `removed` is 0 when they were not blocked."""
-        removed = unblock_caller(caller_of(request), login) if login.isprintable() else 0
+        caller = User.objects.named(login)
+        removed = unblock_caller(caller_of(request), caller) if caller else 0
         unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
         return Response(unblocked)
 

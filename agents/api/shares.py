@@ -74,7 +74,7 @@ class Shares(APIView):
         """Lend a session to a user, or change their role."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         wanted = NewShare.read(request).validated_data
-        role, user = wanted["role"], _find_user(wanted["login"])
+        role, user = wanted["role"], User.objects.named(wanted["login"])
         if user is None:
             raise NotFound(f"no user has the login {wanted['login']}")
         if user.pk == session.owner_id:
@@ -100,7 +100,7 @@ class OneShare(APIView):
     def delete(self, request: Request, public_id: UUID, login: str) -> Response:
         """Take a session back from a user; fine when it was not lent to them."""
         session = get_session(request, public_id, at_least=Role.OWNER)
-        user = _find_user(login)
+        user = User.objects.named(login)
         named = user.login if user else login
         answer: Unshared = {
             "ok": True,
@@ -110,7 +110,3 @@ class OneShare(APIView):
             "removed": unshare_session(session, user) if user else 0,
         }
         return Response(answer)
-
-
-def _find_user(login: str) -> User | None:
-    return User.objects.named(login) if login.isprintable() else None

@@ -52,7 +52,7 @@ def get_halt_subject(kind: str, name: str) -> HaltSubject:
     Raises:
         NoSuchSubject: there is none.
     """
-    known = name.removeprefix("@") if name.isprintable() else ""
+    known = name.removeprefix("@")
     if kind == Kind.AGENT:
         agent = Agent.objects.kept().at(known).first()
         if agent is None:

@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.models import User
+from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.explanations import OUTCOME_LABELS, explain
@@ -40,7 +40,6 @@ OPEN = "open"
 MOST_SEARCHED = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
-MAX_LOGIN_CHARS = 64
 OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
 
 
@@ -170,7 +169,7 @@ def _block_or_not(request: HttpRequest, owner: User) -> None:
     if caller.pk == owner.pk:
         return messages.error(request, "This is you: you cannot block yourself.")
     if request.POST.get("action") == "unblock":
-        unblock_caller(owner, caller.login)
+        unblock_caller(owner, caller)
         return messages.success(request, f"@{caller.login} is answered again.")
     block_caller(owner, caller)
     return messages.success(request, f"@{caller.login} is blocked: none of your agents or sessions answers them.")
