@@ -21,7 +21,7 @@ from agents.models.choices import Outcome
 from agents.models.session import live_connections
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time
-from kit.id_search import find_first_ids
+from kit.search import find_first_ids
 from webhooks.models import Delivery
 
 SLACK = timedelta(hours=1)

@@ -13,7 +13,7 @@ from typing import Any
 from agents.models import Event, Turn
 from agents.models.choices import Outcome
 from kit import sql
-from kit.id_search import find_first_ids
+from kit.search import find_first_ids
 
 REPLY, STATUS = "reply", "task_status"
 MAX_TURNS = 100

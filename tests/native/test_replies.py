@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import Event, Session, Turn
 from agents.transcript.replies import find_replies
-from kit.id_search import find_first_ids
+from kit.search import find_first_ids
 from tests.native.rows import Person, make_agent, make_turn
 
 START = datetime(2031, 3, 31, 12, tzinfo=UTC)

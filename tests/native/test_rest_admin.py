@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.api.admin_figures import since
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
-from kit.id_search import find_first_ids
+from kit.search import find_first_ids
 from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, person
 from webhooks.models import Delivery, Subscription
 
