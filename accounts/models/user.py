@@ -21,6 +21,17 @@ class UserManager(BaseUserManager["User"]):
         can_be = 0 < len(login) <= MAX_LOGIN_CHARS and login.isprintable()
         return self.filter(login__iexact=login).first() if can_be else None
 
+    def lock_administrators(self) -> set[int]:
+        """The ids of all active members of the staff, whose rows stay locked until the transaction ends.
+
+        The hub keeps at least one (docs/adr/0157): of two concurrent transactions that take rights away, the
+        second reads the result of the first.
+        """
+        # FOR NO KEY UPDATE: an open ask, whose session the transaction may wait for, may still reference these
+        # users.
+        locked = self.select_for_update(no_key=True).order_by("pk")
+        return set(locked.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
+
 
 class User(AbstractBaseUser, PermissionsMixin):
     """A person or service. The key to an account is a GitHub id, an issuer's subject, a passkey or a password; the
