@@ -105,7 +105,7 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:
         """The login of the caller."""
-        return turn.caller.login if turn.caller else "(public)"
+        return turn.asker
 
     @admin.display(description="question")
     def short_question(self, turn: Turn) -> str:
