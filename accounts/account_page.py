@@ -16,8 +16,8 @@ from accounts import settings, tokens
 from accounts.api.tokens import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name
-from accounts.models import MAX_KEPT_DAYS, Credential
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.models import MAX_KEPT_DAYS, USERS_KINDS, Credential
+from accounts.oauth.pages import require_caller
 from accounts.oauth.signin_methods import list_signin_methods
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
@@ -27,7 +27,6 @@ from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, Minted, NoSuchSeat, mi
 from kit.clock import db_now
 
 Kind = Credential.Kind
-REPLACED = (Kind.CHANNEL, Kind.APP)
 NAME_CHARS = 100
 REUSE_SHOWN = timedelta(days=30)
 UNITS_S = {"days": 24 * 3600, "hours": 3600}
@@ -55,16 +54,14 @@ class TokenRow:
     @property
     def can_be_replaced(self) -> bool:
         """Whether `rotate` makes another like it."""
-        return self.credential.kind in REPLACED
+        return self.credential.kind in USERS_KINDS
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def account(request: HttpRequest) -> HttpResponse:
+@require_caller
+def account(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Sessions and tokens; a POST mints a token, of either kind, and shows its text this once."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if request.method != "POST":
         return _page(request, caller)
     name = request.POST.get("name", "").replace("\0", "").strip()
@@ -114,13 +111,10 @@ def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSu
 
 @never_cache
 @require_POST
-def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
+@require_caller
+def rotate(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
     """A token like one of one's own, shown this once; the old one stays good for an hour."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
-    own = caller.user.credentials.live().filter(kind__in=REPLACED, grant=None)
-    old = own.select_related("user").filter(pk=credential_id).first()
+    old = tokens.find_replaceable(caller.user, credential_id)
     if old is None:
         return HttpResponseRedirect(reverse("account"))
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
@@ -132,11 +126,9 @@ def rotate(request: HttpRequest, credential_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
+@require_caller
+def revoke(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
     """End one of one's own sessions or tokens; the session in use ends by signing out."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
     if own.revoke():
         messages.success(request, "Revoked. Whatever used it is cut off.")
@@ -145,11 +137,9 @@ def revoke(request: HttpRequest, credential_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def revoke_client(request: HttpRequest, grant_id: int) -> HttpResponse:
+@require_caller
+def revoke_client(request: HttpRequest, caller: Caller, grant_id: int) -> HttpResponse:
     """Sign a client out: its refresh token and its access tokens end."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if caller.user.client_grants.filter(pk=grant_id).revoke():
         messages.success(request, "Signed out. Whatever used it is cut off.")
     return HttpResponseRedirect(reverse("account"))
@@ -157,11 +147,9 @@ def revoke_client(request: HttpRequest, grant_id: int) -> HttpResponse:
 
 @never_cache
 @require_POST
-def retention(request: HttpRequest) -> HttpResponse:
+@require_caller
+def retention(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Say how long questions to one's agents are kept; an empty field leaves it to the hub."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     typed = request.POST.get("days", "").strip()
     is_number = typed.isascii() and typed.isdecimal() and len(typed) <= 5 and 1 <= int(typed) <= MAX_KEPT_DAYS
     if typed and not is_number:

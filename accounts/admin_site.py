@@ -16,8 +16,8 @@ from django.urls import URLPattern, URLResolver, reverse
 from accounts import audit_log
 from accounts.browser import sign_out
 from accounts.models import User
+from kit.ids import read_row_id
 
-MAX_ROW_DIGITS = 18
 DELETE_SELECTED = "delete_selected"
 SECRET_WORDS = ("digest", "secret", "password", "credentials")  # in names of columns
 LEFT_OUT = ("password_change", "password_change_done", "view_on_site")
@@ -71,11 +71,6 @@ class OwnersAdminSite(admin.AdminSite):
 
 
 site = OwnersAdminSite(name="admin")
-
-
-def is_row_number(text: str) -> bool:
-    """Whether a text can be the number of a row in any database."""
-    return text.isdecimal() and len(text) <= MAX_ROW_DIGITS
 
 
 class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -145,7 +140,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def is_key(self, text: str) -> bool:
         """Whether a text can be a row's key."""
-        return is_row_number(text)
+        return read_row_id(text) is not None
 
 
 class ConditionFilter(admin.SimpleListFilter):

@@ -22,14 +22,13 @@ from accounts.errors import Refused, TooFast
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.pages import signed_in
+from accounts.pages import MAX_PASSWORD_CHARS
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
 from accounts.throttle import check_address
-from accounts.tokens import BadLogin
+from accounts.tokens import BAD_LOGIN, BadLogin
 from kit.clock import db_now
 
-BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at either end."
 LISTED = 100
-MAX_PASSWORD_CHARS = 1024
 TOO_LONG = f"Use at most {MAX_PASSWORD_CHARS} characters."
 PASSWORDS_DIFFER = "The two passwords differ."
 

@@ -20,7 +20,6 @@ from kit.ids import unguessable
 logger = logging.getLogger(__name__)
 
 LIFETIME = timedelta(hours=24)
-NO_LOGIN = "{login!r} is no login: want 1 to 39 letters, digits or inner hyphens"
 GONE = "This link is not good: it was used, it is over 24 hours old, or there was none. Ask for a new one."
 TAKEN = "@{login} belongs to another account by now. Ask for a link with another login."
 
@@ -66,7 +65,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
     """
     user = User.objects.named(login)
     if user is None and not LOGIN.match(login):
-        raise BadLogin(NO_LOGIN.format(login=login))
+        raise BadLogin(login)
     if user is not None and not user.is_active:
         raise CannotInvite(f"@{user.login} is suspended")
     if user is not None and made_by is not None and not _may_set_up(user):

@@ -21,11 +21,10 @@ from accounts.oauth.signin_methods import find_signin_methods
 from accounts.passkeys import check_sign_in, sign_in_options
 from accounts.signup import LOGIN
 from accounts.throttle import check_address, check_passwords
-from accounts.tokens import BadLogin, get_or_create_local_user
+from accounts.tokens import BAD_LOGIN, BadLogin, get_or_create_local_user
 
 PASSKEY = "passkey"
 MAX_PASSWORD_CHARS = 1024
-BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at either end."
 BAD_PASSWORD = "Login and password do not go together, or the account is suspended."  # noqa: S105  it is a sentence
 SUSPENDED = "{login} is suspended. An operator can lift that in the admin."
 

@@ -22,6 +22,11 @@ class PageQuery(serializers.Serializer[Any]):
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 
 
+def page_query(limit: int) -> type[PageQuery]:
+    """The parameters of a list of so many rows unless asked otherwise."""
+    return type("PageQuery", (PageQuery,), {"limit": serializers.IntegerField(default=limit, min_value=1)})
+
+
 def read_query(serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
     """The checked query string of a request."""
     query = serializer(data=request.query_params)

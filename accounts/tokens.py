@@ -18,7 +18,7 @@ from accounts.authn import (
     digest,
 )
 from accounts.errors import Refused
-from accounts.models import ClientGrant, Credential, User
+from accounts.models import USERS_KINDS, ClientGrant, Credential, User
 from accounts.quotas import lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
@@ -38,10 +38,14 @@ JWT_FORMAT = "jwt"  # a format of app tokens; the other one is `opaque`
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
 LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?\Z")
+BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at either end."
 
 
 class BadLogin(ValueError):
     """Not a login: 1 to 39 letters, digits and inner hyphens, as GitHub has them."""
+
+    def __init__(self, login: str) -> None:
+        super().__init__(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
 
 
 class NoSuchSeat(Refused):
@@ -186,6 +190,13 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: TokenLimits 
     return mint(user, Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
 
 
+def find_replaceable(user: User, credential_id: int) -> Credential | None:
+    """A token of the user's that `rotate` can replace: a live one that no client refreshes."""
+    own = user.credentials.live().filter(kind__in=USERS_KINDS, grant=None)
+    found: Credential | None = own.select_related("user").filter(pk=credential_id).first()
+    return found
+
+
 @transaction.atomic
 def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
     """Replace a token by a new one with the same limits; the old one stays valid for a while.
@@ -221,7 +232,7 @@ def get_or_create_local_user(login: str) -> User:
         BadLogin: the text cannot be a login.
     """
     if not LOGIN.match(login):
-        raise BadLogin(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
+        raise BadLogin(login)
     if user := User.objects.named(login):
         return user
     try:

@@ -12,7 +12,6 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from accounts.admin_site import OwnerScopedAdmin
-from accounts.administrators import lock_administrators
 from accounts.browser import device_name
 from accounts.models import Credential, User
 from accounts.oauth.signin_methods import list_signin_methods
@@ -53,7 +52,7 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
             ValidationError: of the form or of a field; nothing is written.
         """
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        administrators = lock_administrators()
+        administrators = User.objects.lock_administrators()
         user = User.objects.select_for_update(no_key=True).get(pk=self.instance.pk)
         if self.changed_by.pk not in administrators:
             raise ValidationError(NOT_STAFF_NOW)

@@ -4,6 +4,10 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from django.http import StreamingHttpResponse
+
+from kit.async_db import stream_slices
+
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
 ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
@@ -20,6 +24,12 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
     writer = csv.writer(_Line())
     for row in rows:
         yield writer.writerow([_escape(cell) for cell in row])
+
+
+def csv_response(slices: Iterator[str], filename: str) -> StreamingHttpResponse:
+    """Lines as a file to keep, sent as they are read. `filename` is plain ASCII."""
+    headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
+    return StreamingHttpResponse(stream_slices(slices), content_type="text/csv; charset=utf-8", headers=headers)
 
 
 def unescape(cell: str) -> str:

@@ -6,6 +6,7 @@ import time
 from uuid import UUID
 
 POOL_BYTES = 4096
+MAX_ID_DIGITS = 18
 
 
 class _Pool(threading.local):
@@ -46,6 +47,11 @@ def time_ordered() -> str:
 def unguessable(prefix: str = "") -> str:
     """The prefix and 128 random bits in hex: letters, digits and what the prefix holds."""
     return prefix + random_hex(16)
+
+
+def read_row_id(text: str) -> int | None:
+    """The number of a row that a text is; None: it is none, or larger than any database has."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS else None
 
 
 def read_uuid(text: str) -> UUID | None:

@@ -6,7 +6,7 @@ Times and UUIDs become text. An empty text becomes null where the field may be n
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
@@ -43,6 +43,11 @@ def show(shape: type[Shape], row: object, **given: Any) -> Shape:
         if value != "" or not field.may_be_absent:
             shown[name] = value
     return cast(Shape, shown)
+
+
+def show_each(shape: type[Shape]) -> Callable[[Iterable[object]], list[Shape]]:
+    """Shows several rows as a shape that declares all of its fields."""
+    return lambda rows: [show(shape, row) for row in rows]
 
 
 @cache

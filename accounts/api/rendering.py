@@ -1,5 +1,6 @@
 """Accounts and credentials as the native API shows them."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.db import models
@@ -55,7 +56,7 @@ class ListQuery(serializers.Serializer[Any]):
     includeRevoked = serializers.BooleanField(default=False)
 
 
-def listed(request: Request, kinds: list[Credential.Kind]) -> models.QuerySet[Credential]:
+def listed(request: Request, kinds: Sequence[Credential.Kind]) -> models.QuerySet[Credential]:
     """The newest LISTED of these kinds, without the revoked unless asked for."""
     own = Credential.objects.filter(user=caller_of(request), kind__in=kinds)
     if not read_query(ListQuery, request)["includeRevoked"]:

@@ -1,6 +1,6 @@
 """Tokens of the caller's own: made, listed, revoked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +14,22 @@ from rest_framework.views import APIView
 
 from accounts.api.rendering import NO_STORE, ListQuery, listed, show_token, user_agent_of
 from accounts.authn import SCOPES_OF_ONE_AGENT, TokenScope
-from accounts.models import Credential
-from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of, get_one
+from accounts.models import USERS_KINDS, Credential
+from accounts.rest import Body, HasBrowserSession, HasUnlimitedToken, caller_of
 from accounts.shapes import ApiToken, MintedAppToken, MintedChannelToken
-from accounts.tokens import JWT_FORMAT, MAX_JWT_LIFETIME, TokenLimits, mint_app, mint_channel, rotate
+from accounts.tokens import (
+    JWT_FORMAT,
+    MAX_JWT_LIFETIME,
+    Minted,
+    TokenLimits,
+    find_replaceable,
+    mint_app,
+    mint_channel,
+    rotate,
+)
 from kit.describe import ErrorBody, Items
 
-Kind = Credential.Kind
+ABSENT = "no such token"
 MAX_JWT_LIFETIME_S = int(MAX_JWT_LIFETIME.total_seconds())
 HANDLE = r"@?[A-Za-z0-9-]{1,39}/[a-z0-9-]{1,64}"
 SCOPE = rf"({'|'.join(TokenScope)})|({'|'.join(SCOPES_OF_ONE_AGENT)}):{HANDLE}"
@@ -111,11 +120,7 @@ class ChannelTokens(APIView):
     @extend_schema(request=NewToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a channel token; its text is in this answer and nowhere else."""
-        body = NewToken.read(request)
-        name, limits = str(body.validated_data["name"]), body.limits()
-        minted = mint_channel(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
-        shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
-        return Response(shown, status=201, headers=NO_STORE)
+        return _mint(request, NewToken, mint_channel, MintedChannelToken)
 
 
 class Tokens(APIView):
@@ -124,7 +129,7 @@ class Tokens(APIView):
     @extend_schema(parameters=[ListQuery], responses=Items[ApiToken])
     def get(self, request: Request) -> Response:
         """The caller's channel and app tokens, newest first."""
-        found = listed(request, [Kind.CHANNEL, Kind.APP])
+        found = listed(request, USERS_KINDS)
         return Response({"items": [show_token(ApiToken, one) for one in found]})
 
 
@@ -136,9 +141,9 @@ class OneToken(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
         """Revoke it; again is fine."""
-        own = Credential.objects.filter(user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP], pk=token_id)
+        own = Credential.objects.filter(user=caller_of(request), kind__in=USERS_KINDS, pk=token_id)
         if not own.exists():
-            raise NotFound("no such token")
+            raise NotFound(ABSENT)
         own.revoke()
         return Response(status=204)
 
@@ -152,14 +157,11 @@ class RotateToken(APIView):
     def post(self, request: Request, token_id: int) -> Response:
         """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
         body = Rotation.read(request)
-        own = Credential.objects.live().filter(
-            user=caller_of(request), kind__in=[Kind.CHANNEL, Kind.APP], grant=None
-        )
-        old = get_one(own.select_related("user").filter(pk=token_id), "no such token")
+        old = find_replaceable(caller_of(request), token_id)
+        if old is None:
+            raise NotFound(ABSENT)
         overlap = timedelta(seconds=body.validated_data["overlap"])
-        minted = rotate(old, overlap=overlap, user_agent=user_agent_of(request))
-        shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
-        return Response(shown, status=201, headers=NO_STORE)
+        return _show_minted(MintedChannelToken, rotate(old, overlap=overlap, user_agent=user_agent_of(request)))
 
 
 class MintApp(APIView):
@@ -170,8 +172,17 @@ class MintApp(APIView):
     @extend_schema(request=NewAppToken, responses={201: MintedAppToken, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """A new app token, of which one may hold 20."""
-        body = NewAppToken.read(request)
-        name, limits = str(body.validated_data["name"]), body.limits()
-        minted = mint_app(caller_of(request), name, user_agent=user_agent_of(request), limits=limits)
-        shown = show_token(MintedAppToken, minted.credential, token=minted.token)
-        return Response(shown, status=201, headers=NO_STORE)
+        return _mint(request, NewAppToken, mint_app, MintedAppToken)
+
+
+def _mint(request: Request, body: type[NewToken], mint: Callable[..., Minted], shape: type[Any]) -> Response:
+    """Make the token that the body of a request asks for."""
+    wanted = body.read(request)
+    name, limits = str(wanted.validated_data["name"]), wanted.limits()
+    return _show_minted(shape, mint(caller_of(request), name, user_agent=user_agent_of(request), limits=limits))
+
+
+def _show_minted(shape: type[Any], minted: Minted) -> Response:
+    """The one answer that has the text of the token."""
+    shown = show_token(shape, minted.credential, token=minted.token)
+    return Response(shown, status=201, headers=NO_STORE)

@@ -1,6 +1,6 @@
 """The tables of accounts."""
 
-from accounts.models.credential import ClientGrant, Credential, SigningKey, on_revoked
+from accounts.models.credential import USERS_KINDS, ClientGrant, Credential, SigningKey, on_revoked
 from accounts.models.sign_in import (
     DeviceGrant,
     Invitation,
@@ -10,10 +10,12 @@ from accounts.models.sign_in import (
     ProviderIdentity,
     delete_expired,
 )
-from accounts.models.user import MAX_KEPT_DAYS, User
+from accounts.models.user import MAX_KEPT_DAYS, MAX_LOGIN_CHARS, User
 
 __all__ = [
     "MAX_KEPT_DAYS",
+    "MAX_LOGIN_CHARS",
+    "USERS_KINDS",
     "ClientGrant",
     "Credential",
     "DeviceGrant",

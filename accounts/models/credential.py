@@ -124,6 +124,9 @@ class Credential(models.Model):
         Credential.objects.filter(id__in=list(ids)).update(last_used_at=Now())
 
 
+USERS_KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)  # the tokens that users make
+
+
 class ClientGrantQuerySet(models.QuerySet["ClientGrant"]):
     def live(self) -> "ClientGrantQuerySet":
         """Those whose client can refresh its access token."""

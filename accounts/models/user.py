@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 MAX_KEPT_DAYS = 36_500
+MAX_LOGIN_CHARS = 64
 
 
 class UserManager(BaseUserManager["User"]):
@@ -16,8 +17,20 @@ class UserManager(BaseUserManager["User"]):
         return self.get(login__iexact=username)
 
     def named(self, login: str) -> "User | None":
-        """The holder of a login, whatever the case it is written in."""
-        return self.filter(login__iexact=login).first()
+        """The holder of a login, in any case; None for a text that is none, which a database may refuse."""
+        can_be = 0 < len(login) <= MAX_LOGIN_CHARS and login.isprintable()
+        return self.filter(login__iexact=login).first() if can_be else None
+
+    def lock_administrators(self) -> set[int]:
+        """The ids of all active members of the staff, whose rows stay locked until the transaction ends.
+
+        The hub keeps at least one (docs/adr/0157): of two concurrent transactions that take rights away, the
+        second reads the result of the first.
+        """
+        # FOR NO KEY UPDATE: an open ask, whose session the transaction may wait for, may still reference these
+        # users.
+        locked = self.select_for_update(no_key=True).order_by("pk")
+        return set(locked.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
 
 
 class User(AbstractBaseUser, PermissionsMixin):
@@ -28,7 +41,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     to their agents and sessions is blanked up to `questions_blanked_to`.
     """
 
-    login = models.CharField(max_length=64, unique=True)
+    login = models.CharField(max_length=MAX_LOGIN_CHARS, unique=True)
     github_id = models.BigIntegerField(null=True, blank=True, unique=True)
     avatar_url = models.URLField(blank=True)
     is_active = models.BooleanField(default=True)
@@ -43,7 +56,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     questions_blanked_to = models.DateTimeField(null=True, editable=False)
     closed_at = models.DateTimeField(null=True, editable=False, help_text="When the account was erased.")
     former_login = models.CharField(
-        max_length=64,
+        max_length=MAX_LOGIN_CHARS,
         blank=True,
         default="",
         db_default="",

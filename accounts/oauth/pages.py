@@ -1,10 +1,13 @@
 """Where a signed-in user allows an app, a command line, or a device whose code they type."""
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
 from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -19,6 +22,9 @@ from accounts.oauth.authorization_requests import AuthorizationRequest
 from accounts.oauth.codes import Purpose
 from accounts.throttle import check_address, check_code_guesses
 
+Args = ParamSpec("Args")
+View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
+CallersView = Callable[Concatenate[HttpRequest, Caller, Args], HttpResponseBase]
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
 PARAMETERS = (
     "redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id",
@@ -26,13 +32,35 @@ PARAMETERS = (
 )  # fmt: skip
 
 
+def signed_in(request: HttpRequest) -> Caller | None:
+    """Only the session of a browser may decide here, not a token."""
+    caller = find_caller(request)
+    return caller if caller is not None and caller.identity.kind == "session" else None
+
+
+def to_signin(request: HttpRequest) -> HttpResponse:
+    """Sign in first, then come back."""
+    return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': request.get_full_path()})}")
+
+
+def require_caller(
+    view: CallersView[Args], refuse: Callable[[HttpRequest], HttpResponseBase] = to_signin
+) -> View[Args]:
+    """Call the view with the signed-in caller; other visitors are sent to the sign-in, and back after it."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
+        caller = signed_in(request)
+        return refuse(request) if caller is None else view(request, caller, *args, **kwargs)
+
+    return guarded
+
+
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def consent(request: HttpRequest) -> HttpResponse:
+@require_caller
+def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Allow an app or a command line, or do not; it learns either at its redirect address."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     given = request.POST if request.method == "POST" else request.GET
     try:
         wanted = _read(given)
@@ -74,11 +102,9 @@ def _purpose_of(wanted: AuthorizationRequest) -> Purpose:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def device(request: HttpRequest) -> HttpResponse:
+@require_caller
+def device(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Type the code a device shows, see which app it is, allow it or do not."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if request.method != "POST":
         return _code_form(request, request.GET.get("user_code", ""))
     typed = request.POST.get("user_code", "")
@@ -98,17 +124,6 @@ def device(request: HttpRequest) -> HttpResponse:
     said = "is allowed. You can go back to the device." if decision == "allow" else "was turned away."
     messages.success(request, f"{grant.app_name} {said}")
     return HttpResponseRedirect(reverse("account"))
-
-
-def signed_in(request: HttpRequest) -> Caller | None:
-    """Only the session of a browser may decide here, not a token."""
-    caller = find_caller(request)
-    return caller if caller is not None and caller.identity.kind == "session" else None
-
-
-def to_signin(request: HttpRequest) -> HttpResponse:
-    """Sign in first, then come back."""
-    return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': request.get_full_path()})}")
 
 
 def _code_form(request: HttpRequest, typed: str, error: str = "", *, status: int = 200) -> HttpResponse:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict
 
-from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncDay, TruncHour
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -21,6 +21,7 @@ from agents.models.choices import Outcome
 from agents.models.session import live_connections
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Time
+from kit.search import find_first_ids
 from webhooks.models import Delivery
 
 SLACK = timedelta(hours=1)
@@ -32,24 +33,37 @@ def since(rows: QuerySet[Any], field: str, moment: datetime) -> QuerySet[Any]:
     The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
     every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
     """
-    first = first_id(rows, field, moment - SLACK)
-    return rows.filter(pk__gte=first, **{f"{field}__gte": moment})
+    begin = moment - SLACK
+    first = find_first_ids(rows.model._default_manager.all(), field, [begin])
+    return rows.filter(pk__gte=first[begin], **{f"{field}__gte": moment})
 
 
-def first_id(rows: QuerySet[Any], field: str, moment: datetime) -> int:
-    """The lowest id from which on rows are not older than a moment; found by halving, in some 30 small reads."""
-    table = rows.model._default_manager
-    low, high = 0, (table.aggregate(last=Max("pk"))["last"] or 0) + 1
-    while low < high:
-        middle = (low + high) // 2
-        found = table.filter(pk__gte=middle).order_by("pk").values_list("pk", field).first()
-        if found is None or found[1] >= moment:
-            high = middle
-        else:
-            low = found[0] + 1
-    return low
+def dispatched() -> QuerySet[Turn]:
+    """Asks of agents that were not refused."""
+    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
+    return asked
 
 
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Rows to count, by the time in one of their fields."""
+
+    rows: Callable[[], QuerySet[Any]]
+    field: str
+
+    def since(self, moment: datetime) -> QuerySet[Any]:
+        """The rows not older than a moment."""
+        return since(self.rows(), self.field, moment)
+
+
+SIGNUPS = Metric(User.objects.all, "created_at")
+SESSIONS = Metric(Session.objects.all, "started_at")
+EVENTS = Metric(Event.objects.all, "ts")
+PERMISSIONS = Metric(PermissionRequest.objects.all, "requested_at")
+DISPATCHES = Metric(dispatched, "asked_at")
+UPLOADS = Metric(File.objects.all, "uploaded_at")
+DELIVERIES = Metric(Delivery.objects.all, "queued_at")
+OP_MESSAGES = Metric(OpMessage.objects.all, "ts")
 DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
 TOP_AGENTS = 10
 
@@ -184,8 +198,7 @@ class StatsActiveUsers(StaffView):
     def get(self, request: Request) -> Response:
         """Whose sessions had most events in the last 7 days, with how many sessions they have in all."""
         limit = min(read_query(ActiveQuery, request)["limit"], MOST_ACTIVE)
-        events = since(Event.objects.all(), "ts", db_now() - WEEK)
-        by_owner = events.values("session__owner", "session__owner__login")
+        by_owner = EVENTS.since(db_now() - WEEK).values("session__owner", "session__owner__login")
         busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
         owned = Session.objects.filter(owner_id__in=[row["session__owner"] for row in busiest])
         counted = owned.values("owner_id").annotate(count=Count("pk"))
@@ -214,55 +227,44 @@ class StatsOverview(StaffView):
 
 def overview(now: datetime) -> HubOverview:
     """All of it, at one moment."""
-    users, files, notes = User.objects.all(), File.objects.all(), OpMessage.objects.all()
     return {
         "users": {
-            "total": users.count(),
-            "last7d": since(users, "created_at", now - WEEK).count(),
-            "last30d": since(users, "created_at", now - MONTH).count(),
+            "total": User.objects.count(),
+            "last7d": SIGNUPS.since(now - WEEK).count(),
+            "last30d": SIGNUPS.since(now - MONTH).count(),
         },
         "sessions": {
             "totalEver": Session.objects.count(),
             "currentlyConnected": live_connections().count(),
-            "startedLast24h": since(Session.objects.all(), "started_at", now - DAY).count(),
+            "startedLast24h": SESSIONS.since(now - DAY).count(),
         },
-        "events": _day_and_week(Event.objects.all(), "ts", now),
+        "events": _day_and_week(EVENTS, now),
         "permissionRequests": {
             "pending": PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING).count(),
             "resolvedLast24h": _resolved(now - DAY).count(),
         },
         "agentDispatches": _dispatches(now),
         "fileUploads": {
-            "last7d": since(files, "uploaded_at", now - WEEK).count(),
+            "last7d": UPLOADS.since(now - WEEK).count(),
             "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
         },
         "webhookDeliveries": _deliveries(now),
-        "opMessages": {"last7d": since(notes, "ts", now - WEEK).count()},
+        "opMessages": {"last7d": OP_MESSAGES.since(now - WEEK).count()},
         "generatedAt": iso(now),
     }
 
 
-def dispatched() -> QuerySet[Turn]:
-    """Asks of agents that were not refused."""
-    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
-    return asked
-
-
-def _day_and_week(rows: QuerySet[Any], field: str, now: datetime) -> DayAndWeek:
-    return {
-        "last24h": since(rows, field, now - DAY).count(),
-        "last7d": since(rows, field, now - WEEK).count(),
-    }
+def _day_and_week(metric: Metric, now: datetime) -> DayAndWeek:
+    return {"last24h": metric.since(now - DAY).count(), "last7d": metric.since(now - WEEK).count()}
 
 
 def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
     """The requests decided since. A decision comes within minutes of its request: a day more contains them all."""
-    asked = since(PermissionRequest.objects.all(), "requested_at", moment - DAY)
-    return asked.filter(resolved_at__gte=moment)
+    return PERMISSIONS.since(moment - DAY).filter(resolved_at__gte=moment)
 
 
 def _deliveries(now: datetime) -> DeliveryCounts:
-    queued = since(Delivery.objects.all(), "queued_at", now - DAY)
+    queued = DELIVERIES.since(now - DAY)
     return {
         "last24h": queued.count(),
         "succeededLast24h": queued.filter(status=Delivery.Status.DELIVERED).count(),
@@ -271,18 +273,10 @@ def _deliveries(now: datetime) -> DeliveryCounts:
 
 
 def _dispatches(now: datetime) -> Dispatches:
-    by_agent = since(dispatched(), "asked_at", now - WEEK).values("agent__handle").annotate(count=Count("pk"))
+    by_agent = DISPATCHES.since(now - WEEK).values("agent__handle").annotate(count=Count("pk"))
     most = by_agent.order_by("-count", "agent__handle")[:TOP_AGENTS]
     top: list[TopAgent] = [{"handle": row["agent__handle"], "count": row["count"]} for row in most]
-    return {**_day_and_week(dispatched(), "asked_at", now), "topAgents": top}
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """Rows to count, by the time in one of their fields."""
-
-    rows: Callable[[], QuerySet[Any]]
-    field: str
+    return {**_day_and_week(DISPATCHES, now), "topAgents": top}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +299,11 @@ class Window:
 
 
 METRICS = {
-    "users.signups": Metric(User.objects.all, "created_at"),
-    "sessions.created": Metric(Session.objects.all, "started_at"),
-    "events.total": Metric(Event.objects.all, "ts"),
-    "agent.dispatches": Metric(dispatched, "asked_at"),
-    "webhook.deliveries": Metric(Delivery.objects.all, "queued_at"),
+    "users.signups": SIGNUPS,
+    "sessions.created": SESSIONS,
+    "events.total": EVENTS,
+    "agent.dispatches": DISPATCHES,
+    "webhook.deliveries": DELIVERIES,
 }
 WINDOWS = {"24h": Window("hour", 24), "7d": Window("day", 7), "30d": Window("day", 30)}
 
@@ -343,7 +337,7 @@ class StatsTimeseries(StaffView):
 def _points(metric: Metric, window: Window, now: datetime) -> list[Point]:
     starts = window.starts(now)
     truncate = TruncHour if window.bucket == "hour" else TruncDay
-    rows = since(metric.rows(), metric.field, starts[0]).order_by()
+    rows = metric.since(starts[0]).order_by()
     counted = rows.annotate(bucket=truncate(metric.field, tzinfo=UTC)).values("bucket").annotate(count=Count("pk"))
     counts = {row["bucket"]: row["count"] for row in counted}
     return [{"ts": iso(start), "count": counts.get(start, 0)} for start in starts]

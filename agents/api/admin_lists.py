@@ -1,7 +1,6 @@
 """Lists for the staff of the hub: all shares, agents, tokens and users."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Annotated, Any, TypedDict
 
 from drf_spectacular.utils import extend_schema
@@ -12,14 +11,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.authn import TokenScope
-from accounts.models import Credential, User
-from accounts.paging import MAX_LIMIT, PageQuery, page, read_query
+from accounts.models import USERS_KINDS, Credential, User
+from accounts.paging import MAX_LIMIT, page, page_query, read_query
 from accounts.rest import HasScope
 from agents.api.shapes import Access
 from agents.models import Agent, Share
 from agents.models.session import online_sessions
 from kit.describe import Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import Source, show, show_each
 
 
 class IsStaff(BasePermission):
@@ -39,24 +38,6 @@ class StaffView(APIView):
     scope = TokenScope.ADMIN
 
 
-class FiftyQuery(PageQuery):
-    """Which part of a list, 50 rows unless asked otherwise."""
-
-    limit = serializers.IntegerField(default=50, min_value=1)
-
-
-class HundredQuery(PageQuery):
-    """Which part of a list, 100 rows unless asked otherwise."""
-
-    limit = serializers.IntegerField(default=100, min_value=1)
-
-
-class TwoHundredQuery(PageQuery):
-    """Which part of a list, 200 rows unless asked otherwise."""
-
-    limit = serializers.IntegerField(default=200, min_value=1)
-
-
 class SearchQuery(serializers.Serializer[Any]):
     """The parameters of a search."""
 
@@ -64,7 +45,7 @@ class SearchQuery(serializers.Serializer[Any]):
 
 
 MOST_ROWS = 500
-KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)
+FIFTY, HUNDRED, TWO_HUNDRED, THOUSAND = map(page_query, (50, 100, 200, MAX_LIMIT))
 
 
 class ListedShare(TypedDict):
@@ -122,56 +103,46 @@ class ListedTokens(Page[ListedToken]):
     returned: int
 
 
-class ThousandQuery(PageQuery):
-    """Which part of a list, 1000 rows unless asked otherwise."""
-
-    limit = serializers.IntegerField(default=MAX_LIMIT, min_value=1)
-
-
 class TokensQuery(serializers.Serializer[Any]):
     """Which tokens."""
 
     active = serializers.ChoiceField(choices=["true", "false", "all"], default="all")
-    kind = serializers.ChoiceField(choices=[*KINDS, "all"], default="all")
+    kind = serializers.ChoiceField(choices=[*USERS_KINDS, "all"], default="all")
 
 
 class AdminShares(StaffView):
     """`/admin/shares`"""
 
-    @extend_schema(parameters=[HundredQuery], responses=Page[ListedShare])
+    @extend_schema(parameters=[HUNDRED], responses=Page[ListedShare])
     def get(self, request: Request) -> Response:
         """The shares of sessions, with owner and user, newest first."""
         shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
-        return page(
-            request, shares, lambda rows: [show(ListedShare, one) for one in rows], HundredQuery, most=MOST_ROWS
-        )
+        return page(request, shares, show_each(ListedShare), HUNDRED, most=MOST_ROWS)
 
 
 class AdminAgents(StaffView):
     """`/admin/agents`"""
 
-    @extend_schema(parameters=[ThousandQuery], responses=Page[ListedAgent])
+    @extend_schema(parameters=[THOUSAND], responses=Page[ListedAgent])
     def get(self, request: Request) -> Response:
         """Agents of all users, newest first; drafts and deleted ones too."""
         agents = Agent.objects.select_related("owner", "session").order_by("-pk")
-        return page(request, agents, _show_agents, ThousandQuery)
+        return page(request, agents, _show_agents, THOUSAND)
 
 
 class AdminTokens(StaffView):
     """`/admin/tokens`"""
 
-    @extend_schema(parameters=[TokensQuery, TwoHundredQuery], responses=ListedTokens)
+    @extend_schema(parameters=[TokensQuery, TWO_HUNDRED], responses=ListedTokens)
     def get(self, request: Request) -> Response:
         """Channel and app tokens of all users, newest first."""
         query = read_query(TokensQuery, request)
-        tokens = Credential.objects.filter(kind__in=KINDS if query["kind"] == "all" else [query["kind"]])
+        tokens = Credential.objects.filter(kind__in=USERS_KINDS if query["kind"] == "all" else [query["kind"]])
         live = Credential.objects.live().values("pk")
         if query["active"] != "all":
             tokens = tokens.filter(pk__in=live) if query["active"] == "true" else tokens.exclude(pk__in=live)
         newest = tokens.select_related("user").order_by("-pk")
-        answer = page(
-            request, newest, lambda rows: [show(ListedToken, one) for one in rows], TwoHundredQuery, most=MOST_ROWS
-        )
+        answer = page(request, newest, show_each(ListedToken), TWO_HUNDRED, most=MOST_ROWS)
         answer.data["returned"] = len(answer.data["items"])
         return answer
 
@@ -190,10 +161,6 @@ def _show_agents(agents: Sequence[Agent]) -> list[ListedAgent]:
     ]
 
 
-WEEK = timedelta(days=7)
-MOST_USERS = 500
-
-
 class ListedUser(TypedDict):
     """A user, in snake_case."""
 
@@ -210,13 +177,8 @@ class ListedUser(TypedDict):
 class AdminUsers(StaffView):
     """`/admin/users`"""
 
-    @extend_schema(parameters=[TwoHundredQuery], responses=Page[ListedUser])
+    @extend_schema(parameters=[TWO_HUNDRED], responses=Page[ListedUser])
     def get(self, request: Request) -> Response:
         """All users, by id. The only list in snake_case."""
-        return page(
-            request,
-            User.objects.order_by("pk").prefetch_related("provider_identities"),
-            lambda rows: [show(ListedUser, one) for one in rows],
-            TwoHundredQuery,
-            most=MOST_USERS,
-        )
+        users = User.objects.order_by("pk").prefetch_related("provider_identities")
+        return page(request, users, show_each(ListedUser), TWO_HUNDRED, most=MOST_ROWS)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.audit_log import record_reading
 from accounts.paging import page, read_query
 from accounts.rest import caller_of, get_one
-from agents.api.admin_lists import FiftyQuery, SearchQuery, StaffView
+from agents.api.admin_lists import FIFTY, SearchQuery, StaffView
 from agents.api.permissions import ApiPermission
 from agents.models import Agent, Event, PermissionRequest, Session, Share
 from agents.models.session import SEEN_AT, online_sessions
@@ -69,13 +69,13 @@ class TimelineQuery(serializers.Serializer[Any]):
 class AdminSessions(StaffView):
     """`/admin/sessions`"""
 
-    @extend_schema(parameters=[SearchQuery, FiftyQuery], responses=Page[ListedSession])
+    @extend_schema(parameters=[SearchQuery, FIFTY], responses=Page[ListedSession])
     def get(self, request: Request) -> Response:
         """Sessions of all users, newest first; `q` in id, name, owner, host or folder."""
         text = read_query(SearchQuery, request)["q"]
         found = _matching(text) if text else Session.objects.all()
         listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
-        return page(request, listed, show_sessions, FiftyQuery, most=MOST)
+        return page(request, listed, show_sessions, FIFTY, most=MOST)
 
 
 class AdminSession(StaffView):

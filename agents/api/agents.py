@@ -120,9 +120,8 @@ class AgentByHandle(APIView):
     @extend_schema(responses=ApiAgent)
     def get(self, request: Request, owner: str, slug: str) -> Response:
         """An agent the caller may ask, or a draft of the caller's."""
-        caller, handle = caller_of(request), f"{owner}/{slug}"
-        visible = Agent.objects.visible_to(caller)
-        found = visible.none() if "\0" in handle else visible.at(handle)
+        caller = caller_of(request)
+        found = Agent.objects.visible_to(caller).at(f"{owner}/{slug}")
         agent = get_one(found.select_related("owner", "session"), NO_AGENT)
         return Response(show_agent(agent, viewer_id=caller.pk))
 

@@ -11,17 +11,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.audit_log import name_rows, record_act
+from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of
 from agents.api.admin_lists import StaffView
 from agents.api.agents import get_own_agent
 from agents.core import halt_rules
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
-from agents.core.halt_rules import HaltSubject
 from agents.models import CallerBlock, Halt
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
-from kit.rows import Source, show
+from kit.rows import Source, show, show_each
 
 
 class ApiBlock(TypedDict):
@@ -52,7 +52,7 @@ class Blocks(APIView):
     def get(self, request: Request) -> Response:
         """Whom the caller does not answer, newest first."""
         own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
-        return page(request, own.order_by("-pk"), lambda rows: [show(ApiBlock, one) for one in rows])
+        return page(request, own.order_by("-pk"), show_each(ApiBlock))
 
     @extend_schema(request=NewBlock, responses={201: ApiBlock, 200: ApiBlock, 404: ErrorBody})
     def post(self, request: Request) -> Response:
@@ -78,12 +78,10 @@ class OneBlock(APIView):
     @extend_schema(responses={200: Unblocked})
     def delete(self, request: Request, login: str) -> Response:
         """Unblock a user; `removed` is 0 when they were not blocked."""
-        removed = unblock_caller(caller_of(request), login) if login.isprintable() else 0
+        caller = User.objects.named(login)
+        removed = unblock_caller(caller_of(request), caller) if caller else 0
         unblocked: Unblocked = {"ok": True, "login": login, "removed": removed}
         return Response(unblocked)
-
-
-Kind = Halt.Kind
 
 
 class ApiHalt(TypedDict):
@@ -112,7 +110,7 @@ class Why(Body):
 class NewHalt(Why):
     """The body of an administrator's: `name` is a handle, `owner/slug`, or a login."""
 
-    kind = serializers.ChoiceField(choices=Kind.choices)
+    kind = serializers.ChoiceField(choices=Halt.Kind.choices)
     name = serializers.CharField(max_length=128)
 
 
@@ -122,17 +120,13 @@ class HaltAgent(APIView):
     @extend_schema(request=Why, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
     def post(self, request: Request, agent_id: int) -> Response:
         """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
-        owner = caller_of(request)
-        subject = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner))
-        reason = Why.read(request).validated_data["reason"]
-        return _made(*halt_rules.halt_subject(subject, by=owner, by_staff=False, reason=reason))
+        agent = get_own_agent(agent_id, caller_of(request))
+        return _made(*halt_rules.halt_own_agent(agent, Why.read(request).validated_data["reason"]))
 
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Let it go on; again is fine. What an administrator halted stays so."""
-        owner = caller_of(request)
-        own = HaltSubject(Kind.AGENT, agent=get_own_agent(agent_id, owner)).halts.filter(by_staff=False)
-        halt_rules.lift_halts(own, by=owner)
+        halt_rules.resume_own_agent(get_own_agent(agent_id, caller_of(request)))
         return Response(status=204)
 
 

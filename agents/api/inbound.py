@@ -19,6 +19,7 @@ from agents.api.serializers import show_agent
 from agents.api.shapes import ApiAgent
 from agents.models import Turn
 from agents.models.choices import Outcome
+from agents.models.turn import PUBLIC_ASKER
 from kit.clock import db_now, iso
 from kit.describe import Time
 from kit.money import to_usd, to_usd_or_none
@@ -26,7 +27,6 @@ from kit.rows import show
 
 RECENT = 100
 TOP_ASKERS = 10
-PUBLIC_ASKER = "(public)"
 OPEN_REASON = "in_progress"
 COMPLETED = Q(outcome=Outcome.COMPLETED)
 
@@ -170,7 +170,7 @@ def _show(turn: Turn) -> Asked:
     ok = turn.outcome == Outcome.COMPLETED
     return {
         "ts": iso(turn.asked_at),
-        "askerLogin": turn.caller.login if turn.caller else PUBLIC_ASKER,
+        "askerLogin": turn.asker,
         "ok": ok,
         "latencyMs": turn.latency_ms if ok else None,
         "question": turn.question,

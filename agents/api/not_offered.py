@@ -1,8 +1,10 @@
 """The calls that this hub does not offer: desktops, which start and steer sessions, and anonymous threads."""
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 from uuid import UUID
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
@@ -35,96 +37,6 @@ class Desktops(APIView):
         return Response({"items": []})
 
 
-class OneDesktop(APIView):
-    """`/desktops/{desktop}`"""
-
-    @extend_schema(responses={404: ErrorBody})
-    def delete(self, request: Request, desktop: str) -> Response:
-        """Forget a desktop: not offered."""
-        raise NotOffered
-
-
-class DesktopSessions(APIView):
-    """`/desktops/{desktop}/sessions`"""
-
-    @extend_schema(request=None, responses={404: ErrorBody})
-    def post(self, request: Request, desktop: str) -> Response:
-        """Start a session on a desktop: not offered."""
-        raise NotOffered
-
-
-class DesktopShares(APIView):
-    """`/desktops/{desktop}/shares`"""
-
-    @extend_schema(responses={404: ErrorBody})
-    def get(self, request: Request, desktop: str) -> Response:
-        """To whom a desktop is lent: not offered."""
-        raise NotOffered
-
-    @extend_schema(request=None, responses={404: ErrorBody})
-    def post(self, request: Request, desktop: str) -> Response:
-        """Lend a desktop: not offered."""
-        raise NotOffered
-
-
-class OneDesktopShare(APIView):
-    """`/desktops/{desktop}/shares/{login}`"""
-
-    @extend_schema(responses={404: ErrorBody})
-    def delete(self, request: Request, desktop: str, login: str) -> Response:
-        """Take a desktop back: not offered."""
-        raise NotOffered
-
-
-class PreflightSession(APIView):
-    """`/sessions/preflight`"""
-
-    @extend_schema(request=None, responses={404: ErrorBody})
-    def post(self, request: Request) -> Response:
-        """Prepare a session for a desktop: not offered."""
-        raise NotOffered
-
-
-class ManagedSession(APIView):
-    """Steering a session's program from outside, which takes a desktop."""
-
-    @extend_schema(request=None, responses={404: ErrorBody})
-    def post(self, request: Request, public_id: UUID) -> Response:
-        """Steer the program of a session: not offered, for it takes a desktop."""
-        get_session(request, public_id)
-        raise NotOffered
-
-
-class KillSession(ManagedSession):
-    """`/sessions/{id}/kill`"""
-
-
-class RestartSession(ManagedSession):
-    """`/sessions/{id}/restart`"""
-
-
-class SoftRestartSession(ManagedSession):
-    """`/sessions/{id}/soft-restart`"""
-
-
-class SessionInput(ManagedSession):
-    """`/sessions/{id}/input`"""
-
-
-class RotateChannelToken(ManagedSession):
-    """`/sessions/{id}/rotate-channel-token`"""
-
-
-class SessionScreenshot(APIView):
-    """`/sessions/{id}/screenshot`"""
-
-    @extend_schema(responses={404: ErrorBody})
-    def get(self, request: Request, public_id: UUID) -> Response:
-        """The terminal of a session's program: not offered, because it takes a desktop."""
-        get_session(request, public_id)
-        raise NotOffered
-
-
 class AgentThreads(TypedDict):
     """The threads of an agent: none."""
 
@@ -149,3 +61,46 @@ class Threads(APIView):
         read_query(ThreadQuery, request)
         answer: AgentThreads = {"summary": {"total": 0, "today": 0, "active": 0}, "items": []}
         return Response(answer)
+
+
+DESKTOP, SESSION = "desktops/<str:desktop>", "sessions/<uuid:public_id>"
+LENT = "To whom a desktop is lent: not offered."
+STEER = "Steer the program of a session: not offered, for it takes a desktop."
+SCREENSHOT = "The terminal of a session's program: not offered, because it takes a desktop."
+REFUSED = [  # the route, the view's name, and for each method what it would do
+    (DESKTOP, "OneDesktop", {"delete": "Forget a desktop: not offered."}),
+    (f"{DESKTOP}/sessions", "DesktopSessions", {"post": "Start a session on a desktop: not offered."}),
+    (f"{DESKTOP}/shares", "DesktopShares", {"get": LENT, "post": "Lend a desktop: not offered."}),
+    (f"{DESKTOP}/shares/<str:login>", "OneDesktopShare", {"delete": "Take a desktop back: not offered."}),
+    ("sessions/preflight", "PreflightSession", {"post": "Prepare a session for a desktop: not offered."}),
+    (f"{SESSION}/input", "SessionInput", {"post": STEER}),
+    (f"{SESSION}/kill", "KillSession", {"post": STEER}),
+    (f"{SESSION}/restart", "RestartSession", {"post": STEER}),
+    (f"{SESSION}/rotate-channel-token", "RotateChannelToken", {"post": STEER}),
+    (f"{SESSION}/soft-restart", "SoftRestartSession", {"post": STEER}),
+    (f"{SESSION}/screenshot", "SessionScreenshot", {"get": SCREENSHOT}),
+]
+
+
+def make_refusing_method(text: str) -> Callable[..., Response]:
+    """A method of a view that this hub does not offer. A session in its address must be visible to the caller."""
+
+    def refuse(view: APIView, request: Request, public_id: UUID | None = None, **named: str) -> Response:
+        if public_id is not None:
+            get_session(request, public_id)
+        raise NotOffered
+
+    refuse.__doc__ = text
+    return extend_schema(request=None, responses={404: ErrorBody})(refuse)
+
+
+def make_refusing_view(name: str, texts: dict[str, str]) -> type[APIView]:
+    """A view whose methods, by name, are not offered; the texts describe them, and `name` names the operations."""
+    return type(name, (APIView,), {method: make_refusing_method(text) for method, text in texts.items()})
+
+
+urlpatterns = [
+    path("agents/<int:agent_id>/threads", Threads.as_view(), name="agent-threads"),
+    path("desktops", Desktops.as_view(), name="desktops"),
+    *(path(route, make_refusing_view(name, texts).as_view()) for route, name, texts in REFUSED),
+]

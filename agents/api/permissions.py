@@ -18,9 +18,8 @@ from agents.models import PermissionRequest
 from agents.transcript import permissions
 from agents.transcript.access import Role
 from agents.transcript.permissions import MAX_MESSAGE_CHARS, AlreadyResolved, NoSuchRequest
-from kit.clock import iso_or_none
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import Source, show, show_each
 
 DECIDED = Case(
     When(status=PermissionRequest.Status.PENDING, then=Value(0)), default=Value(1), output_field=IntegerField()
@@ -52,7 +51,7 @@ class Permissions(APIView):
         session = get_session(request, public_id, at_least=Role.APPROVER)
         found = PermissionRequest.objects.filter(session=session).select_related("resolver")
         ordered = found.order_by(DECIDED, "-pk")
-        return page(request, ordered, lambda rows: [show(ApiPermission, row) for row in rows])
+        return page(request, ordered, show_each(ApiPermission))
 
 
 class DecisionBody(Body):
@@ -100,12 +99,5 @@ class ResolvePermission(APIView):
             raise NotFound("no such permission request") from None
         except AlreadyResolved as resolved:
             raise Conflict(str(resolved)) from None
-        decided: PermissionDecided = {
-            "ok": True,
-            "sessionId": str(session.public_id),
-            "requestId": row.request_id,
-            "decision": said["decision"],
-            "resolverLogin": resolver.login,
-            "resolvedAt": iso_or_none(row.resolved_at),
-        }
-        return Response(decided)
+        given = {"ok": True, "sessionId": str(session.public_id), "resolverLogin": resolver.login}
+        return Response(show(PermissionDecided, row, decision=said["decision"], **given))

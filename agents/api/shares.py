@@ -17,7 +17,7 @@ from agents.api.sessions import get_session
 from agents.models import Share
 from agents.transcript.access import Role, SessionGone, share_session, unshare_session
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import Source, show_each
 
 ShareRole = Literal["viewer", "prompter", "approver"]
 
@@ -67,14 +67,14 @@ class Shares(APIView):
         """To whom a session is lent, oldest first."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         found = Share.objects.filter(session=session).select_related("user", "shared_by").order_by("pk")
-        return page(request, found, lambda rows: [show(ApiShare, share) for share in rows])
+        return page(request, found, show_each(ApiShare))
 
     @extend_schema(request=NewShare, responses={200: Shared, 201: Shared})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Lend a session to a user, or change their role."""
         session = get_session(request, public_id, at_least=Role.OWNER)
         wanted = NewShare.read(request).validated_data
-        role, user = wanted["role"], _find_user(wanted["login"])
+        role, user = wanted["role"], User.objects.named(wanted["login"])
         if user is None:
             raise NotFound(f"no user has the login {wanted['login']}")
         if user.pk == session.owner_id:
@@ -100,7 +100,7 @@ class OneShare(APIView):
     def delete(self, request: Request, public_id: UUID, login: str) -> Response:
         """Take a session back from a user; fine when it was not lent to them."""
         session = get_session(request, public_id, at_least=Role.OWNER)
-        user = _find_user(login)
+        user = User.objects.named(login)
         named = user.login if user else login
         answer: Unshared = {
             "ok": True,
@@ -110,7 +110,3 @@ class OneShare(APIView):
             "removed": unshare_session(session, user) if user else 0,
         }
         return Response(answer)
-
-
-def _find_user(login: str) -> User | None:
-    return User.objects.named(login) if login.isprintable() else None

@@ -40,14 +40,12 @@ urlpatterns = [
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/card-change", CardChange.as_view(), name="agent-card-change"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
-    path("agents/<int:agent_id>/threads", not_offered.Threads.as_view(), name="agent-threads"),
     path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
     path("admin/", include(admin_urlpatterns)),
     path("peers", Peers.as_view(), name="peers"),
     path("sessions", Sessions.as_view(), name="sessions"),
-    path("sessions/preflight", not_offered.PreflightSession.as_view(), name="session-preflight"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),
     path(
@@ -57,37 +55,17 @@ urlpatterns = [
     ),
     path("sessions/<uuid:public_id>/archive", ArchiveSession.as_view(), name="session-archive"),
     path("sessions/<uuid:public_id>/events", Events.as_view(), name="session-events"),
-    path("sessions/<uuid:public_id>/input", not_offered.SessionInput.as_view(), name="session-input"),
-    path("sessions/<uuid:public_id>/kill", not_offered.KillSession.as_view(), name="session-kill"),
     path("sessions/<uuid:public_id>/op-messages", OpMessages.as_view(), name="session-op-messages"),
     path("sessions/<uuid:public_id>/permissions", Permissions.as_view(), name="session-permissions"),
-    path("sessions/<uuid:public_id>/restart", not_offered.RestartSession.as_view(), name="session-restart"),
-    path(
-        "sessions/<uuid:public_id>/rotate-channel-token",
-        not_offered.RotateChannelToken.as_view(),
-        name="session-rotate-channel-token",
-    ),
-    path(
-        "sessions/<uuid:public_id>/screenshot", not_offered.SessionScreenshot.as_view(), name="session-screenshot"
-    ),
     path("sessions/<uuid:public_id>/shares", Shares.as_view(), name="session-shares"),
     path("sessions/<uuid:public_id>/shares/<str:login>", OneShare.as_view(), name="session-share"),
-    path(
-        "sessions/<uuid:public_id>/soft-restart",
-        not_offered.SoftRestartSession.as_view(),
-        name="session-soft-restart",
-    ),
     path("sessions/<uuid:public_id>/timeline", SessionTimeline.as_view(), name="session-timeline"),
     path("sessions/<uuid:public_id>/token-usage", SessionTokenUsage.as_view(), name="session-token-usage"),
     path("token-usage", AllTokenUsage.as_view(), name="token-usage"),
-    path("desktops", not_offered.Desktops.as_view(), name="desktops"),
-    path("desktops/<str:desktop>", not_offered.OneDesktop.as_view(), name="desktop"),
-    path("desktops/<str:desktop>/sessions", not_offered.DesktopSessions.as_view(), name="desktop-sessions"),
-    path("desktops/<str:desktop>/shares", not_offered.DesktopShares.as_view(), name="desktop-shares"),
-    path("desktops/<str:desktop>/shares/<str:login>", not_offered.OneDesktopShare.as_view(), name="desktop-share"),
     path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
     path("files/<int:file_id>", OneFile.as_view(), name="file"),
     path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
+    *not_offered.urlpatterns,
 ]
 
 channel_urlpatterns = [

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from accounts.models import User
 from agents.core import directory, halt_rules
-from agents.core.halt_rules import HaltSubject
 from agents.models import Agent, Halt
 
 MOST_AT_ONCE = 200
@@ -53,7 +52,8 @@ class BulkReport:
 
 def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
     """The report that `change_agents` would make now; the database stays as it is."""
-    agents = {agent.pk: agent for agent in Agent.objects.kept().owned_by(owner).filter(pk__in=agent_ids)}
+    own = Agent.objects.kept().owned_by(owner).select_related("owner").filter(pk__in=agent_ids)
+    agents = {agent.pk: agent for agent in own}
     halted = load_halted(agents)
     results = [
         AgentResult(agent, _foresee(agent, halted.get(agent.pk), action))
@@ -70,7 +70,7 @@ def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -
     report = preview_change(owner, agent_ids, action)
     done, gone = [], []
     for one in report.results:
-        if one.result is not Result.CHANGED or _change(owner, one.agent, action):
+        if one.result is not Result.CHANGED or _change(one.agent, action):
             done.append(one)
         else:
             gone.append(one.agent.pk)
@@ -98,14 +98,13 @@ def _foresee(agent: Agent, halted_by_staff: bool | None, action: BulkAction) -> 
     return Result.SAME if is_done[action] else Result.CHANGED
 
 
-def _change(owner: User, agent: Agent, action: BulkAction) -> bool:
+def _change(agent: Agent, action: BulkAction) -> bool:
     """False when the agent was deleted meanwhile."""
-    subject = HaltSubject(Halt.Kind.AGENT, agent=agent)
     match action:
         case BulkAction.HALT:
-            halt_rules.halt_subject(subject, by=owner, by_staff=False)
+            halt_rules.halt_own_agent(agent)
         case BulkAction.RESUME:
-            halt_rules.lift_halts(subject.halts.filter(by_staff=False), by=owner)
+            halt_rules.resume_own_agent(agent)
         case _:
             status = Status.PUBLISHED if action is BulkAction.PUBLISH else Status.DRAFT
             return directory.revise_agent(agent.pk, {"status": status}) is not None

@@ -28,7 +28,7 @@ def find_askable(handle: str, user_id: int | None) -> Agent | None:
     """The agent of a handle, if it is published and open to this user; `user_id` None: open to every signed-in
     user.
     """
-    found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first() if handle.isprintable() else None
+    found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first()
     return found
 
 
@@ -321,7 +321,7 @@ def block_caller(owner: User, caller: User) -> tuple[CallerBlock, bool]:
     return CallerBlock.objects.get_or_create(owner=owner, caller=caller)
 
 
-def unblock_caller(owner: User, login: str) -> int:
-    """Remove the block of a login; returns the number of deleted blocks, 1 or 0."""
-    count, _ = CallerBlock.objects.filter(owner=owner, caller__login__iexact=login).delete()
+def unblock_caller(owner: User, caller: User) -> int:
+    """Remove the block of a caller; returns the number of deleted blocks, 1 or 0."""
+    count, _ = CallerBlock.objects.filter(owner=owner, caller=caller).delete()
     return count

@@ -52,7 +52,7 @@ def get_halt_subject(kind: str, name: str) -> HaltSubject:
     Raises:
         NoSuchSubject: there is none.
     """
-    known = name.removeprefix("@") if name.isprintable() else ""
+    known = name.removeprefix("@")
     if kind == Kind.AGENT:
         agent = Agent.objects.kept().at(known).first()
         if agent is None:
@@ -78,6 +78,16 @@ def halt_subject(subject: HaltSubject, *, by: User | None, by_staff: bool, reaso
         lifted_at=None,
         defaults={"made_by": by, "made_at": db_now(), "reason": reason[:REASON_CHARS]},
     )
+
+
+def halt_own_agent(agent: Agent, reason: str = "") -> tuple[Halt, bool]:
+    """Halt an agent for its owner; returns the halt and whether it is new."""
+    return halt_subject(HaltSubject(Kind.AGENT, agent=agent), by=agent.owner, by_staff=False, reason=reason)
+
+
+def resume_own_agent(agent: Agent) -> None:
+    """Lift the halts that the owner of an agent made; those that administrators made stay."""
+    lift_halts(HaltSubject(Kind.AGENT, agent=agent).halts.filter(by_staff=False), by=agent.owner)
 
 
 def lift_halts(halts: QuerySet[Halt], *, by: User | None) -> int:

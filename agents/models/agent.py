@@ -61,8 +61,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return search(self, AGENT_WORDS, text, "handle_key")
 
     def at(self, handle: str) -> "AgentQuerySet":
-        """The agents of a handle, `owner/slug`, in any case."""
-        return self.filter(handle_key=handle.lower())
+        """The agents of a handle, `owner/slug`, in any case; none for a text that a database may refuse."""
+        return self.filter(handle_key=handle.lower()) if handle.isprintable() else self.none()
 
 
 class Agent(models.Model):

@@ -25,6 +25,7 @@ SURFACE_NAMES = {
     Surface.AGNT: "AGNT envelope",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
+PUBLIC_ASKER = "(public)"
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]
 
 
@@ -151,6 +152,11 @@ class Turn(models.Model):
     def trace_id(self) -> str:
         """The trace it is part of; empty when it was asked before there were any."""
         return trace.trace_id(self.traceparent)
+
+    @property
+    def asker(self) -> str:
+        """The login of the caller."""
+        return self.caller.login if self.caller else PUBLIC_ASKER
 
     @property
     def asked(self) -> str:

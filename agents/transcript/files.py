@@ -117,38 +117,33 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     with transaction.atomic():
         limits.STORAGE.check(uploader.pk, len(upload.data))
         keep(sha256, upload.data)
-        now = db_now()
-        file: File = File.objects.create(
+        file = File(
             session=session,
             uploader=uploader,
-            blob_id=sha256,
             sha256=sha256,
             filename=clean_name(upload.filename),
             mime=clean_mime(upload.mime),
             size=len(upload.data),
             scope=scope,
-            uploaded_at=now,
-            expires_at=expires_at(now),
         )
+        _add(file, db_now())
         _tell(file, "uploaded")
     return file
 
 
 def clone(file: File, session_id: int, user_id: int, now: datetime) -> File:
     """The same bytes as a file of another session, whose blob the caller's transaction holds locked."""
-    copied: File = File.objects.create(
-        session_id=session_id,
-        uploader_id=user_id,
-        blob_id=file.sha256,
-        sha256=file.sha256,
-        filename=file.filename,
-        mime=file.mime,
-        size=file.size,
-        scope=file.scope,
-        uploaded_at=now,
-        expires_at=expires_at(now),
-    )
+    columns = {name: getattr(file, name) for name in ("sha256", "filename", "mime", "size", "scope")}
+    copied = File(session_id=session_id, uploader_id=user_id, **columns)
+    _add(copied, now)
     return copied
+
+
+def _add(file: File, now: datetime) -> None:
+    """Add a row, whose blob is there and locked."""
+    file.blob_id = file.sha256
+    file.uploaded_at, file.expires_at = now, expires_at(now)
+    file.save(force_insert=True)
 
 
 def find_file(file_id: int, user_id: int) -> File | None:

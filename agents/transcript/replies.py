@@ -5,17 +5,15 @@ A turn does not name its events, and no index finds them by its chat id: either 
 """
 
 import json
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-
-from django.db.models import Max, Min
 
 from agents.models import Event, Turn
 from agents.models.choices import Outcome
 from kit import sql
+from kit.search import find_first_ids
 
 REPLY, STATUS = "reply", "task_status"
 MAX_TURNS = 100
@@ -56,9 +54,8 @@ def find_replies(turns: Iterable[Turn]) -> dict[int, StoredReply]:
 def _find_events(turns: Sequence[Turn]) -> list[int]:
     """The ids of events that name the turns and may hold their replies."""
     spans = [_span(turn) for turn in turns]
-    ids = find_event_ids({moment for span in spans for moment in span})
-    if not ids:
-        return []
+    moments = {moment for span in spans for moment in span}
+    ids = find_first_ids(Event.objects.all(), "ts", moments)
     of_chat = Event.objects.filter(kind=Event.Kind.CHAT, type__in=[REPLY, STATUS])
     replies = of_chat.exclude(payload__contains=FOLLOWS_UP).order_by("-pk").values_list("pk")
     named = [
@@ -75,34 +72,6 @@ def _span(turn: Turn) -> tuple[datetime, datetime]:
     settled_at = turn.settled_at or turn.asked_at
     late = timedelta(0) if turn.outcome == Outcome.COMPLETED else LATE_WITHIN
     return settled_at - OVERLAP, settled_at + OVERLAP + late
-
-
-def find_event_ids(moments: Collection[datetime]) -> dict[datetime, int]:
-    """For each moment the lowest id such that events from it on were written later; nothing without events.
-
-    Searches by halves, for all moments at once: as many statements as the number of events has bits.
-    """
-    ends = Event.objects.aggregate(first=Min("pk"), last=Max("pk"))
-    if ends["first"] is None:
-        return {}
-    low = dict.fromkeys(moments, ends["first"])
-    high = dict.fromkeys(moments, ends["last"] + 1)
-    events = Event.objects.order_by("pk").values_list("pk", "ts")
-    while between := {one: (low[one] + high[one]) // 2 for one in moments if low[one] < high[one]}:
-        rows: dict[int, datetime] = dict(sql.first_rows_of_each(events, "pk__gte", set(between.values()), 1))
-        ids = sorted(rows)
-        for one, middle in between.items():
-            place = bisect_left(ids, middle)
-            if place < len(ids) and ids[place] < high[one] and _read_time(rows[ids[place]]) < one:
-                low[one] = ids[place] + 1
-            else:
-                high[one] = middle
-    return low
-
-
-def _read_time(stored: datetime) -> datetime:
-    """A time as the driver returns it, aware; SQLite stores UTC without saying so."""
-    return stored if stored.tzinfo else stored.replace(tzinfo=UTC)
 
 
 def _read(payload: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from agents.models import Event, File, OpMessage, PermissionRequest, Turn
 Row = TypeVar("Row", bound=Model)
 Kind = Literal["event", "op-message", "file"]
 Action = Literal["uploaded", "deleted"]
-KINDS: tuple[Kind, ...] = ("event", "op-message", "file")
+KINDS: Mapping[Kind, type[Model]] = {"event": Event, "op-message": OpMessage, "file": File}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,26 +50,14 @@ def read(rows: QuerySet[Row, Any], window: Window) -> tuple[list[Row], bool]:
 def timeline(session_id: int, kinds: Collection[Kind], limit: int) -> list[Moment]:
     """The newest moments of a session, oldest first: at most `limit` rows are read of each kind."""
     found: list[Moment] = []
-    if "event" in kinds:
-        found += [Moment(event.ts, event) for event in _newest(Event.objects.filter(session_id=session_id), limit)]
-    if "op-message" in kinds:
-        messages = OpMessage.objects.filter(session_id=session_id).select_related("author")
-        found += [Moment(message.ts, message) for message in _newest(messages, limit)]
+    for name, kind in KINDS.items():
+        if name in kinds:
+            newest = _rows(kind, session_id).order_by("-pk")[:limit]
+            found += reversed(list(_moments(kind, newest)))
     if "file" in kinds:
-        found += _moments_of_files(session_id, limit)
+        deleted = _rows(File, session_id).filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")
+        found += [Moment(file.deleted_at or file.uploaded_at, file, "deleted") for file in deleted[:limit]]
     return sorted(found, key=lambda moment: moment.ts)[-limit:]
-
-
-def _newest(rows: QuerySet[Row, Any], limit: int) -> list[Row]:
-    return list(rows.order_by("-pk")[:limit])[::-1]
-
-
-def _moments_of_files(session_id: int, limit: int) -> Iterator[Moment]:
-    files = File.objects.filter(session_id=session_id).select_related("uploader")
-    for file in _newest(files, limit):
-        yield Moment(file.uploaded_at, file, "uploaded")
-    for file in files.filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")[:limit]:
-        yield Moment(file.deleted_at or file.uploaded_at, file, "deleted")
 
 
 FARTHEST = 10**18 - 1  # 18 digits, as the pattern takes

@@ -4,7 +4,6 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from accounts.administrators import lock_administrators
 from accounts.models import ClientGrant, Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, Halt
 from kit.clock import db_now
@@ -35,7 +34,7 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         LastAdministrator: it is theirs.
         Halted: it was not the hub's operator who asked for it.
     """
-    administrators = lock_administrators()
+    administrators = User.objects.lock_administrators()
     user = User.objects.select_for_update(no_key=True).get(pk=user_id)
     if user.closed_at is not None:
         return user

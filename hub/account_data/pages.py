@@ -7,8 +7,9 @@ from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.authn import Caller
 from accounts.browser import sign_out
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.pages import require_caller
 from hub.account_data.closure import CannotClose, close
 from hub.account_data.export import export_of
 
@@ -18,19 +19,17 @@ WRONG_LOGIN = "This is not the login of this account."
 
 @never_cache
 @require_safe
-def export(request: HttpRequest) -> HttpResponseBase:
+@require_caller
+def export(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Everything, as a file."""
-    caller = signed_in(request)
-    return to_signin(request) if caller is None else export_of(request, caller.user, caller.user.pk)
+    return export_of(request, caller.user, caller.user.pk)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def erase(request: HttpRequest) -> HttpResponse:
+@require_caller
+def erase(request: HttpRequest, caller: Caller) -> HttpResponse:
     """The page about erasing; a POST with the login, typed, erases."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     me = caller.user
     if request.method != "POST":
         return render(request, "erase.html", {"me": me})

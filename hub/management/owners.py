@@ -20,7 +20,7 @@ def owner_of(options: Mapping[str, Any]) -> User:
     Raises:
         CommandError: no user has the login.
     """
-    owner = User.objects.named(options["login"]) if options["login"].isprintable() else None
+    owner = User.objects.named(options["login"])
     if owner is None:
         raise CommandError(f"no user has the login {options['login']}")
     return owner

@@ -209,7 +209,7 @@ def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
 
 def _share(request: HttpRequest, seen: VisibleSession) -> str:
     login, role = request.POST.get("login", "").strip().removeprefix("@"), request.POST.get("role", "")
-    user = _find_user(login)
+    user = User.objects.named(login)
     if user is None:
         return NO_SUCH_LOGIN.format(login=_shown(login))
     if user.pk == seen.session.owner_id:
@@ -225,7 +225,7 @@ def _share(request: HttpRequest, seen: VisibleSession) -> str:
 
 def _unshare(request: HttpRequest, seen: VisibleSession) -> str:
     login = request.POST.get("login", "")
-    user = _find_user(login)
+    user = User.objects.named(login)
     if user is None or not unshare_session(seen.session, user):
         return f"It was not shared with {_shown(login)}."
     return f"@{user.login} no longer sees this session."
@@ -262,10 +262,6 @@ def _desk() -> str:
         return reverse("desk")
     except NoReverseMatch:
         return "/"
-
-
-def _find_user(login: str) -> User | None:
-    return User.objects.named(login) if 0 < len(login) <= 64 and login.isprintable() else None
 
 
 def _shown(login: str) -> str:

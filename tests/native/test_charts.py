@@ -53,7 +53,7 @@ def test_durations_are_in_readable_units() -> None:
 
 
 def test_a_day_shows_its_values() -> None:
-    asks = asks_chart([Day(FIRST, answered=1200, refused=3), Day(FIRST + timedelta(days=1))])
+    asks = asks_chart([Day(day=FIRST, answered=1200, refused=3), Day(day=FIRST + timedelta(days=1))])
     assert [one.values for one in asks.columns] == ["2 Jan: 1,200 answered, 3 refused", "3 Jan: no asks"]
     times = latency_chart([FIRST, FIRST + timedelta(days=1)], [Latency(7, 42, 1300, 912_600), Latency()])
     assert [one.values for one in times.columns] == [
@@ -66,7 +66,7 @@ def test_no_bar_covers_another_and_none_leaves_the_plot() -> None:
     for count in [7, 30]:
         days = [FIRST + timedelta(days=number) for number in range(count)]
         equal = latency_chart(days, [Latency(1, 40, 40, 40)] * count)
-        stacked = asks_chart([Day(day, 100 * number, 1, number, 1) for number, day in enumerate(days)])
+        stacked = asks_chart([Day(100 * number, 1, number, 1, day=day) for number, day in enumerate(days)])
         for chart in (equal, stacked):
             bars = [bar for column in chart.columns for bar in column.bars]
             assert len(bars) > count, count

@@ -8,7 +8,7 @@ from django.utils import timezone
 from agents.core.explanations import OUTCOME_LABELS
 from agents.models.choices import Outcome
 from agents.web.desk import week
-from agents.web.desk.week import AskCounts, load_week
+from agents.web.desk.week import WeekCounts, load_week
 from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent, make_turn, spend
 
@@ -24,9 +24,9 @@ def test_asks_are_counted_by_agent_and_in_all(alice: Person, bob: Person) -> Non
     make_turn(other, bob.user, None)
     make_turn(foreign, alice.user, latency_ms=5_000)
     found = load_week(alice.user, timezone.now(), [one.pk, other.pk])
-    assert found.counts_of(one.pk) == AskCounts(answered=40, refused=3, p95_ms=38)
-    assert found.counts_of(other.pk) == AskCounts(failed=1, open=1)
-    assert found.total == AskCounts(answered=40, failed=1, refused=3, open=1, p95_ms=38)
+    assert found.counts_of(one.pk) == WeekCounts(answered=40, refused=3, p95_ms=38)
+    assert found.counts_of(other.pk) == WeekCounts(failed=1, open=1)
+    assert found.total == WeekCounts(answered=40, failed=1, refused=3, open=1, p95_ms=38)
     assert foreign.pk not in found.counts_by_agent
 
 

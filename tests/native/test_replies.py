@@ -7,7 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Event, Session, Turn
-from agents.transcript.replies import find_event_ids, find_replies
+from agents.transcript.replies import find_replies
+from kit.search import find_first_ids
 from tests.native.rows import Person, make_agent, make_turn
 
 START = datetime(2031, 3, 31, 12, tzinfo=UTC)
@@ -100,7 +101,7 @@ def test_ids_are_found_over_gaps_in_few_statements(alice: Person) -> None:
         Event.objects.create(pk=pk, session=session, kind="chat", type="reply", payload="{}", ts=at(second))
     moments = [at(second) for second in (-1, 0, 1.5, 2, 4, 5, 99)]
     with CaptureQueriesContext(connection) as queries:
-        found = find_event_ids(set(moments))
+        found = find_first_ids(Event.objects.all(), "ts", set(moments))
     firsts = [next((pk for pk in ids if pk >= found[moment]), None) for moment in moments]
     assert firsts == [3, 3, 5000, 5000, 900_000, 10_000_000, None]
     assert len(queries) <= 26, "one for each bit of the largest id, and one for the ends"

@@ -8,17 +8,20 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.authn import Caller
 from accounts.models import User
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.pages import require_caller
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
+from kit.ids import read_row_id
 from kit.markdown import SECTION_ID
 from webhooks import settings
 from webhooks.models import Delivery, Subscription
@@ -31,7 +34,6 @@ from webhooks.wire.catalog import ALIASES, CATALOG, TEST
 SHOWN = 30
 SHOWN_OF_KEYS = 100
 MAX_FILTER_CHARS = 161
-FARTHEST = 10**18
 HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "receive-webhooks.md"
 SECTION = "## Verify\n"
 OFFERED = tuple(row for row in CATALOG if row.type != TEST)
@@ -78,11 +80,9 @@ class SubscriptionForm:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def webhooks(request: HttpRequest) -> HttpResponse:
+@require_caller
+def webhooks(request: HttpRequest, caller: Caller) -> HttpResponse:
     """One's own, and the form that makes another; a POST shows its secret this once."""
-    caller = signed_in(request)
-    if caller is None:
-        return to_signin(request)
     if request.method != "POST":
         return _list(request, caller.user, SubscriptionForm())
     form = SubscriptionForm(request.POST)
@@ -100,7 +100,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @never_cache
 @gzip_page
 @require_safe
-def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponse:
+def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponseBase:
     """One delivery: what was sent, and what was answered."""
 
     def show(request: HttpRequest, own: Subscription) -> HttpResponse:
@@ -113,16 +113,15 @@ def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpRes
     return _on_own(show)(request, webhook_id)
 
 
-def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponse]:
+def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponseBase]:
     """A view of a webhook of one's own; others' and absent ones are the same 404.
 
     `is_of_keys` False: of a webhook that an API key owns, it is 403.
     """
 
-    def view(request: HttpRequest, webhook_id: int) -> HttpResponse:
-        caller = signed_in(request)
-        if caller is None:
-            return to_signin(request)
+    @never_cache
+    @require_caller
+    def view(request: HttpRequest, caller: Caller, webhook_id: int) -> HttpResponse:
         own = Subscription.objects.owned_by(caller.user).select_related("credential").filter(pk=webhook_id).first()
         if own is None:
             raise Http404
@@ -130,7 +129,7 @@ def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, in
             raise PermissionDenied
         return act(request, own)
 
-    return never_cache(view)
+    return view
 
 
 def _show(request: HttpRequest, own: Subscription) -> HttpResponse:
@@ -195,9 +194,7 @@ def _replay(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 
 def _get_delivery(own: Subscription, wanted: str) -> Delivery:
-    found: Delivery | None = None
-    if wanted.isascii() and wanted.isdecimal() and len(wanted) < 19:
-        found = Delivery.objects.filter(subscription=own, pk=int(wanted)).first()
+    found: Delivery | None = Delivery.objects.filter(subscription=own, pk=read_row_id(wanted)).first()
     if found is None:
         raise Http404
     return found
@@ -264,9 +261,9 @@ def _page(
 def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
     asked = {name: request.GET.get(name, "")[:MAX_FILTER_CHARS] for name in ("status", "event", "agent")}
     wanted = DeliveryFilter(**asked)
-    before = request.GET.get("before", "")
-    last = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else FARTHEST
-    found = list(wanted.find(own).filter(pk__lt=last)[: SHOWN + 1])
+    before = read_row_id(request.GET.get("before", ""))
+    older = Q() if before is None else Q(pk__lt=before)
+    found = list(wanted.find(own).filter(older)[: SHOWN + 1])
     shown = found[:SHOWN]
     return {
         "own": own,

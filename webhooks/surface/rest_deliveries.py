@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Conflict, caller_of, check_no_fields, get_one
 from kit.describe import ErrorBody, Page, Time
-from kit.rows import show
+from kit.rows import show, show_each
 from webhooks.models import Delivery, Sendable, Subscription
 from webhooks.service.deliveries import DeliveryFilter
 from webhooks.service.sending import send_again
@@ -61,9 +61,7 @@ class Deliveries(APIView):
         """Its deliveries, newest first; `status`, `type` and `agent` (a handle) take only those."""
         own = get_own(webhook_id, caller_of(request))
         wanted = DeliveryFilter(**read_filters(DeliveryQuery, request))
-        return page(
-            request, wanted.find(own), lambda rows: [show(WebhookDelivery, one) for one in rows], DeliveryQuery
-        )
+        return page(request, wanted.find(own), show_each(WebhookDelivery), DeliveryQuery)
 
 
 class OneDelivery(APIView):

@@ -22,8 +22,9 @@ from agents.core.ledger.batch_events import (
 )
 from agents.core.ledger.database import Answer, Database, thread_database
 from agents.core.ledger.ends import Ends, write_refusals
+from agents.core.ledger.moment import Moment
 from agents.core.ledger.state import StateReader
-from agents.core.ledger.statements import CallerSpendingRow, EndingRow, Moment, QueuedRow
+from agents.core.ledger.statements import CallerSpendingRow, EndingRow, QueuedRow
 from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import Ask, OpenTurn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome

@@ -8,7 +8,8 @@ from agents.core.errors import Denied
 from agents.core.ledger import statements
 from agents.core.ledger.batch_events import BatchEvents, clone_files_for_source
 from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.statements import INSERT_TURNS, EndingRow, Moment, TurnRow, turn_row
+from agents.core.ledger.moment import Moment
+from agents.core.ledger.statements import INSERT_TURNS, EndingRow, TurnRow, turn_row
 from agents.core.ledger.texts import statement, table
 from agents.core.ledger.work import Result, Settle
 from agents.core.types import Ask, SettledTurn

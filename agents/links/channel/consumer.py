@@ -33,16 +33,11 @@ from agents.links.sockets import SocketLink, ToSocket
 from agents.models.choices import Failure
 from agents.transcript import permissions
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution
-from agents.transcript.pieces import ApprovalDecided
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
-from kit.sockets import (
-    POLICY_VIOLATION,
-    SERVICE_RESTART,
-    TRY_AGAIN_LATER,
-)
+from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +48,7 @@ FEATURES = ["cancel", "direct_message", "task_artifact", "task_status"]
 
 NORMAL = 1000
 GOING_AWAY = 1001
-SUPERSEDED = frames.Bye(reason="superseded", retry=False)
+SUPERSEDED = "superseded"
 
 
 class AgentSocket(FrameSocket):
@@ -160,12 +155,10 @@ class AgentSocket(FrameSocket):
     async def take(self, message: ToSocket) -> None:
         """Something from the hub. See `agents.links.sockets.Socket`."""
         match message:
-            case Evict():  # a newer connection has the session: fail what is open here, then leave
-                await self._fail_open_prompts()
-                await self._close_with(NORMAL, None if message.same_program else frames.encode(SUPERSEDED))
+            case Evict():  # a newer connection has the session
+                await self.close_from_hub(NORMAL, bye="" if message.same_program else SUPERSEDED, retry=False)
             case CloseAgent():
-                await self._fail_open_prompts()
-                await self._close_with(NORMAL, frames.encode(frames.Bye(reason=message.reason, retry=False)))
+                await self.close_from_hub(NORMAL, bye=message.reason, retry=False)
             case AgentFrame():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
@@ -173,7 +166,7 @@ class AgentSocket(FrameSocket):
                 with suppress(OSError):
                     await self._send(_response(message.resolution))
                 if message.piece is not None:
-                    await self._tell_caller(message.chat_id, message.piece)
+                    await self._prompts.tell_caller(message.chat_id, message.piece)
             case Withdrawn():
                 await self._cancel(message.chat_id)
             case Hook(is_stop=True):
@@ -249,12 +242,6 @@ class AgentSocket(FrameSocket):
         """The caller canceled; send a `cancel` frame to an agent that has the feature."""
         if self._prompts.cancel(chat_id) and self._hears_cancel:
             await self._send_if_open(frames.Cancel(chat_id=chat_id))
-
-    async def _tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
-        try:
-            await self._prompts.tell_caller(chat_id, decided)
-        except TooLarge as large:
-            await self._prompts.too_large(large)
 
     async def _authenticate(self, digest: str) -> bool:
         try:

@@ -242,12 +242,15 @@ class Prompts:
         await self._report(self._protocol.add_piece(chat_id, asked))
 
     async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
-        """Tell the caller of a decision, which may overtake the request."""
+        """Tell the caller of a decision, which may overtake the request. A reply that grows too large fails."""
         if decided.request_id not in self._asked:
             self._decided.add(decided.request_id)
             return
         self._asked.discard(decided.request_id)
-        await self._report(self._protocol.add_piece(chat_id, decided))
+        try:
+            await self._report(self._protocol.add_piece(chat_id, decided))
+        except TooLarge as large:
+            await self.too_large(large)
 
     async def too_large(self, large: TooLarge) -> None:
         """Fail the reply because it is too large."""

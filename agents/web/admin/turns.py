@@ -7,11 +7,12 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
-from accounts.admin_site import OwnerScopedAdmin, is_row_number, make_filter, site
+from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.audit_log import record_reading
 from agents.core.explanations import BY_REASON, explain
 from agents.models import Agent, Turn
 from agents.web.desk.audit import csv_of
+from kit.ids import read_row_id
 from kit.markdown import to_line
 from kit.money import format_usd
 from kit.page_tags import describe_duration
@@ -34,8 +35,8 @@ class OwnAgentFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
         """The turns of the chosen one."""
-        chosen = self.value() or ""
-        return queryset.filter(agent=int(chosen)) if is_row_number(chosen) else queryset
+        agent_id = read_row_id(self.value() or "")
+        return queryset if agent_id is None else queryset.filter(agent=agent_id)
 
 
 ReasonFilter = make_filter(
@@ -104,7 +105,7 @@ class TurnAdmin(OwnerScopedAdmin):
     @admin.display(description="caller", ordering="caller__login")
     def caller_login(self, turn: Turn) -> str:
         """The login of the caller."""
-        return turn.caller.login if turn.caller else "(public)"
+        return turn.asker
 
     @admin.display(description="question")
     def short_question(self, turn: Turn) -> str:

@@ -2,29 +2,28 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
+from accounts.authn import Caller
 from accounts.error_pages import json_error
 from accounts.models import User
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.oauth.pages import Args, CallersView, View, require_caller
 from agents.models import Agent
 
-Args = ParamSpec("Args")
-View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
 OwnerView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
 SIGN_IN = "sign in to see this"
 
 
 def require_owner(view: OwnerView[Args]) -> View[Args]:
     """Call the view with the signed-in user; other visitors are sent to the sign-in, and back after it."""
-    return _with_user(view, to_signin)
+    return require_caller(_with_user(view))
 
 
 def require_owner_json(view: OwnerView[Args]) -> View[Args]:
     """The same for an address that a script of a page reads: 401 when the visitor is not signed in."""
-    return _with_user(view, lambda request: json_error(401, "unauthorized", SIGN_IN))
+    return require_caller(_with_user(view), lambda request: json_error(401, "unauthorized", SIGN_IN))
 
 
 def get_own_agent(agent_id: int, owner: User) -> Agent:
@@ -40,10 +39,11 @@ def get_own_agent(agent_id: int, owner: User) -> Agent:
     return agent
 
 
-def _with_user(view: OwnerView[Args], refuse: Callable[[HttpRequest], HttpResponseBase]) -> View[Args]:
+def _with_user(view: OwnerView[Args]) -> CallersView[Args]:
     @wraps(view)
-    def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
-        caller = signed_in(request)
-        return refuse(request) if caller is None else view(request, caller.user, *args, **kwargs)
+    def called(
+        request: HttpRequest, caller: Caller, /, *args: Args.args, **kwargs: Args.kwargs
+    ) -> HttpResponseBase:
+        return view(request, caller.user, *args, **kwargs)
 
-    return guarded
+    return called

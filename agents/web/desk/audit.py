@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.models import User
+from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.explanations import OUTCOME_LABELS, explain
@@ -27,10 +27,9 @@ from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, figures, get_own_agent, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
-from kit.async_db import stream_slices
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
-from kit.csv_text import csv_lines
+from kit.csv_text import csv_lines, csv_response
 from kit.filters import Filter, Filters, one_of, read_words
 from kit.money import decimal_usd
 from kit.search import filter_by_words
@@ -40,7 +39,6 @@ OPEN = "open"
 MOST_SEARCHED = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
-MAX_LOGIN_CHARS = 64
 OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
 
 
@@ -170,7 +168,7 @@ def _block_or_not(request: HttpRequest, owner: User) -> None:
     if caller.pk == owner.pk:
         return messages.error(request, "This is you: you cannot block yourself.")
     if request.POST.get("action") == "unblock":
-        unblock_caller(owner, caller.login)
+        unblock_caller(owner, caller)
         return messages.success(request, f"@{caller.login} is answered again.")
     block_caller(owner, caller)
     return messages.success(request, f"@{caller.login} is blocked: none of your agents or sessions answers them.")
@@ -204,11 +202,8 @@ def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpR
         TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
     """
     take_slot(request, DOWNLOADS, cast(User, request.user).pk)
-    headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
     rows = turns.select_related("agent", "session", "caller").order_by("-pk")
-    return StreamingHttpResponse(
-        stream_slices(_csv(rows)), content_type="text/csv; charset=utf-8", headers=headers
-    )
+    return csv_response(_csv(rows), filename)
 
 
 def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
@@ -244,9 +239,8 @@ def _why(turn: Turn) -> str:
 
 
 def _cells(turn: Turn) -> Sequence[object]:
-    caller = turn.caller.login if turn.caller else "(public)"
     return (
-        *(iso(turn.asked_at), turn.asked, caller, turn.surface, turn.outcome or "open", turn.reason),
+        *(iso(turn.asked_at), turn.asked, turn.asker, turn.surface, turn.outcome or "open", turn.reason),
         *(_why(turn), turn.latency_ms, turn.repeats),
         *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
         *(turn.chat_id, turn.trace_id, turn.question),

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import User
 from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, Result, change_agents, preview_change
 from agents.web.desk import require_owner
-
-MAX_ID_CHARS = 18
+from kit.ids import read_row_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def bulk(request: HttpRequest, owner: User) -> HttpResponse:
 def read_agent_ids(given: Iterable[str]) -> list[int]:
     """The ids among these texts, each once, at most MOST_AT_ONCE."""
     texts = list(dict.fromkeys(given))[:MOST_AT_ONCE]
-    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= MAX_ID_CHARS]
+    return [found for text in texts if (found := read_row_id(text)) is not None]
 
 
 def _read_action(given: QueryDict) -> BulkAction | None:

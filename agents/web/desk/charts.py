@@ -6,19 +6,13 @@ from dataclasses import dataclass
 from datetime import date
 
 from agents.core.explanations import OUTCOME_LABELS
-from agents.models.choices import Outcome
-from agents.web.desk.figures import Day, Latency
+from agents.web.desk.figures import COUNTED_AS, Day, Latency
 from kit.page_tags import describe_duration
 
 LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
 MIN_BAR = 2
 MOST_LABELS = 8
-OUTCOMES = {
-    "answered": OUTCOME_LABELS[Outcome.COMPLETED],
-    "failed": OUTCOME_LABELS[Outcome.FAILED],
-    "refused": OUTCOME_LABELS[Outcome.DENIED],
-    "open": OUTCOME_LABELS[None],
-}
+OUTCOMES = {name: OUTCOME_LABELS[outcome] for outcome, name in COUNTED_AS.items()}
 PERCENTILES = ("p50", "p95", "p99")
 UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.db.models import Count, QuerySet, Sum
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -15,12 +15,12 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from agents.core.directory import costs_today
 from agents.models import Agent, Turn
+from agents.models.turn import PUBLIC_ASKER
 from agents.web.desk import require_owner
-from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, window_of
-from kit.async_db import stream_slices
+from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, newest_of, window_of
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
-from kit.csv_text import csv_lines
+from kit.csv_text import csv_lines, csv_response
 from kit.money import decimal_usd
 
 ON_A_PAGE = 50
@@ -71,9 +71,7 @@ def as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     take_slot(request, DOWNLOADS, owner.pk)
     window = _read_window(request)
     asked, _ = _find_asked(owner, window)
-    headers = {"Content-Disposition": f'attachment; filename="costs-{window.count}-days.csv"'}
-    slices = stream_slices(_csv(asked, window.days))
-    return StreamingHttpResponse(slices, content_type="text/csv; charset=utf-8", headers=headers)
+    return csv_response(_csv(asked, window.days), f"costs-{window.count}-days.csv")
 
 
 def _read_window(request: HttpRequest) -> Window:
@@ -89,9 +87,7 @@ def _find_asked(owner: User, window: Window) -> tuple[QuerySet[Turn], datetime |
     """
     own = Agent.objects.owned_by(owner).values("pk")
     asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)
-    times = asked.order_by("-asked_at").values_list("asked_at", flat=True)
-    oldest: datetime | None = times[MOST_TURNS : MOST_TURNS + 1].first()
-    return (asked, None) if oldest is None else (asked.filter(asked_at__gt=oldest), oldest)
+    return newest_of(asked, MOST_TURNS)
 
 
 def _load_limits(owner: User) -> list[tuple[Agent, int]]:
@@ -112,7 +108,7 @@ def _csv(asked: QuerySet[Turn], days: tuple[date, ...]) -> Iterator[str]:
         yield "".join(
             csv_lines(
                 (
-                    *(day.isoformat(), row["agent__handle"], row["caller__login"] or "(public)"),
+                    *(day.isoformat(), row["agent__handle"], row["caller__login"] or PUBLIC_ASKER),
                     *(row["asks"], row["priced"], decimal_usd(row["cost"]) if row["priced"] else ""),
                     *(row["input"], row["output"]),
                 )

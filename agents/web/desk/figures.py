@@ -4,7 +4,7 @@ The days are those of the visitor's calendar: a window is so many days in a time
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
@@ -23,6 +23,13 @@ WINDOW_DAYS = (7, 30)
 MOST_TURNS = 100_000
 MOST_LATENCIES = 20_000
 MOST_ASKERS = 10
+IS_ANSWER = Q(outcome=Outcome.COMPLETED, latency_ms__isnull=False)
+COUNTED_AS: Mapping[Outcome | None, str] = {
+    Outcome.COMPLETED: "answered",
+    Outcome.FAILED: "failed",
+    Outcome.DENIED: "refused",
+    None: "open",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +56,9 @@ class Window:
 
 
 @dataclass(slots=True)
-class Day:
-    """The asks of one day, by what became of them."""
+class AskCounts:
+    """How many asks there were, by what became of them."""
 
-    day: date
     answered: int = 0
     failed: int = 0
     refused: int = 0
@@ -62,6 +68,18 @@ class Day:
     def total(self) -> int:
         """All of them."""
         return self.answered + self.failed + self.refused + self.open
+
+    def add(self, outcome: str | None, count: int) -> None:
+        """Count asks with this outcome; None: they are open."""
+        name = COUNTED_AS[Outcome(outcome) if outcome else None]
+        setattr(self, name, getattr(self, name) + count)
+
+
+@dataclass(slots=True)
+class Day(AskCounts):
+    """The asks of one day."""
+
+    day: date = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +164,9 @@ def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
         default=Value(window.count - 1),
         output_field=IntegerField(),
     )
-    names: dict[str | None, str] = {
-        Outcome.COMPLETED: "answered",
-        Outcome.FAILED: "failed",
-        Outcome.DENIED: "refused",
-        None: "open",
-    }
-    days = [Day(day) for day in window.days]
+    days = [Day(day=day) for day in window.days]
     for row in turns.order_by().values("outcome", day=number).annotate(count=Sum("repeats")):
-        setattr(days[row["day"]], names[row["outcome"]], row["count"])
+        days[row["day"]].add(row["outcome"], row["count"])
     return days
 
 
@@ -182,8 +194,7 @@ def count_askers(turns: QuerySet[Turn]) -> int:
 
 def latencies(turns: QuerySet[Turn], window: Window) -> Latencies:
     """How long answers took; of the newest MOST_LATENCIES."""
-    answered = turns.filter(Q(outcome=Outcome.COMPLETED) & Q(latency_ms__isnull=False))
-    measured = answered.order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
+    measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
     days: list[list[int]] = [[] for _ in window.days]
     for asked_at, latency_ms in measured:
         days[window.number_of(asked_at)].append(latency_ms or 0)

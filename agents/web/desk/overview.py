@@ -20,9 +20,10 @@ from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
 from agents.web.desk import require_owner, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
-from agents.web.desk.week import MOST_TURNS, AskCounts, Week, load_week
+from agents.web.desk.figures import MOST_TURNS
+from agents.web.desk.week import Week, WeekCounts, load_week
 from kit.clock import db_now
-from kit.ids import read_uuid
+from kit.ids import read_row_id, read_uuid
 
 ON_A_PAGE = 20
 ALERTS_SHOWN = 3
@@ -36,7 +37,7 @@ class AgentRow:
     agent: Agent
     state: State
     left: int
-    counts: AskCounts
+    counts: WeekCounts
     is_halted: bool
 
 
@@ -137,6 +138,4 @@ def _uuids(given: Iterable[str]) -> list[UUID]:
 
 
 def _numbers(given: Iterable[str]) -> list[int]:
-    return [
-        int(text) for text in list(given)[:MOST_ASKED_FOR] if text.isascii() and text.isdigit() and len(text) < 19
-    ]
+    return [found for text in list(given)[:MOST_ASKED_FOR] if (found := read_row_id(text)) is not None]

@@ -70,7 +70,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
         return _revised(request, directory.revise_agent(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
-        return _switched(request, owner, HaltSubject(Halt.Kind.AGENT, agent=agent), is_off=action == "halt")
+        return _switched(request, agent, is_off=action == "halt")
     form = PresentAgentForm(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
         return _page(request, form, agent=get_own_agent(agent_id, owner))
@@ -96,14 +96,14 @@ def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("desk"))
 
 
-def _switched(request: HttpRequest, owner: User, subject: HaltSubject, *, is_off: bool) -> HttpResponse:
+def _switched(request: HttpRequest, agent: Agent, *, is_off: bool) -> HttpResponse:
     """Halt an agent of one's own, or let it go on; what an administrator halted stays so."""
     if is_off:
-        halt_rules.halt_subject(subject, by=owner, by_staff=False)
-        messages.warning(request, f"{subject.agent} is halted: it cannot be asked, and its connection is closed.")
+        halt_rules.halt_own_agent(agent)
+        messages.warning(request, f"{agent} is halted: it cannot be asked, and its connection is closed.")
     else:
-        halt_rules.lift_halts(subject.halts.filter(by_staff=False), by=owner)
-        messages.success(request, f"{subject.agent} goes on, once it has connected again.")
+        halt_rules.resume_own_agent(agent)
+        messages.success(request, f"{agent} goes on, once it has connected again.")
     return HttpResponseRedirect(request.path)
 
 

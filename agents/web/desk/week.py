@@ -6,39 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, Window
+from django.db.models import Count, F, IntegerField, OuterRef, QuerySet, Subquery, Sum, Value, Window
 from django.db.models.functions import Coalesce, Greatest, RowNumber
 
 from accounts.models import User
 from agents.models import Agent, DailyUsage, Turn
 from agents.models.agent import AgentQuerySet
-from agents.models.choices import Outcome
+from agents.web.desk.figures import IS_ANSWER, MOST_TURNS, AskCounts, newest_of
 
 WEEK = timedelta(days=7)
-MOST_TURNS = 100_000
-IS_ANSWER = Q(outcome=Outcome.COMPLETED, latency_ms__isnull=False)
-COUNTED_AS: Mapping[str | None, str] = {
-    Outcome.COMPLETED: "answered",
-    Outcome.FAILED: "failed",
-    Outcome.DENIED: "refused",
-    None: "open",
-}
 
 
 @dataclass(slots=True)
-class AskCounts:
-    """How many asks there were, by what became of them. `p95_ms`: 95 of a hundred answers came within it."""
+class WeekCounts(AskCounts):
+    """The asks of the week. `p95_ms`: 95 of a hundred answers came within it."""
 
-    answered: int = 0
-    failed: int = 0
-    refused: int = 0
-    open: int = 0
     p95_ms: int | None = None
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.answered + self.failed + self.refused + self.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +31,14 @@ class Week:
     `published`: how many agents callers can ask; `left_today`: what is left of their budgets, taken together.
     """
 
-    total: AskCounts
-    counts_by_agent: Mapping[int, AskCounts]
+    total: WeekCounts
+    counts_by_agent: Mapping[int, WeekCounts]
     published: int
     left_today: int
     cut_at: datetime | None = None
-    none: AskCounts = field(default_factory=AskCounts)
+    none: WeekCounts = field(default_factory=WeekCounts)
 
-    def counts_of(self, agent_id: int) -> AskCounts:
+    def counts_of(self, agent_id: int) -> WeekCounts:
         """The counts of one agent."""
         return self.counts_by_agent.get(agent_id, self.none)
 
@@ -63,14 +46,12 @@ class Week:
 def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
     """The figures of the owner's agents; latencies of single agents for those in `shown` alone."""
     own = Agent.objects.kept().owned_by(owner)
-    asked, cut_at = _find_asked(own, now)
-    total, by_agent, answers = AskCounts(), dict[int, AskCounts](), 0
+    asked, cut_at = newest_of(Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK), MOST_TURNS)
+    total, by_agent, answers = WeekCounts(), dict[int, WeekCounts](), 0
     grouped = asked.order_by().values("agent_id", "outcome")
     for row in grouped.annotate(asks=Sum("repeats"), answers=Count("pk", filter=IS_ANSWER)):
-        name = COUNTED_AS[row["outcome"]]
-        counts = by_agent.setdefault(row["agent_id"], AskCounts())
-        setattr(counts, name, row["asks"])
-        setattr(total, name, getattr(total, name) + row["asks"])
+        by_agent.setdefault(row["agent_id"], WeekCounts()).add(row["outcome"], row["asks"])
+        total.add(row["outcome"], row["asks"])
         answers += row["answers"]
     measured = asked.filter(IS_ANSWER)
     for agent_id, latency_ms in _p95_of_each(measured.filter(agent_id__in=shown)):
@@ -82,14 +63,6 @@ def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
         )
     published, left_today = _count_left(own, now)
     return Week(total, by_agent, published, left_today, cut_at)
-
-
-def _find_asked(own: AgentQuerySet, now: datetime) -> tuple[QuerySet[Turn], datetime | None]:
-    """The asks of the week, and, where there are more than MOST_TURNS, since when the newest ones are."""
-    asked = Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK)
-    times = asked.order_by("-asked_at").values_list("asked_at", flat=True)
-    oldest: datetime | None = times[MOST_TURNS : MOST_TURNS + 1].first()
-    return (asked, None) if oldest is None else (asked.filter(asked_at__gt=oldest), oldest)
 
 
 def _rank(count: int) -> int:
