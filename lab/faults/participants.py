@@ -9,6 +9,7 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from lab.agents import publish
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
 from lab.faults.oplog import OpLog
@@ -51,9 +52,9 @@ class Participants:
 
     async def publish(self, agent: EchoAgent, owner: str, slug: str, **fields: Any) -> None:
         """Publish a connected agent as `owner/slug`."""
-        body = {"sessionId": agent.session_id, "name": slug, "slug": slug, "status": "published"} | fields
-        published: Json = await self.call(owner, "POST", "/api/v1/agents", body)
-        agent.handle = published["handle"]
+        assert agent.session_id is not None
+        token = self.stack.tokens[owner, "session"]
+        agent.handle = (await publish(self.stack.hub, token, agent.session_id, slug, **fields))["handle"]
 
     async def call(self, login: str, method: str, path: str, body: Json | None = None) -> Any:
         """Call the native API of the first process as a user."""
