@@ -44,10 +44,13 @@ def envelope(method: str, params: Any, rpc_id: Any = "client-1") -> Json:
     return {"jsonrpc": "2.0", "method": method, "params": params, "id": rpc_id}
 
 
-async def call(url: str, handle: str, token: str, method: str, params: Any) -> httpx.Response:
-    """POST one JSON-RPC request."""
+async def call(
+    url: str, handle: str, token: str, method: str, params: Any, *, version: str = ""
+) -> httpx.Response:
+    """POST one JSON-RPC request; `version`: of A2A, empty for the hub's dialect."""
+    headers = bearer(token) | ({"A2A-Version": version} if version else {})
     async with web(url) as client:
-        return await client.post(rpc_path(handle), json=envelope(method, params), headers=bearer(token))
+        return await client.post(rpc_path(handle), json=envelope(method, params), headers=headers)
 
 
 async def send(url: str, handle: str, text: str, token: str) -> Json:

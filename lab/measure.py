@@ -75,9 +75,7 @@ async def _patch(hub: Counting, times: int) -> None:
         for number in range(times):
             changes = {"tagline": f"number {number}", "dailyBudgetQueries": 70 + number, "access": "public"}
             headers = f"Authorization: Bearer {token}\r\n"
-            response = await connection.ask(request("PATCH", f"/api/v1/agents/{agent['id']}", headers, changes))
-            if response.status != 200:
-                raise RuntimeError(f"{response.status} {response.body[:300]!r}")
+            await connection.ask_ok(request("PATCH", f"/api/v1/agents/{agent['id']}", headers, changes))
 
 
 async def _tell(hub: Counting, times: int) -> None:

@@ -15,7 +15,7 @@ from lab.bench.hubs import SDK, Start, Target
 from lab.bench.load import SATURATED, LoadRun, cells
 from lab.bench.memory import Memory
 from lab.bench.meter import LOAD_CORE, SERVER_CORES
-from lab.figures import BenchResult, median_ratio, spread
+from lab.figures import BenchResult, spread
 
 CONNECTIONS = (1, 32, 128)
 STREAM_CONNECTIONS = 32
@@ -90,11 +90,11 @@ def _profile(running: Sequence[Target]) -> None:
             say(f"profile in {profile.profile(target, connections, command.RESULTS)}")
 
 
-def speed_ratio(rounds: Rounds, target: str, connections: int) -> float:
+def sdk_ratio(rounds: Rounds, target: str, connections: int) -> float:
     """Asks per second divided by the SDK's, each round for itself; the median. NaN where one was not measured."""
-    speeds = [{run.target: run.asks_per_s for run in runs if run.connections == connections} for runs in rounds]
-    both = [speed for speed in speeds if {SDK, target} <= speed.keys()]
-    return median_ratio([speed[target] for speed in both], [speed[SDK] for speed in both])
+    named = [{run.target: run for run in runs if run.connections == connections} for runs in rounds]
+    both = [runs for runs in named if {SDK, target} <= runs.keys()]
+    return load.speed_ratio([runs[target] for runs in both], [runs[SDK] for runs in both])
 
 
 def _report_speed(result: BenchResult, method: str, rounds: Rounds) -> None:
@@ -102,7 +102,7 @@ def _report_speed(result: BenchResult, method: str, rounds: Rounds) -> None:
     for run in (run for runs in rounds for run in runs):
         groups.setdefault((run.connections, run.target), []).append(run)
     rows = [
-        [target, str(connections), cells(runs, "asks/s")[0], f"{speed_ratio(rounds, target, connections):.2f}",
+        [target, str(connections), cells(runs, "asks/s")[0], f"{sdk_ratio(rounds, target, connections):.2f}",
          *cells(runs, *COLUMNS)]
         for (connections, target), runs in groups.items()
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def _report_speed(result: BenchResult, method: str, rounds: Rounds) -> None:
 def _report_goals(result: BenchResult, asks: Rounds, streamed: Rounds) -> None:
     for goals, rounds, what in ((SPEED_GOALS, asks, "asks/s"), (STREAM_GOALS, streamed, "streams/s")):
         for target, connections, floor in goals:
-            if not isnan(ratio := speed_ratio(rounds, target, connections)):
+            if not isnan(ratio := sdk_ratio(rounds, target, connections)):
                 name = f"{target}, {connections} connections: times the SDK's {what}"
                 result.goal(name, "at least", floor, ratio)
 

@@ -5,8 +5,7 @@ same run. The servers share one core, the load has the other one.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -17,10 +16,9 @@ from lab.bench import command, hubs, load
 from lab.bench.agnt_requests import LISTED, Envelopes, make_kinds
 from lab.bench.client import RequestSource
 from lab.bench.command import Option, Options, bench, say
+from lab.bench.hubs import Target
 from lab.bench.load import AskedServer, LoadRun, cells
-from lab.bench.meter import SERVER_CORES
 from lab.figures import BenchResult
-from lab.processes import Program, free_port, printed, python
 
 VENUES = 10_000
 WARM_UP_S = 1
@@ -33,21 +31,6 @@ SEARCH, LIST = "search, new queries", f"list of {LISTED}"
 SENDER = "bench"
 COLUMNS = ("p50 ms", "p99 ms", "errors", "server cpu", "web ms/ask")
 RATED_COLUMNS = ("p50 ms", "p95 ms", "max ms", "errors")
-
-
-@dataclass(frozen=True)
-class MeasuredServer:
-    """A running server to measure."""
-
-    program: Program
-    port: int
-
-    def load(
-        self, name: str, requests: Sequence[RequestSource], seconds: float, rate: float | None = None
-    ) -> LoadRun:
-        """Send envelopes, `rate` in a second, or as fast as they are answered."""
-        asked = [AskedServer(self.port, requests)]
-        return load.measure_servers(name, [self.program], asked, CONNECTIONS, seconds, rate=rate)
 
 
 @dataclass(frozen=True)
@@ -72,24 +55,21 @@ def measure(options: Options, folder: Path) -> BenchResult:
     with hubs.storages("embedded", folder) as new_storage:
         storage = new_storage()
         keys = in_django.call(storage.env, "lab.bench.network:seed", options.venues)
-        with hubs.running(storage) as hub, _serving_bare(folder) as bare:
-            server = MeasuredServer(hub.web[0], hub.ports[0])
-            return report(_measure(server, bare, keys, options.venues, options.seconds))
-
-
-@contextmanager
-def _serving_bare(folder: Path) -> Iterator[MeasuredServer]:
-    """The bare endpoint, on the core of the hub."""
-    port = free_port()
-    serving, is_ready = python("-m", "lab.bench.bare_server", str(port)), printed("ready http://")
-    with Program(serving, folder / "bare.log", core=SERVER_CORES[0], is_ready=is_ready) as program:
-        yield MeasuredServer(program, port)
+        with hubs.running(storage) as hub, hubs.baseline(BARE, "bare_server", folder) as bare:
+            return report(_measure(hub.asked()[0], bare, keys, options.venues, options.seconds))
 
 
 def _measure(
-    hub: MeasuredServer, bare: MeasuredServer, keys: Sequence[Mapping[str, str]], venues: int, seconds: int
+    hub: Target, bare: Target, keys: Sequence[Mapping[str, str]], venues: int, seconds: int
 ) -> AgntFindings:
     kinds = make_kinds(venues)
+
+    def send(
+        target: Target, name: str, requests: Sequence[RequestSource], for_s: float, rate: float | None = None
+    ) -> LoadRun:
+        """Send envelopes, `rate` in a second, or as fast as they are answered."""
+        asked = [AskedServer(target.port, requests)]
+        return load.measure_servers(name, [target.server], asked, CONNECTIONS, for_s, rate=rate)
 
     def requests_of(kind: str, *, is_signed: bool = False) -> list[RequestSource]:
         intent, make_payload, answered = kinds[kind]
@@ -100,19 +80,19 @@ def _measure(
 
     runs = {}
     for name, server, kind in [(BARE, bare, PING), *((kind, hub, kind) for kind in kinds)]:
-        server.load(name, requests_of(kind), WARM_UP_S)
-        runs[name] = server.load(name, requests_of(kind), seconds)
+        send(server, name, requests_of(kind), WARM_UP_S)
+        runs[name] = send(server, name, requests_of(kind), seconds)
         say(f"{name}: {runs[name].asks_per_s:.0f} a second")
     rated = {}
     for kind in (PING, SEARCH, LIST):
-        run = hub.load(kind, requests_of(kind), seconds, ENVELOPES_GOAL)
-        rated[kind] = run, bare.load(BARE, requests_of(PING), seconds, ENVELOPES_GOAL)
+        run = send(hub, kind, requests_of(kind), seconds, ENVELOPES_GOAL)
+        rated[kind] = run, send(bare, BARE, requests_of(PING), seconds, ENVELOPES_GOAL)
         say(f"{kind}, {ENVELOPES_GOAL:.0f} a second: p95 {run.p95_ms:.1f} ms")
     unsigned_ms, signed_ms = [], []
     for number in range(SIGNED_ROUNDS):
         rate = max(1.0, runs[PING].asks_per_s / 2)
-        unsigned_ms.append(_cpu_ms(hub.load(PING, requests_of(PING), seconds, rate)))
-        signed_ms.append(_cpu_ms(hub.load(PING, requests_of(PING, is_signed=True), seconds, rate)))
+        unsigned_ms.append(_cpu_ms(send(hub, PING, requests_of(PING), seconds, rate)))
+        signed_ms.append(_cpu_ms(send(hub, PING, requests_of(PING, is_signed=True), seconds, rate)))
         say(f"signed, round {number + 1} of {SIGNED_ROUNDS}: {unsigned_ms[-1]:.3f} ms, {signed_ms[-1]:.3f} ms")
     return AgntFindings(venues, runs, rated, _verification_ms(keys[0]["secret"]), unsigned_ms, signed_ms)
 

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import uvicorn
 
-from lab.bench.sdk_server import ReadyServer
+from lab.bench.sdk_server import serve
 
 HEADERS = [(b"content-type", b"application/json")]
 RESULT = {"active_venues": 10_000, "tier": "enterprise", "agent_id": "bench", "network_version": "1.0"}
@@ -37,15 +36,4 @@ async def application(
 
 
 if __name__ == "__main__":
-    ReadyServer(
-        uvicorn.Config(
-            application,
-            port=int(sys.argv[1]),
-            interface="asgi3",
-            loop="uvloop",
-            http="httptools",
-            lifespan="off",
-            access_log=False,
-            log_level="warning",
-        )
-    ).run()
+    serve(application, int(sys.argv[1]), interface="asgi3", lifespan="off")

@@ -127,6 +127,18 @@ class HttpConnection:
             body = await self.reader.readuntil(LAST) if b"chunked" in head.lower() else b""
         return RawResponse(int(head.split()[1]), body)
 
+    async def ask_ok(self, request: bytes, *, status: int = 200, part: bytes = b"") -> RawResponse:
+        """The same, for a response that must have this status, and this part in its body.
+
+        Raises:
+            RuntimeError: the response is another one.
+        """
+        response = await self.ask(request)
+        if response.status != status or part not in response.body:
+            first_line = request.partition(b"\r\n")[0].decode()
+            raise RuntimeError(f"{first_line}: {response.status} {response.body[-300:]!r}")
+        return response
+
     async def begin_stream(self, request: bytes) -> None:
         """Send a request whose response must be a stream of events.
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from lab.bench import command, hubs, load
 from lab.bench.command import HOMES, Options, bench
 from lab.bench.hubs import AGENTS_PATH, Target
-from lab.bench.load import LoadRun, cells
-from lab.figures import BenchResult, median_ratio
+from lab.bench.load import LoadRun, cells, speed_ratio
+from lab.figures import BenchResult
 
 CONNECTIONS = 32
 WARM_UP_S = 1
@@ -58,8 +58,7 @@ def report(measured: Mapping[str, Rounds], rounds: int) -> BenchResult:
     for name, pairs in measured.items():
         a2a, chat = ([pair[index] for pair in pairs] for index in (0, 1))
         rows += [[name, "A2A 1.0", *cells(a2a, *COLUMNS)], [name, "chat", *cells(chat, *COLUMNS)]]
-        ratio = median_ratio([run.asks_per_s for run in chat], [run.asks_per_s for run in a2a])
-        result.goal(f"{name}: times A2A's asks/s", "at least", GOAL, ratio)
+        result.goal(f"{name}: times A2A's asks/s", "at least", GOAL, speed_ratio(chat, a2a))
     result.table("In turns", ["home", "asked by", *COLUMNS], rows)
     runs = [run for pairs in measured.values() for pair in pairs for run in pair]
     result.note_errors(run.first_error for run in runs)

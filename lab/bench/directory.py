@@ -53,10 +53,8 @@ async def _times_ms(port: int, query: str, token: str, times: int) -> list[float
     async with connected(port) as connection:
         for _ in range(times + WARM_UP):
             began = time.perf_counter()
-            response = await connection.ask(asked)
+            await connection.ask_ok(asked)
             taken.append((time.perf_counter() - began) * 1000)
-            if response.status != 200:
-                raise RuntimeError(f"{query!r}: {response.status} {response.body[:200]!r}")
     return taken[WARM_UP:]
 
 

@@ -46,9 +46,7 @@ async def _load(port: int, users: list[User], connections: int, seconds: float, 
         while time.monotonic() < until:
             began = time.perf_counter()
             connection = kept or await connect(port)
-            response = await connection.ask(requests[number % len(requests)])
-            if response.status != 202:
-                raise RuntimeError(f"{response.status} {response.body[:200]!r}")
+            await connection.ask_ok(requests[number % len(requests)], status=202)
             taken.append((time.perf_counter() - began) * 1000)
             number += 1
             if is_fresh:

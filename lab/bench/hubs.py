@@ -42,7 +42,7 @@ class Target:
     name: str
     port: int
     server: Program
-    callers: tuple[BenchCaller, ...]
+    callers: tuple[BenchCaller, ...] = ()
     agents: Program | None = None
     channel_token: str = ""
 
@@ -106,13 +106,20 @@ class Hub:
 
 
 @contextmanager
-def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
-    """The baseline; `short`: it answers in one event instead of four."""
+def baseline(name: str, module: str, folder: Path, *arguments: str) -> Iterator[Target]:
+    """A server that hubs are compared with, on the first core of theirs. `module`: its program, given the port."""
     port = free_port()
-    command = python("-m", "lab.bench.sdk_server", str(port), *(["short"] if short else []))
-    log, is_ready = folder / f"sdk-{next(_numbers)}.log", printed("ready http://")
+    command = python("-m", f"lab.bench.{module}", str(port), *arguments)
+    log, is_ready = folder / f"{module}-{next(_numbers)}.log", printed("ready http://")
     with Program(command, log, core=SERVER_CORES[0], is_ready=is_ready) as server:
-        yield Target(SDK, port, server, (BenchCaller("/", "A2A-Version: 1.0\r\n"),))
+        yield Target(name, port, server)
+
+
+@contextmanager
+def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
+    """The echo server of the SDK; `short`: it answers in one event instead of four."""
+    with baseline(SDK, "sdk_server", folder, *(["short"] if short else [])) as target:
+        yield replace(target, callers=(BenchCaller("/", "A2A-Version: 1.0\r\n"),))
 
 
 def storages(kind: str, folder: Path) -> AbstractContextManager[NewStorage]:

@@ -14,7 +14,7 @@ import uvloop
 from lab.bench.client import RequestSource
 from lab.bench.hubs import Target
 from lab.bench.meter import Meter, Used
-from lab.figures import NOT_A_NUMBER, percentile
+from lab.figures import NOT_A_NUMBER, median_ratio, percentile
 from lab.processes import Program
 
 CONNECTED_WITHIN_S = 30.0
@@ -276,6 +276,11 @@ COLUMNS: Mapping[str, Callable[[Sequence[LoadRun]], str]] = {
 def cells(runs: Sequence[LoadRun], *columns: str) -> list[str]:
     """Some of COLUMNS for runs of one kind."""
     return [COLUMNS[column](runs) for column in columns]
+
+
+def speed_ratio(runs: Sequence[LoadRun], base: Sequence[LoadRun]) -> float:
+    """Asks per second divided by those of the base; the median of the rounds, each round for itself."""
+    return median_ratio([run.asks_per_s for run in runs], [run.asks_per_s for run in base])
 
 
 def _ms_an_ask(runs: Sequence[LoadRun], part: Callable[[Used], float]) -> float:

@@ -57,9 +57,7 @@ async def _ask(connection: HttpConnection, way: str, caller: BenchCaller, round_
     """Ask so often, one ask after the other. Each text is new: the hub joins identical open questions."""
     for number in range(times):
         path, headers, body = request_of(way, caller, f"say: {QUESTION}{way} {round_number} {number}")
-        response = await connection.ask(request("POST", path, headers, body))
-        if response.status != 200 or ENDS[way] not in response.body:
-            raise RuntimeError(f"{way}: {response.status} {response.body[:300]!r}")
+        await connection.ask_ok(request("POST", path, headers, body), part=ENDS[way])
 
 
 def request_of(way: str, caller: BenchCaller, text: str) -> tuple[str, str, dict[str, Any]]:

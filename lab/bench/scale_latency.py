@@ -9,7 +9,7 @@ from statistics import median
 from lab.bench import command, hubs, load
 from lab.bench.command import HOMES, Options, bench, say
 from lab.bench.hubs import SDK, Target
-from lab.bench.load import LoadRun, cells
+from lab.bench.load import LoadRun, cells, speed_ratio
 from lab.figures import BenchResult, median_ratio
 
 CONNECTIONS = 32
@@ -65,7 +65,7 @@ def report(rounds: Sequence[Sequence[Round]]) -> BenchResult:
     rows = [[name, *cells(runs, *HALF_COLUMNS)] for name, runs in halves.items()]
     result.table("Asks at half of that", ["target", *HALF_COLUMNS], rows)
     for name, runs in halves.items():
-        ratio = _ratio(streams, name)
+        ratio = speed_ratio(streams[name], streams[SDK])
         result.goal(f"{name}: times the SDK's streams/s", "at least", STREAMS_GOAL, ratio)
         result.goal(f"{name}: p99 ms at half load", "at most", P99_GOAL_MS, median(one.p99_ms for one in runs))
     result.note_others([one.used.others for runs in halves.values() for one in runs])
@@ -81,7 +81,7 @@ def _row(name: str, runs: Sequence[Round], streams: dict[str, list[LoadRun]]) ->
     return [
         name,
         *cells(mine, "asks/s"),
-        f"{_ratio(streams, name):.2f}",
+        f"{speed_ratio(mine, streams[SDK]):.2f}",
         f"{median(run.web_ms for run in mine):.2f}",
         f"{cheaper:.2f}",
         *cells(mine, "p50 ms", "p99 ms"),
@@ -89,10 +89,6 @@ def _row(name: str, runs: Sequence[Round], streams: dict[str, list[LoadRun]]) ->
         *cells([*mine, *asks], "errors"),
         *cells(mine, "server cpu", "stolen"),
     ]
-
-
-def _ratio(streams: dict[str, list[LoadRun]], name: str) -> float:
-    return median_ratio([run.asks_per_s for run in streams[name]], [run.asks_per_s for run in streams[SDK]])
 
 
 if __name__ == "__main__":

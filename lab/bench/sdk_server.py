@@ -7,6 +7,7 @@ It answers as the SDK's own helpers make an agent answer, by four events: task, 
 import asyncio
 import socket
 import sys
+from typing import Any
 
 import uvicorn
 from a2a.helpers import get_message_text, new_task, new_text_artifact
@@ -82,15 +83,14 @@ class ReadyServer(uvicorn.Server):
         print(f"ready http://127.0.0.1:{self.config.port}", flush=True)
 
 
+def serve(app: Any, port: int, **options: Any) -> None:
+    """Serve an application with the quickest parts that uvicorn has. `options`: more of `uvicorn.Config`."""
+    config = uvicorn.Config(
+        app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="warning", **options
+    )
+    ReadyServer(config).run()
+
+
 if __name__ == "__main__":
-    port = int(sys.argv[1])
-    ReadyServer(
-        uvicorn.Config(
-            application(port, short="short" in sys.argv[2:]),
-            port=port,
-            loop="uvloop",
-            http="httptools",
-            access_log=False,
-            log_level="warning",
-        )
-    ).run()
+    asked_port = int(sys.argv[1])
+    serve(application(asked_port, short="short" in sys.argv[2:]), asked_port)

@@ -14,6 +14,7 @@ from pathlib import Path
 from lab.faults.report import as_markdown, examples
 from lab.faults.run import MANY, RunOutcome, run
 from lab.faults.table import TABLE, chosen
+from lab.figures import commit
 
 SETS = "\n".join(f"  {fault.name:4} {fault.short:4} {fault.long:5}  {fault.title}" for fault in TABLE.values())
 EPILOG = f"""faults, and how often the short and the long set do them:
@@ -53,12 +54,11 @@ def main() -> int:
 
 def headline(outcome: RunOutcome) -> str:
     """The violations, the date, the commit and the faults, in one sentence."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     done = ", ".join(f"{fault.name} × {count}" for fault, count in outcome.done)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         f"{outcome.violations} violations over {outcome.asks:,} faulted asks "
-        f"({when}, commit {commit.stdout.strip() or 'unknown'}): {done}."
+        f"({when}, commit {commit() or 'unknown'}): {done}."
     )
 
 

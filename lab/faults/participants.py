@@ -9,7 +9,8 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.agents import publish
+from lab.callers import Json, bearer, web
 from lab.faults.agents import EchoAgent
 from lab.faults.oplog import OpLog
 from lab.faults.stack import Stack
@@ -51,9 +52,9 @@ class Participants:
 
     async def publish(self, agent: EchoAgent, owner: str, slug: str, **fields: Any) -> None:
         """Publish a connected agent as `owner/slug`."""
-        body = {"sessionId": agent.session_id, "name": slug, "slug": slug, "status": "published"} | fields
-        published: Json = await self.call(owner, "POST", "/api/v1/agents", body)
-        agent.handle = published["handle"]
+        assert agent.session_id is not None
+        token = self.stack.tokens[owner, "session"]
+        agent.handle = (await publish(self.stack.hub, token, agent.session_id, slug, **fields))["handle"]
 
     async def call(self, login: str, method: str, path: str, body: Json | None = None) -> Any:
         """Call the native API of the first process as a user."""
@@ -62,14 +63,6 @@ class Participants:
             response = await client.request(method, path, json=body, headers=headers)
         assert response.is_success, response.text
         return response.json() if response.content else None
-
-    async def get_task(self, login: str, handle: str, task_id: str) -> Json:
-        """The whole answer of GetTask in A2A 1.0, as a user."""
-        params = envelope("GetTask", {"id": task_id})
-        headers = bearer(self.stack.tokens[login, "session"]) | {"A2A-Version": "1.0"}
-        async with web(self.stack.url) as client:
-            answer: Json = (await client.post(rpc_path(handle), json=params, headers=headers)).json()
-        return answer
 
     async def close(self) -> None:
         """Disconnect the agents and end the receiver; a second call does nothing."""

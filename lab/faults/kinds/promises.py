@@ -7,7 +7,7 @@ import re
 import time
 from itertools import takewhile
 
-from lab.callers import Json
+from lab.callers import Json, call
 from lab.faults.agents import EchoAgent
 from lab.faults.extra_agents import OWNER, extra_agent
 from lab.faults.fault import Fault, Scene
@@ -134,8 +134,9 @@ async def _snapshot(scene: Scene) -> dict[str, str]:
     )
     scene.saw("tasks were compared over a restart", len(rows) == TASKS_COMPARED, f"{len(rows)}")
     for task_id, handle, login in rows:
-        answer = await participants.get_task(login, handle, task_id)
-        shown[f"{login} {task_id}"] = json.dumps(answer, sort_keys=True)
+        token = scene.stack.tokens[login, "session"]
+        answer = await call(scene.stack.url, handle, token, "GetTask", {"id": task_id}, version="1.0")
+        shown[f"{login} {task_id}"] = json.dumps(answer.json(), sort_keys=True)
     return shown
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.callers import Json, bearer, call, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
 from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
@@ -166,10 +166,8 @@ async def _be_slow(
 async def _begin(scene: Scene, teller: Teller, number: int) -> tuple[AskRequest, str]:
     """Begin a task without waiting for it; the question, and the id of the task."""
     asked = scene.load.question(teller, scene.caller(number))
-    async with web(scene.stack.url) as client:
-        params = asked.params(configuration={"returnImmediately": True})
-        headers = asked.headers | {"A2A-Version": "1.0"}
-        began = await client.post(rpc_path(asked.handle), json=envelope("SendMessage", params), headers=headers)
+    params = asked.params(configuration={"returnImmediately": True})
+    began = await call(scene.stack.url, asked.handle, asked.token, "SendMessage", params, version="1.0")
     task_id = str(began.json()["result"]["task"]["id"])
     scene.load.log_by_hand(asked, scene.caller(number), task_id)
     return asked, task_id
