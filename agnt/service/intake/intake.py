@@ -16,11 +16,11 @@ import msgspec
 
 from accounts.models import Credential
 from agents.core.ports import Clock
-from agnt.models import Booking, Venue
+from agnt.models import Booking, Interaction, Venue
 from agnt.service.bookings import describe_booking, describe_state, make_booking, record_bookings
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
-from agnt.service.intake.events import KnownEvent, free, hold, repeat
+from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
 from agnt.service.intake.handlers import (
     answer_read,
     cancel_booking,
@@ -28,7 +28,7 @@ from agnt.service.intake.handlers import (
     refuse_recipient,
     refuse_unknown_venue,
 )
-from agnt.service.intake.rows import add_interaction, commit, count_call, find_live_key
+from agnt.service.intake.rows import commit, count_call, find_live_key
 from agnt.service.key_checks import (
     Rate,
     Signed,
@@ -54,6 +54,7 @@ from kit.failpoints import reach
 logger = logging.getLogger(__name__)
 
 RETRY_SOON_S = 2
+MAX_INTENT_CHARS = 32
 
 _encode = msgspec.json.Encoder().encode
 
@@ -179,7 +180,7 @@ class Intake:
             )
         event = KnownEvent(key, envelope, signed.signature, now, is_stored=is_stored)
         if known := event.find(may_name=not signed.late):
-            if not known.is_done:
+            if known.state != DONE:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE)
             return Answered(repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
@@ -313,9 +314,9 @@ class Intake:
             about["dropped"] = list(dropped)
         if isinstance(heading, Envelope) and heading.via:
             about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
-        add_interaction(
-            heading.intent,
-            about,
+        Interaction.objects.create(
+            intent=heading.intent[:MAX_INTENT_CHARS],
+            metadata=about,
             network_id=key.network_id,
             key_id=key.key_id,
             at=arrival.at,
