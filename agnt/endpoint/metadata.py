@@ -73,16 +73,7 @@ OPERATIONS = (
         " are refused; a network that is not strict ignores those of a payload.",
         tag="agnt",
         security=(AGNT_KEY,),
-        request=Either(
-            [
-                shapes.AgntPing,
-                shapes.AgntVenueList,
-                shapes.AgntSearch,
-                shapes.AgntConfirm,
-                shapes.AgntStatusOrder,
-                shapes.AgntCancel,
-            ]
-        ),
+        request=Either(shapes.REQUESTS),
         parameters=[
             Parameter(
                 name=SIGNATURE_HEADER,
@@ -93,17 +84,7 @@ OPERATIONS = (
         adds_errors=False,
         answers={
             200: DescribedAnswer(
-                shape=Either(
-                    [
-                        shapes.AgntPingResponse,
-                        shapes.AgntListResponse,
-                        shapes.AgntSearchResponse,
-                        shapes.AgntConfirmResponse,
-                        shapes.AgntStatusResponse,
-                        shapes.AgntCancelResponse,
-                        shapes.AgntAgentResponse,
-                    ]
-                ),
+                shape=Either([*shapes.ANSWERS, shapes.AgntAgentResponse]),
                 text="The result, by intent.",
                 headers=[*RATE_HEADERS, REPLAYED],
             ),

@@ -14,7 +14,7 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.payloads import Confirm, FollowUp
+from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt.errors import EnvelopeRefused
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
@@ -41,7 +41,7 @@ class Venues:
         venue, envelope = asked.venue, asked.envelope
         self.asked.append(venue.slug)
         self.asks.append(asked)
-        if isinstance(asked.order, FollowUp):
+        if isinstance(asked.order, AgntBookingOrder):
             if self.fails:
                 raise self.fails
             return {"status": "cancelled"}

@@ -12,6 +12,7 @@ MAY = (
     "kit/sql.py",
     "kit/concurrent_index.py",
     "kit/full_text.py",
+    "agnt/service/intake/rows.py",
 )
 # Statements that the ledger runs with a turn.
 MAY += (

@@ -28,7 +28,7 @@ from agnt.service.asks.servers import VenueServers
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.payloads import Confirm, FollowUp
+from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt import Ask, SeenSignatures, describe_ask
 from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
@@ -97,7 +97,7 @@ class VenueAsker:
             given = {name: value for name, value in payload.items() if value}
             return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
         given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
-        read = read_acknowledgement if isinstance(order, FollowUp) else _read_any
+        read = read_acknowledgement if isinstance(order, AgntBookingOrder) else _read_any
         return await self._ask(asked, given, deadline - AHEAD_S, read)
 
     async def close(self) -> None:
@@ -158,7 +158,7 @@ class VenueAsker:
             if route is None and has_agent:
                 rule = "want a published agent of the owner"
                 raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
-            is_order = not isinstance(asked.order, FollowUp)
+            is_order = not isinstance(asked.order, AgntBookingOrder)
             return self._breakers.enter(venue_key, may_probe=may_probe) if is_order else None, route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False

@@ -16,6 +16,7 @@ import msgspec
 from agnt.models import SeenEnvelope, Venue
 from agnt.service.bookings import find_change
 from agnt.service.intake.handlers import find_named
+from agnt.service.intake.rows import insert
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
@@ -110,8 +111,9 @@ class KnownEvent:
 
     def _add(self, names: Iterable[tuple[str, str]], state: str, until: datetime, answer: str = "") -> list[int]:
         """Add a row for each of these names; their ids. Another transaction may have added the event first."""
-        rows = [
-            SeenEnvelope(
+        return [
+            insert(
+                SeenEnvelope,
                 **self._event,
                 sender=sender,
                 timestamp=timestamp,
@@ -124,7 +126,6 @@ class KnownEvent:
             )
             for sender, timestamp in names
         ]
-        return [row.pk for row in SeenEnvelope.objects.bulk_create(rows)]
 
 
 def repeat(answer: bytes, envelope: Envelope, network_id: int) -> bytes:

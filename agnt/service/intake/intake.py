@@ -28,7 +28,7 @@ from agnt.service.intake.handlers import (
     refuse_recipient,
     refuse_unknown_venue,
 )
-from agnt.service.intake.rows import commit, count_call, find_live_key
+from agnt.service.intake.rows import commit, count_call, find_live_key, insert
 from agnt.service.key_checks import (
     Rate,
     Signed,
@@ -44,7 +44,7 @@ from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
-from agnt.wire.payloads import Confirm, FollowUp, Search, VenueList, read_payload
+from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
 from kit import sql
@@ -54,6 +54,7 @@ from kit.failpoints import reach
 logger = logging.getLogger(__name__)
 
 RETRY_SOON_S = 2
+SOURCE = "external_agent"
 MAX_INTENT_CHARS = 32
 
 _encode = msgspec.json.Encoder().encode
@@ -108,7 +109,7 @@ class Intake:
         """Keep what a list or search finds, so that the search holds no lock of the transaction that counts it."""
         with suppress(EnvelopeRefused):
             order, _ = read_payload(envelope, is_strict=key.is_strict)
-            if isinstance(order, Search | VenueList):
+            if isinstance(order, AgntSearchOrder | AgntListOrder):
                 self._venue_search.find(key.network_id, key.venues_version, order, self._now())
 
     def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
@@ -201,7 +202,7 @@ class Intake:
             return Answered(body)
         if not is_stored:
             raise refuse_writing()
-        if isinstance(order, FollowUp):
+        if isinstance(order, AgntBookingOrder):
             return self._cancel(arrival, key, event, order, dropped)
         venue = find_venue(key.network_id, envelope, order)
         asked = AskVenue(
@@ -220,7 +221,7 @@ class Intake:
         return self._finish(arrival, asked, event, VenueAnswer())
 
     def _cancel(
-        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: FollowUp, dropped: Sequence[str]
+        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: AgntBookingOrder, dropped: Sequence[str]
     ) -> Answered:
         """Write that a caller cancels its booking."""
         booking = cancel_booking(key, order)
@@ -314,9 +315,11 @@ class Intake:
             about["dropped"] = list(dropped)
         if isinstance(heading, Envelope) and heading.via:
             about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
-        Interaction.objects.create(
+        insert(
+            Interaction,
+            source=SOURCE,
             intent=heading.intent[:MAX_INTENT_CHARS],
-            metadata=about,
+            metadata=_encode(about).decode(),
             network_id=key.network_id,
             key_id=key.key_id,
             at=arrival.at,

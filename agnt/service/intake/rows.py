@@ -1,11 +1,11 @@
-"""What every envelope reads and writes first: its key and the count of the call; and its transaction."""
+"""What every envelope reads and writes: its key, and rows by plain SQL (docs/adr/0005); its transaction."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from typing import TypeVar
 
 from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.models import F
+from django.db.models import Model
 
 from agnt.models import KeyUsage
 from agnt.service.keys import FoundKey, find_keys
@@ -46,11 +46,21 @@ def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
     return result
 
 
-@transaction.atomic(savepoint=False)
 def count_call(key_id: int, day: date) -> int:
     """Count a call of a key; the new total of that day. The row is locked until the transaction ends."""
-    of_day = KeyUsage.objects.filter(key_id=key_id, day=day)
-    if not of_day.update(calls=F("calls") + 1):
-        KeyUsage.objects.bulk_create([KeyUsage(key_id=key_id, day=day)], ignore_conflicts=True)
-        of_day.update(calls=F("calls") + 1)
-    return of_day.values_list("calls", flat=True).get()
+    return int(sql.rows(_COUNT.format(table=KeyUsage._meta.db_table), [key_id, day.isoformat()])[0][0])
+
+
+def insert(model: type[Model], **columns: object) -> int:
+    """Insert a row with a value for each of its columns; its id."""
+    values = [sql.moment(value) if isinstance(value, datetime) else value for value in columns.values()]
+    marks = ", ".join(["%s"] * len(values))
+    statement = _INSERT.format(table=model._meta.db_table, columns=", ".join(columns), marks=marks)
+    return int(sql.rows(statement, values)[0][0])
+
+
+_INSERT = "INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"
+_COUNT = (
+    "INSERT INTO {table} (key_id, day, calls) VALUES (%s, %s, 1) ON CONFLICT (key_id, day)"
+    " DO UPDATE SET calls = {table}.calls + 1 RETURNING calls"
+)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agnt.models import Venue
 from agnt.models.venue import VENUE_WORDS, VenueQuerySet
-from agnt.wire.payloads import Search, VenueList
+from agnt.wire.payloads import AgntListOrder, AgntSearchOrder
 from clawbridge.agnt.errors import Json
 from kit.full_text import searches
 from kit.search import contains
@@ -65,7 +65,7 @@ class VenueSearch:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int, Search | VenueList], Found] = {}
+        self._kept: dict[tuple[int, int, AgntSearchOrder | AgntListOrder], Found] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
     def count(self, network_id: int, version: int) -> int:
@@ -77,13 +77,15 @@ class VenueSearch:
             found = self._counts[network_id, version] = _active(network_id).count()
         return found
 
-    def find(self, network_id: int, version: int, order: Search | VenueList, now: datetime) -> Found:
+    def find(self, network_id: int, version: int, order: AgntSearchOrder | AgntListOrder, now: datetime) -> Found:
         """The venues of a list, or of a search. The same search, within five minutes, has the same end."""
         key = (network_id, version, order)
         found = self._kept.get(key)
         if found is None or found.expires_at <= now:
             rows = (
-                search_venues(network_id, order) if isinstance(order, Search) else list_venues(network_id, order)
+                search_venues(network_id, order)
+                if isinstance(order, AgntSearchOrder)
+                else list_venues(network_id, order)
             )
             shown = [_encode(describe_venue(row)) for row in rows]
             if len(self._kept) >= MOST_KEPT:
@@ -93,7 +95,7 @@ class VenueSearch:
         return found
 
 
-def list_venues(network_id: int, order: VenueList) -> Iterable[Any]:
+def list_venues(network_id: int, order: AgntListOrder) -> Iterable[Any]:
     """The venues of a category, in areas or cities with a part in their name, by rank."""
     found = _active(network_id)
     if order.category:
@@ -103,7 +105,7 @@ def list_venues(network_id: int, order: VenueList) -> Iterable[Any]:
     return found.in_order().values_list(*_FIELDS, named=True)[: order.limit]
 
 
-def search_venues(network_id: int, order: Search) -> Iterable[Any]:
+def search_venues(network_id: int, order: AgntSearchOrder) -> Iterable[Any]:
     """The venues that a search finds, by relevance, then by rank."""
     by_rank = VenueQuerySet.ORDER
     for found in searches(_active(network_id), VENUE_WORDS, order.query, *by_rank, places=order.location):
