@@ -14,7 +14,6 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import digest
 from accounts.models import Credential, User
 from agnt import settings
 from agnt.endpoint.http import check_query, check_scheme, find_token
@@ -22,7 +21,7 @@ from agnt.models import ApiKey
 from agnt.service.intake.answers import as_headers
 from agnt.service.intake.rows import count_call
 from agnt.service.key_checks import Rate, check_rate, make_rate, refuse_key
-from agnt.service.keys import FoundKey, find_keys
+from agnt.service.keys import FoundKey, find_key
 from agnt.service.webhook_events import EVENT_OF_STATUS
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
@@ -47,8 +46,7 @@ class KeyAuthentication(BaseAuthentication):
         check_scheme(request.scheme or "", is_https=settings.IS_HTTPS)
         check_query(request.META.get("QUERY_STRING", ""))
         token = find_token(request.headers)
-        token_digest = digest(token)
-        key = find_keys([token_digest]).get(token_digest) if token else None
+        key = find_key(token) if token else None
         if key is None:
             raise refuse_key()
         return None, key

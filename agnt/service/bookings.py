@@ -5,14 +5,13 @@ pending one can be cancelled too. A charge stays, however the booking ends.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from msgspec import Struct
 
 from accounts.models import User
 from agnt.models import Booking, Cancellation, Network, UsageEvent, Venue
@@ -20,14 +19,13 @@ from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import describe_venue
-from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
+from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, queue_event
 from agnt.wire.payloads import Confirm
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import SIGNATURE_KEYS
 from clawbridge.agnt.replies import SCHEMA
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
-from webhooks.service import outbox
 
 PRICE_CENTS = 25
 MAX_REPLY_CHARS = 16_384
@@ -53,37 +51,22 @@ class StatusRefused(Exception):
         self.status = status
 
 
-class NewBooking(Struct, frozen=True):
-    """A booking that is to be written, with its venue. `owner_id`: of its network. `customer`: who pays."""
+def record_booking(booking: Booking, owner_id: int, customer: str) -> None:
+    """Write a pending booking, its charge, and the deliveries to those who subscribed.
 
-    owner_id: int
-    customer: str
-    booking: Booking
-
-
-def record_bookings(orders: Sequence[NewBooking]) -> None:
-    """Write pending bookings, a charge for each, and the deliveries to those who subscribed.
-
-    Call it in the transaction that stores the answers. Three statements, and one more for each 190 deliveries.
+    Call it in the transaction that stores the answer. `owner_id`: of its network. `customer`: who pays.
     """
-    if not orders:
-        return
-    Booking.objects.bulk_create([order.booking for order in orders])
-    UsageEvent.objects.bulk_create(
-        [
-            UsageEvent(
-                network_id=order.booking.network_id,
-                booking=order.booking,
-                key_id=order.booking.key_id,
-                customer=order.customer,
-                amount_cents=PRICE_CENTS,
-                at=order.booking.created_at,
-            )
-            for order in orders
-        ]
+    booking.save(force_insert=True)
+    UsageEvent.objects.create(
+        network_id=booking.network_id,
+        booking=booking,
+        key_id=booking.key_id,
+        customer=customer,
+        amount_cents=PRICE_CENTS,
+        at=booking.created_at,
     )
     # The contract wants `booking.confirmed` of a confirm, although the booking is pending: `status` says so.
-    outbox.record([booking_event(order.owner_id, order.booking, BOOKING_CONFIRMED) for order in orders])
+    queue_event(owner_id, booking, BOOKING_CONFIRMED)
 
 
 def make_booking(
@@ -95,10 +78,9 @@ def make_booking(
     answer: VenueAnswer,
     *,
     order_id: UUID | None = None,
-) -> NewBooking:
+) -> Booking:
     """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has."""
-    size = order.party_size if answer.party_size is None else answer.party_size
-    booking = Booking(
+    return Booking(
         public_id=order_id or uuid4(),
         network_id=key.network_id,
         venue=venue,
@@ -106,14 +88,13 @@ def make_booking(
         sender=sender,
         slot_id=answer.slot_id or order.slot_id,
         slot_time=answer.slot_time or order.slot_time,
-        party_size=size,
+        party_size=order.party_size if answer.party_size is None else answer.party_size,
         user_note=order.user_note,
         venue_booking_id=answer.booking_id,
         venue_reply=_write_reply(answer.payload),
         created_at=now,
         updated_at=now,
     )
-    return NewBooking(key.owner_id, key.customer, booking)
 
 
 def describe_booking(booking: Booking) -> Json:
@@ -177,7 +158,7 @@ def change_status(
     is_changed = before.update(status=status, updated_at=db_now())
     booking = Booking.objects.select_related("venue").get(pk=found.pk)
     if is_changed:
-        booking_deliveries(network, booking, EVENT_OF_STATUS[status])
+        queue_event(network.owner_id, booking, EVENT_OF_STATUS[status])
         if status == Status.CANCELLED:
             owe_booking(booking, by)
     elif booking.status != status:

@@ -5,7 +5,7 @@ that were given out still sign and verify. The sender gets it as 64 hex digits, 
 these are (`clawbridge.agnt.signing.read_key`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -220,21 +220,17 @@ def list_keys(owner: User, *, with_ended: bool = False) -> QuerySet[ApiKey]:
     return found.filter(network__owner=owner).select_related("credential", "network")
 
 
-def find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
-    """The live keys among tokens, by the digests of these (`accounts.authn.digest`); one query, nothing cached."""
-    stale = approximate_now() - TOUCH_EVERY
-    return {
-        token_digest: FoundKey(
-            **dict(zip(_FIELDS, values, strict=True)), is_stale=used_at is None or used_at < stale
-        )
-        for token_digest, used_at, *values in _LIVE.rows(digests)
-    }
+def find_key_of(token_digest: str) -> FoundKey | None:
+    """The live key with this digest (`accounts.authn.digest`), if there is one; one query, nothing cached."""
+    for used_at, *values in _LIVE.rows([token_digest]):
+        is_stale = used_at is None or used_at < approximate_now() - TOUCH_EVERY
+        return FoundKey(**dict(zip(_FIELDS, values, strict=True)), is_stale=is_stale)
+    return None
 
 
 def find_key(token: str) -> FoundKey | None:
     """The live key with this text, if there is one."""
-    token_digest = digest(token)
-    return find_keys([token_digest]).get(token_digest)
+    return find_key_of(digest(token))
 
 
 def load_signing_keys(found: FoundKey) -> SigningKeys:
@@ -264,11 +260,7 @@ _PATHS = {
     "venues_version": "network__venues_version",
 }
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")
-_COLUMNS = (
-    "credential__digest",
-    "credential__last_used_at",
-    *(_PATHS.get(name, name) for name in _FIELDS),
-)
+_COLUMNS = ("credential__last_used_at", *(_PATHS.get(name, name) for name in _FIELDS))
 _LIVE = KeyedQuery(
     lambda digests: ApiKey.objects.live().filter(credential__digest__in=digests).values_list(*_COLUMNS)
 )

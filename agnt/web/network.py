@@ -11,12 +11,9 @@ from django.db.models import Count, F, Max, Q, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form, owner_page
 from agents.web.desk.figures import window_of
 from agnt.models import ApiKey, Booking, KeyUsage, Network, Venue
 from agnt.models.network import RULES
@@ -60,10 +57,7 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         formfield_callback = make_bounded_field
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def network(request: HttpRequest, owner: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     now = db_now()
@@ -85,9 +79,7 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/network.html", context)
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's network."""
     if request.method != "POST":

@@ -209,7 +209,7 @@ def test_the_number_of_kept_answers_is_bounded(bali: int) -> None:
     searches = VenueSearch()
     for limit in range(MOST_KEPT + 1):
         searches.find(bali, 1, AgntListOrder(limit=limit), NOW)
-    assert len(searches._kept) == 1
+    assert len(searches._kept) == MOST_KEPT
 
 
 def test_ten_thousand_venues_are_searched_in_time(bali: int) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from accounts.models import Credential
 from agents.core.ports import Clock
 from agnt.models import Booking, Interaction, Venue
-from agnt.service.bookings import describe_booking, describe_state, make_booking, record_bookings
+from agnt.service.bookings import describe_booking, describe_state, make_booking, record_booking
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
 from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
@@ -265,11 +265,11 @@ class Intake:
         """Write the booking, or what the venue's agent answered, with the answer."""
         key, order, booking = asked.key, asked.order, None
         if isinstance(order, Confirm) and isinstance(result, VenueAnswer):
-            made = make_booking(
+            booking = make_booking(
                 key, asked.envelope.sender, asked.venue, order, self._now(), result, order_id=asked.order_id
             )
-            record_bookings([made])
-            booking, result = made.booking, describe_booking(made.booking)
+            record_booking(booking, key.owner_id, key.customer)
+            result = describe_booking(booking)
         body = self._respond(arrival, result)
         event.store(body.decode(), asked.claim)
         self._log(arrival, key, OK, dropped=asked.dropped, venue_id=asked.venue.pk, booking=booking)

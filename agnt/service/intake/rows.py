@@ -8,7 +8,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Model
 
 from agnt.models import KeyUsage
-from agnt.service.keys import FoundKey, find_keys
+from agnt.service.keys import FoundKey, find_key_of
 from kit import sql
 
 TRIES = 5
@@ -19,10 +19,10 @@ Result = TypeVar("Result")
 def find_live_key(digest: str) -> FoundKey | None:
     """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
     try:
-        return find_keys([digest]).get(digest)
+        return find_key_of(digest)
     except sql.DATABASE_AWAY:
         connection.close()
-        return find_keys([digest]).get(digest)
+        return find_key_of(digest)
 
 
 def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:

@@ -20,6 +20,7 @@ from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAnswer, VenueAsks
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread
+from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class EnvelopeRunner:
         self._running = TaskSet()
         self._asking: set[asyncio.Task[Answer]] = set()
         self._thread = DbThread("agnt")
-        self._networks: dict[str, int] = {}  # of the keys that were used here, by digest
+        self._networks: NewestEntries[str, int] = NewestEntries(MOST_KEYS)  # of the keys used here, by digest
         self._rooms: WeakValueDictionary[int, Semaphore] = WeakValueDictionary()  # by network
         self._waiting: Counter[int] = Counter()  # by network
 
@@ -144,8 +145,6 @@ class EnvelopeRunner:
             if not self._waiting[network]:
                 del self._waiting[network]
             if arrival.key is not None:
-                if len(self._networks) >= MOST_KEYS:
-                    self._networks.clear()
                 self._networks[arrival.digest] = arrival.key.network_id
 
     async def _pause(self, arrival: Arrival, key: FoundKey) -> None:

@@ -13,6 +13,7 @@ from agnt.models.venue import VENUE_WORDS, VenueQuerySet
 from agnt.wire.payloads import AgntListOrder, AgntSearchOrder
 from clawbridge.agnt.errors import Json
 from kit.full_text import searches
+from kit.newest import NewestEntries
 from kit.search import contains
 
 FOUND_FOR = timedelta(minutes=5)
@@ -60,20 +61,20 @@ def describe_venue(venue: Any) -> Json:
 class VenueSearch:
     """Lists and searches of this process, kept for five minutes or until a venue of the network changes.
 
-    `version`: `Network.venues_version`, read before the call; each change of a venue makes another. When
-    `MOST_KEPT` answers are kept, all are dropped.
+    `version`: `Network.venues_version`, read before the call; each change of a venue makes another. The newest
+    `MOST_KEPT` answers are kept.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int, AgntSearchOrder | AgntListOrder], Found] = {}
-        self._counts: dict[tuple[int, int], int] = {}
+        self._kept: NewestEntries[tuple[int, int, AgntSearchOrder | AgntListOrder], Found] = NewestEntries(
+            MOST_KEPT
+        )
+        self._counts: NewestEntries[tuple[int, int], int] = NewestEntries(MOST_KEPT)
 
     def count(self, network_id: int, version: int) -> int:
         """How many venues are active."""
         found = self._counts.get((network_id, version))
         if found is None:
-            if len(self._counts) >= MOST_KEPT:
-                self._counts.clear()
             found = self._counts[network_id, version] = _active(network_id).count()
         return found
 
@@ -88,8 +89,6 @@ class VenueSearch:
                 else list_venues(network_id, order)
             )
             shown = [_encode(describe_venue(row)) for row in rows]
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
             venues = msgspec.Raw(b"[" + b",".join(shown) + b"]")
             found = self._kept[key] = Found(venues, len(shown), now + FOUND_FOR)
         return found
