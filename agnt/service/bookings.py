@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import User
-from agnt.models import Booking, Cancellation, Network, UsageEvent, Venue
+from agnt.models import Booking, Cancellation, UsageEvent, Venue
 from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAnswer
@@ -37,10 +37,6 @@ BEFORE: Final[Mapping[Status, tuple[Status, ...]]] = {
     Status.COMPLETED: (Status.CONFIRMED,),
     Status.NO_SHOW: (Status.CONFIRMED,),
 }
-
-
-class BookingNotFound(Exception):
-    """The network has no such booking. Nothing was written."""
 
 
 class StatusRefused(Exception):
@@ -137,45 +133,35 @@ def find_of_caller(key: FoundKey, booking_id: str) -> Booking | None:
 
 @transaction.atomic
 def change_status(
-    network: Network, booking_id: str, status: Status, *, by: Cancellation.Reason = Cancellation.Reason.OWNER
+    booking: Booking, status: Status, *, by: Cancellation.Reason = Cancellation.Reason.OWNER
 ) -> Booking:
-    """Give a booking a status, and queue the event of it; with its venue. `booking_id`: its public id.
+    """Give a booking a status, and queue the event of it; the booking as it is then, with its venue.
 
     A venue that is asked is told when its booking is cancelled. `by`: the cause that its owner reads.
     Of two changes at once the first stands. The same change again, or at once, writes and queues nothing.
 
     Raises:
-        BookingNotFound: the network has no such booking.
         StatusRefused: the booking cannot get that status any more, or not yet.
         ValueError: a booking is never set to that status.
     """
     if status not in BEFORE:
         raise ValueError(f"no booking is set to {status}")
-    found = find_booking(network, booking_id)
-    if found is None:
-        raise BookingNotFound
-    before = Booking.objects.filter(pk=found.pk, status__in=BEFORE[status])
+    before = Booking.objects.filter(pk=booking.pk, status__in=BEFORE[status])
     is_changed = before.update(status=status, updated_at=db_now())
-    booking = Booking.objects.select_related("venue").get(pk=found.pk)
+    changed = Booking.objects.select_related("venue").get(pk=booking.pk)
     if is_changed:
-        queue_event(network.owner_id, booking, EVENT_OF_STATUS[status])
+        queue_event(booking.network.owner_id, changed, EVENT_OF_STATUS[status])
         if status == Status.CANCELLED:
-            owe_booking(booking, by)
-    elif booking.status != status:
-        raise StatusRefused(booking.status)
-    return booking
+            owe_booking(changed, by)
+    elif changed.status != status:
+        raise StatusRefused(changed.status)
+    return changed
 
 
 def list_bookings(owner: User) -> QuerySet[Booking]:
     """The bookings of an owner's network, with what pages and REST show of each."""
     loaded = Booking.objects.select_related("network", "venue", "key__credential", "usage_event")
     return loaded.filter(network__owner=owner)
-
-
-def find_booking(network: Network, booking_id: str) -> Booking | None:
-    """The booking of a network with this public id, with its venue, if there is one."""
-    public_id = read_uuid(booking_id)
-    return network.bookings.select_related("venue").filter(public_id=public_id).first() if public_id else None
 
 
 def list_actions(booking: Booking) -> list[Status]:

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from accounts.models import User
 from agents.web.desk import owner_form, owner_page
 from agnt.models import Booking, UsageEvent
-from agnt.service.bookings import BookingNotFound, StatusRefused, change_status, list_actions, list_bookings
+from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
 from agnt.service.cancellations import list_cancellations
 from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.web.log import LogRow
@@ -94,13 +94,11 @@ def _change(request: HttpRequest, own: Booking) -> None:
         return messages.error(request, "Nothing is changed: choose what to do with the booking.")
     status = Status(wanted)
     try:
-        change_status(own.network, str(own.public_id), status)
+        change_status(own, status)
     except StatusRefused as refused:
         return messages.error(
             request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}."
         )
-    except BookingNotFound:
-        raise Http404 from None
     return messages.success(request, SAID[status].format(own.venue.name))
 
 

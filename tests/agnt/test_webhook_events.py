@@ -82,12 +82,12 @@ def test_a_confirm_tells_of_a_booking_that_is_pending(network: Network, receiver
 
 def test_each_change_of_the_owner_is_told(network: Network, receiver: Receiver) -> None:
     subscribed(network.owner, receiver.url)
-    first, second, third = (str(booked(network).public_id) for _ in range(3))
-    for booking_id in (first, second, third):
-        change_status(network, booking_id, Status.CONFIRMED)
-    change_status(network, first, Status.CANCELLED)
-    change_status(network, second, Status.COMPLETED)
-    change_status(network, third, Status.NO_SHOW)
+    first, second, third = (booked(network) for _ in range(3))
+    for booking in (first, second, third):
+        change_status(booking, Status.CONFIRMED)
+    change_status(first, Status.CANCELLED)
+    change_status(second, Status.COMPLETED)
+    change_status(third, Status.NO_SHOW)
     while deliver():
         pass
     told = [json.loads(one.body) for one in receiver.received]
@@ -136,7 +136,7 @@ def test_the_keys_of_the_customer_are_told(network: Network, receiver: Receiver)
 
     Delivery.objects.all().delete()
     revoke_key(network.keys.get(credential=of_customer))  # the booking stays the customer's
-    change_status(network, str(booking.public_id), Status.CANCELLED)
+    change_status(booking, Status.CANCELLED)
     assert {by_id[one.subscription_id] for one in Delivery.objects.all()} == told - {"its own"}
 
     Delivery.objects.all().delete()

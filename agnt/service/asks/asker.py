@@ -22,7 +22,6 @@ from agnt.service.asks.replies import (
     VenueFailed,
     read_acknowledgement,
     read_confirmation,
-    refuse_unreachable,
 )
 from agnt.service.asks.servers import VenueServers
 from agnt.service.keys import derive_venue_secrets
@@ -157,7 +156,7 @@ class VenueAsker:
             route = find_agent(asked) if has_agent else None
             if route is None and has_agent:
                 rule = "want a published agent of the owner"
-                raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
+                raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, was_sent=False)
             is_order = not isinstance(asked.order, AgntBookingOrder)
             return self._breakers.enter(venue_key, may_probe=may_probe) if is_order else None, route
 
@@ -206,12 +205,12 @@ class VenueAsker:
 
 def _tell(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
     """The refusal of a failed ask. The logs of the hub and of the network say what the venue has to mend."""
+    refused = failed.refusal
     if failed.is_fault:
-        failed.refusal.about = failed.describe()
-        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **failed.refusal.about}
+        refused.about = failed.describe()
+        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **refused.about}
         logger.warning("agnt.venue_failed", extra=told)
-    failed.refusal.may_be_booked = failed.may_be_booked
-    return failed.refusal
+    return refused
 
 
 def _read_any(payload: Json) -> Json:

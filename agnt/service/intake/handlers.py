@@ -55,7 +55,7 @@ def cancel_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
     """
     booking = _find_booking(key, order)
     try:
-        return change_status(booking.network, str(booking.public_id), Booking.Status.CANCELLED, by=Reason.CALLER)
+        return change_status(booking, Booking.Status.CANCELLED, by=Reason.CALLER)
     except StatusRefused as refused:
         raise EnvelopeRefused(ErrorCode.BOOKING_ENDED, f"the booking is {refused.status}") from None
 
