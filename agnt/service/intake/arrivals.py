@@ -34,7 +34,7 @@ class InProgress(Struct, frozen=True):
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event.
 
-    `was_asked`: see `HeldOrder`.
+    `was_asked`: not for the first time, so that it may hold a reservation whatever it answers now.
     """
 
     key: FoundKey

@@ -7,14 +7,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from accounts.models import Credential
 from agents.core.ports import Clock
 from agnt.models import Booking, Interaction, Venue
 from agnt.service.bookings import describe_booking, describe_state, make_booking, record_booking
@@ -36,7 +35,6 @@ from agnt.service.key_checks import (
     check_permission,
     check_rate,
     check_signature,
-    make_rate,
     refuse_key,
 )
 from agnt.service.keys import FoundKey
@@ -129,8 +127,6 @@ class Intake:
 
     def _decide(self, arrival: Arrival, key: FoundKey, *, is_read: bool) -> tuple[Rate, Outcome]:
         rate = self._count(arrival, key)
-        if key.is_stale:
-            Credential.touch([key.credential_id])
         try:
             return rate, self._answer(arrival, key, rate, is_read=is_read)
         except EnvelopeRefused as refused:
@@ -143,8 +139,7 @@ class Intake:
 
     def _count(self, arrival: Arrival, key: FoundKey) -> Rate:
         """Count a call once, whatever becomes of it; a request that looks again was counted before."""
-        now = self._now()
-        return arrival.rate or make_rate(key.tier, count_call(key.key_id, now.astimezone(UTC).date()), now)
+        return arrival.rate or count_call(key, self._now())
 
     def _answer(
         self,
@@ -205,20 +200,18 @@ class Intake:
         if isinstance(order, AgntBookingOrder):
             return self._cancel(arrival, key, event, order, dropped)
         venue = find_venue(key.network_id, envelope, order)
+        claim = event.claim() if venue.is_asked else []
         asked = AskVenue(
-            claim=[], key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
+            claim=claim, key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
         )
-        if venue.is_asked:
-            asked = msgspec.structs.replace(asked, claim=event.claim())
-            if not isinstance(order, Confirm):
-                return asked
-            held = hold_order(key, envelope, venue, order, event.lease_end)
-            return msgspec.structs.replace(
-                asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=held.was_asked
-            )
         if not isinstance(order, Confirm):
-            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
-        return self._finish(arrival, asked, event, VenueAnswer())
+            if not venue.is_asked:
+                raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
+            return asked
+        if not venue.is_asked:
+            return self._finish(arrival, asked, event, VenueAnswer())
+        held, was_asked = hold_order(key, envelope, venue, order, event.lease_end)
+        return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=was_asked)
 
     def _cancel(
         self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: AgntBookingOrder, dropped: Sequence[str]

@@ -1,13 +1,15 @@
 """What every envelope reads and writes: its key, and rows by plain SQL (docs/adr/0005); its transaction."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Model
 
+from accounts.models import Credential
 from agnt.models import KeyUsage
+from agnt.service.key_checks import Rate, make_rate
 from agnt.service.keys import FoundKey, find_key_of
 from kit import sql
 
@@ -46,9 +48,12 @@ def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
     return result
 
 
-def count_call(key_id: int, day: date) -> int:
-    """Count a call of a key; the new total of that day. The row is locked until the transaction ends."""
-    return int(sql.rows(_COUNT.format(table=KeyUsage._meta.db_table), [key_id, day.isoformat()])[0][0])
+def count_call(key: FoundKey, now: datetime) -> Rate:
+    """Count a call of a key, and store the time of its use. The row of the day is locked until the commit."""
+    if key.is_stale:
+        Credential.touch([key.credential_id])
+    values = [key.key_id, now.astimezone(UTC).date().isoformat()]
+    return make_rate(key.tier, int(sql.rows(_COUNT.format(table=KeyUsage._meta.db_table), values)[0][0]), now)
 
 
 def insert(model: type[Model], **columns: object) -> int:
