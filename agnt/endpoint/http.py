@@ -97,7 +97,8 @@ class AgntEndpoint:
     async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> Answer:
         """The list by REST: a call of the key, like the intent, without sender and response envelope."""
         try:
-            arrival.envelope = Envelope(intent="venue.list", payload=_read_query(request), timestamp="")
+            payload = _read_query(request)
+            arrival.envelope = Envelope(sender="", intent="venue.list", payload=payload, timestamp="")
         except EnvelopeRefused as refused:
             arrival.envelope = refused
         return await self.runner.run(arrival)

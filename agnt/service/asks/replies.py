@@ -9,12 +9,13 @@ from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
 from agnt.service.ports import VenueAnswer
-from clawbridge.agnt import Ask, CallFailed, read_response
+from clawbridge.agnt import Ask, CallFailed, describe_response, read_response
 from clawbridge.agnt.breakers import Blame, blame_status
 from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_BODY_BYTES, build_envelope
+from clawbridge.agnt.fields import MAX_BODY_BYTES
 from clawbridge.agnt.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
 from kit import strict_json
+from kit.clock import approximate_now
 from kit.redaction import show_foreign
 
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
@@ -108,15 +109,7 @@ def read_data(data: Json, ask: Ask) -> Json:
         VenueFailed: it is an error, or no response to this ask.
     """
     if "protocol" not in data:
-        data = build_envelope(
-            sender=ask.to,
-            to=ask.sender,
-            intent=ask.intent,
-            payload=data,
-            agent_context={},
-            ttl_ms=0,
-            timestamp="",
-        )
+        data = describe_response(ask, data, elapsed_s=0, now=approximate_now())
     try:
         return read_response(data, ask).payload
     except CallFailed as failed:

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from agnt.service.intake.arrivals import Answered, Arrival
 from agnt.service.metrics import DUPLICATE, OK
-from agnt.wire.envelope import Heading, respond
+from agnt.wire.envelope import Envelope
+from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import EnvelopeRefused, describe_error, error_headers
 from kit.asgi import Header, error_body
 from kit.clock import approximate_now
@@ -45,9 +46,10 @@ def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float
     return Answer(refused.status, body, headers, refused.code.value)
 
 
-def refusal_body(heading: Heading, refused: EnvelopeRefused, *, elapsed_s: float) -> bytes:
+def refusal_body(heading: Envelope, refused: EnvelopeRefused, *, elapsed_s: float) -> bytes:
     """An error as a response envelope."""
-    return _encode(respond(heading, describe_error(refused), elapsed_s=elapsed_s, now=approximate_now()))
+    payload = describe_error(refused)
+    return _encode(describe_response(heading, payload, elapsed_s=elapsed_s, now=approximate_now()))
 
 
 def as_headers(headers: dict[str, str]) -> list[Header]:

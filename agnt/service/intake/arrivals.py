@@ -9,7 +9,7 @@ from msgspec import Struct
 from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
 from agnt.service.ports import VenueAsk
-from agnt.wire.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
+from agnt.wire.envelope import Envelope, count_context_bytes, find_heading, read_envelope
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import DEFAULT_TTL_MS
 from kit.clock import approximate_now
@@ -65,7 +65,7 @@ class Arrival:
     """
 
     digest: str
-    heading: Heading = field(default_factory=Heading)
+    heading: Envelope = field(default_factory=lambda: find_heading({}))
     began: float
     deadline: float
     at: datetime

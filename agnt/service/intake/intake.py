@@ -41,8 +41,9 @@ from agnt.service.keys import FoundKey
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
-from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
+from agnt.wire.envelope import Envelope, check_timestamp, describe_result
 from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload
+from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
 from kit import sql
@@ -272,8 +273,8 @@ class Intake:
         """The body of a response that succeeded."""
         if not arrival.is_envelope:
             return _encode(result)
-        elapsed_s = self._clock() - arrival.began
-        return _encode(respond(arrival.heading, describe_result(result), elapsed_s=elapsed_s, now=self._now()))
+        elapsed_s, payload = self._clock() - arrival.began, describe_result(result)
+        return _encode(describe_response(arrival.heading, payload, elapsed_s=elapsed_s, now=self._now()))
 
     def _log_refusal(
         self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused, venue_id: int | None = None
@@ -306,7 +307,7 @@ class Intake:
         about = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent} | (about or {})
         if dropped:
             about["dropped"] = list(dropped)
-        if isinstance(heading, Envelope) and heading.via:
+        if heading.via:
             about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
         insert(
             Interaction,
