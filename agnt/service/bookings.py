@@ -17,13 +17,12 @@ from accounts.models import User
 from agnt.models import Booking, Cancellation, UsageEvent, Venue
 from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import describe_venue
 from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, queue_event
 from agnt.wire.payloads import Confirm
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import SIGNATURE_KEYS
-from clawbridge.agnt.replies import SCHEMA
+from clawbridge.agnt.replies import ACCEPTED, SCHEMA, Reply, read_reply
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
 
@@ -71,23 +70,27 @@ def make_booking(
     venue: Venue,
     order: Confirm,
     now: datetime,
-    answer: VenueAnswer,
+    payload: Json,
     *,
     order_id: UUID | None = None,
 ) -> Booking:
-    """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has."""
+    """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has.
+
+    `payload`: with which the venue accepted; empty: it was not asked.
+    """
+    reply = read_reply(payload) if payload else Reply(status=ACCEPTED[0])
     return Booking(
         public_id=order_id or uuid4(),
         network_id=key.network_id,
         venue=venue,
         key_id=key.key_id,
         sender=sender,
-        slot_id=answer.slot_id or order.slot_id,
-        slot_time=answer.slot_time or order.slot_time,
-        party_size=order.party_size if answer.party_size is None else answer.party_size,
+        slot_id=reply.slot_id or order.slot_id,
+        slot_time=reply.slot_time or order.slot_time,
+        party_size=order.party_size if reply.party_size is None else reply.party_size,
         user_note=order.user_note,
-        venue_booking_id=answer.booking_id,
-        venue_reply=_write_reply(answer.payload),
+        venue_booking_id=reply.booking_id,
+        venue_reply=_write_reply(payload),
         created_at=now,
         updated_at=now,
     )

@@ -13,7 +13,6 @@ from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
 from agnt.service.keys import MintedKey, change_key, mint_key
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.editing import delete_venue
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
@@ -55,27 +54,27 @@ def about(booking_id: str, intent: str = "booking.status") -> Json:
     return envelope(intent, {"booking_id": booking_id})
 
 
-async def asleep() -> VenueAnswer:
+async def asleep() -> Json:
     await asyncio.sleep(60)
     raise AssertionError
 
 
-async def fails() -> VenueAnswer:
+async def fails() -> Json:
     failed = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "nonsense")
     failed.may_be_booked = True
     raise failed
 
 
-async def declines() -> VenueAnswer:
+async def declines() -> Json:
     raise EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, "full")
 
 
-async def is_not_asked() -> VenueAnswer:
+async def is_not_asked() -> Json:
     raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=300)
 
 
-async def accepts() -> VenueAnswer:
-    return VenueAnswer(booking_id="T-104", payload={"status": "confirmed", "booking_id": "T-104", "table": 4})
+async def accepts() -> Json:
+    return {"status": "confirmed", "booking_id": "T-104", "table": 4}
 
 
 async def owed() -> list[Cancellation]:
@@ -105,7 +104,7 @@ async def revoke(hub: Hub, key: MintedKey) -> None:
 
 
 Happening = Callable[[Hub, MintedKey], Awaitable[None]]
-UNKNOWN_ENDS: dict[str, tuple[Callable[[], Awaitable[VenueAnswer]], Happening | None, ErrorCode, Reason]] = {
+UNKNOWN_ENDS: dict[str, tuple[Callable[[], Awaitable[Json]], Happening | None, ErrorCode, Reason]] = {
     "no answer in time": (asleep, None, ErrorCode.TTL_EXCEEDED, Reason.NO_ANSWER),
     "an answer of no use": (fails, None, ErrorCode.VENUE_UNREACHABLE, Reason.NO_ANSWER),
     "the key is revoked": (asleep, revoke, ErrorCode.UNAUTHORIZED, Reason.KEY_REVOKED),
@@ -213,9 +212,9 @@ async def test_an_order_whose_process_died_is_cancelled_once_it_is_due(hub: Hub,
 async def test_an_answer_after_the_venue_was_told_is_no_booking(hub: Hub, key: MintedKey) -> None:
     release = asyncio.Event()
 
-    async def late() -> VenueAnswer:
+    async def late() -> Json:
         await release.wait()
-        return VenueAnswer()
+        return {}
 
     hub.venues.answering["asked"] = late
     asking = asyncio.create_task(hub.post(key, confirm(ttl_ms=15_000)))

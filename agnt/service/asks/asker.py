@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
@@ -26,7 +25,7 @@ from agnt.service.asks.replies import (
 from agnt.service.asks.servers import VenueServers
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
-from agnt.service.ports import VenueAnswer, VenueAsk
+from agnt.service.ports import VenueAsk
 from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt import Ask, SeenSignatures, describe_ask
 from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
-Result = TypeVar("Result")
+Read = Callable[[Json], Json]
 
 
 class OpenAsks:
@@ -81,7 +80,7 @@ class VenueAsker:
         self._recording = TaskSet()
         self._entering = TaskSet()
 
-    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
+    async def ask(self, asked: VenueAsk, deadline: float) -> Json:
         """See `VenueAsks`."""
         order = asked.order
         if isinstance(order, Confirm):
@@ -104,9 +103,7 @@ class VenueAsker:
         await self._recording.wait(1.0)
         self._servers.close()
 
-    async def _ask(
-        self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
-    ) -> Result:
+    async def _ask(self, asked: VenueAsk, payload: Json, deadline: float, read: Read) -> Json:
         """Ask a venue, and let `read` read the payload of its answer. An error of `read` is a result."""
         ask = _make_ask(asked, payload, deadline)
         venue_key = VenueKey(asked.network.network_id, asked.venue.pk)
@@ -115,8 +112,8 @@ class VenueAsker:
             return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
 
     async def _ask_past_breakers(
-        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Result]
-    ) -> Result:
+        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Read
+    ) -> Json:
         may_probe = ask.ttl_ms >= FAIR_S * 1000  # the probe of less could end without a result
         try:
             permit, route = await self._enter(venue_key, asked, deadline, may_probe=may_probe)

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
-from agnt.service.ports import VenueAnswer
 from clawbridge.agnt import Ask, CallFailed, describe_response, read_response
 from clawbridge.agnt.breakers import Blame, blame_status
 from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
@@ -134,8 +133,8 @@ def blame_venue(failed: CallFailed) -> VenueFailed:
     )
 
 
-def read_confirmation(payload: Json) -> VenueAnswer:
-    """The confirmation in a venue's payload.
+def read_confirmation(payload: Json) -> Json:
+    """The payload with which a venue accepts an order.
 
     Raises:
         VenueFailed: the venue does not accept; or the payload is no reply to an order.
@@ -149,14 +148,7 @@ def read_confirmation(payload: Json) -> VenueAnswer:
         raise VenueFailed(ErrorCode.RATE_LIMITED, said.reason, retry_after_s=wait_s, blame=Blame.NONE)
     if said.status not in ACCEPTED:
         raise decline(said.reason or said.note)
-    return VenueAnswer(
-        slot_id=said.slot_id,
-        slot_time=said.slot_time,
-        party_size=said.party_size,
-        note=said.note,
-        booking_id=said.booking_id,
-        payload=payload,
-    )
+    return payload
 
 
 def read_acknowledgement(payload: Json) -> Json:

@@ -39,7 +39,6 @@ from agnt.service.key_checks import (
 )
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import DUPLICATE, OK
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result
 from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload
@@ -111,7 +110,7 @@ class Intake:
             if isinstance(order, AgntSearchOrder | AgntListOrder):
                 self._venue_search.find(key.network_id, key.venues_version, order, self._now())
 
-    def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+    def settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
         try:
             return _reached(commit(partial(self._settle, arrival, asked, result)))
@@ -210,7 +209,7 @@ class Intake:
                 raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
             return asked
         if not venue.is_asked:
-            return self._finish(arrival, asked, event, VenueAnswer())
+            return self._finish(arrival, asked, event, {})
         held, was_asked = hold_order(key, envelope, venue, order, event.lease_end)
         return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=was_asked)
 
@@ -224,7 +223,7 @@ class Intake:
         self._log(arrival, key, OK, dropped=dropped, venue_id=booking.venue_id, booking=booking)
         return Answered(body)
 
-    def _settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+    def _settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
         is_ours = hold(asked.claim)
         try:
             if isinstance(result, EnvelopeRefused):
@@ -253,12 +252,10 @@ class Intake:
         else:
             release_order(asked.order_id)
 
-    def _finish(
-        self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: VenueAnswer | Json
-    ) -> Answered:
+    def _finish(self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: Json) -> Answered:
         """Write the booking, or what the venue's agent answered, with the answer."""
         key, order, booking = asked.key, asked.order, None
-        if isinstance(order, Confirm) and isinstance(result, VenueAnswer):
+        if isinstance(order, Confirm):
             booking = make_booking(
                 key, asked.envelope.sender, asked.venue, order, self._now(), result, order_id=asked.order_id
             )

@@ -17,7 +17,7 @@ from agnt.service.intake.arrivals import Answered, Arrival, AskVenue
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import AgntCounts
-from agnt.service.ports import VenueAnswer, VenueAsks
+from agnt.service.ports import VenueAsks
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread
 from kit.newest import NewestEntries
@@ -98,8 +98,7 @@ class EnvelopeRunner:
         try:
             answered = await self._answer(arrival)
             answer = make_answer(arrival, answered)
-            if answered.has_charged:
-                self._counts.note_charge()
+            self._counts.metered_events += answered.has_charged
         except EnvelopeRefused as refused:
             answer = self._refuse(arrival, refused)
         except Exception:
@@ -170,7 +169,7 @@ class EnvelopeRunner:
         await self._write(arrival, partial(self._intake.refuse, arrival, key, arrival.late))
         raise arrival.late
 
-    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> VenueAnswer | Json | EnvelopeRefused:
+    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> Json | EnvelopeRefused:
         """What the venue answered, or why it did not."""
         left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
         if arrival.has_left:
