@@ -47,7 +47,7 @@ def hold_order(
     event = {"network_id": key.network_id, "customer": key.customer, "sender": sender, "timestamp": timestamp}
     due = until + REPEATED_WITHIN
     asked_at = timestamp
-    reservation = describe_order(order.slot_id, order.slot_time, order.party_size)
+    reservation = describe_order(order)
     if timestamp and (last := _lock_last(event)):
         is_same = last.venue_id == venue.pk and last.reservation == reservation
         if is_same and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
@@ -81,7 +81,7 @@ def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     """Have a venue that is asked told that a booking is cancelled. Call it in the transaction that cancels it."""
     if not (booking.venue_reply or booking.venue.is_asked):
         return
-    order = describe_order(booking.slot_id, booking.slot_time, booking.party_size)
+    order = describe_order(booking)
     Cancellation.objects.create(
         public_id=booking.public_id,
         network_id=booking.network_id,
@@ -93,10 +93,9 @@ def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     )
 
 
-def describe_order(slot_id: str, slot_time: str, party_size: int | None) -> Json:
-    """The fields of an order that are given."""
-    order = {"slot_id": slot_id, "slot_time": slot_time, "party_size": party_size}
-    return {name: value for name, value in order.items() if value}
+def describe_order(order: Confirm | Booking) -> Json:
+    """The fields of an order that are given, by which a venue finds it."""
+    return {name: value for name in ("slot_id", "slot_time", "party_size") if (value := getattr(order, name))}
 
 
 def list_cancellations(owner: User) -> QuerySet[Cancellation]:

@@ -23,6 +23,7 @@ from agnt.service.asks.replies import (
     read_confirmation,
 )
 from agnt.service.asks.servers import VenueServers
+from agnt.service.cancellations import describe_order
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAsk
@@ -84,15 +85,11 @@ class VenueAsker:
         """See `VenueAsks`."""
         order = asked.order
         if isinstance(order, Confirm):
-            payload = {
-                "booking_id": str(asked.order_id or ""),
-                "venue_id": str(asked.venue.public_id),
-                "slot_id": order.slot_id,
-                "slot_time": order.slot_time,
-                "party_size": order.party_size,
-                "user_note": order.user_note,
-            }
-            given = {name: value for name, value in payload.items() if value}
+            given = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)} | describe_order(
+                order
+            )
+            if order.user_note:
+                given["user_note"] = order.user_note
             return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
         given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
         read = read_acknowledgement if isinstance(order, AgntBookingOrder) else _read_any
