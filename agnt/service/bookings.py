@@ -7,7 +7,7 @@ pending one can be cancelled too. A charge stays, however the booking ends.
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -20,11 +20,13 @@ from agnt.service.keys import FoundKey
 from agnt.service.venues.search import describe_venue
 from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, queue_event
 from agnt.wire.payloads import Confirm
+from agnt.wire.shapes import AgntBooking, AgntBookingState
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import SIGNATURE_KEYS
 from clawbridge.agnt.replies import ACCEPTED, SCHEMA, Reply, read_reply
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
+from kit.rows import show
 
 PRICE_CENTS = 25
 MAX_REPLY_CHARS = 16_384
@@ -96,28 +98,24 @@ def make_booking(
     )
 
 
-def describe_booking(booking: Booking) -> Json:
-    """The result of `booking.confirm`, with the reply of the venue, if it was asked."""
+def describe_booking(booking: Booking, shape: type[Any] = AgntBooking) -> Json:
+    """The result of `booking.confirm`, with the reply of the venue, if it was asked. What is empty is left out."""
     reply: Json = json.loads(booking.venue_reply) if booking.venue_reply else {}
-    more = {
-        "slot_id": booking.slot_id,
-        "slot_time": booking.slot_time,
-        "party_size": booking.party_size,
-        "note": reply.get("note"),
-        "venue_booking_id": booking.venue_booking_id,
-        "venue_reply": reply,
-    }
-    result: Json = {
-        "booking_id": str(booking.public_id),
-        "venue": describe_venue(booking.venue),
-        "status": str(booking.status),
-    }
-    return result | {name: value for name, value in more.items() if value}
+    described: Json = show(
+        shape,
+        booking,
+        venue=describe_venue(booking.venue),
+        party_size=booking.party_size or "",
+        note=reply.get("note", ""),
+        venue_reply=reply or "",
+        present="",
+    )
+    return described
 
 
 def describe_state(booking: Booking) -> Json:
     """The result of `booking.status` and `booking.cancel`: the booking as it is now, and when it was changed."""
-    return describe_booking(booking) | {"updated_at": iso(booking.updated_at)}
+    return describe_booking(booking, AgntBookingState)
 
 
 def find_change(network_id: int, booking_id: str, status: str) -> Json:

@@ -22,6 +22,7 @@ from clawbridge.agnt.fields import (
 )
 from clawbridge.agnt.hops import MAX_HOPS, MAX_UNIX_S
 from kit.describe import Time, Uuid
+from kit.rows import Source
 
 Protocol = Literal["openclaw/a2a/v1"]
 BookingStatus = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
@@ -111,9 +112,9 @@ class AgntCancel(_Request, kw_only=True):
 class AgntVenue(TypedDict):
     """A venue. `agent_id`: what an envelope is `to` for its agent; empty without one."""
 
-    venue_id: Uuid
+    venue_id: Annotated[Uuid, Source("public_id")]
     slug: str
-    agent_id: str
+    agent_id: Annotated[str, Source("agent_name")]
     name: str
     category: str
     area: str
@@ -164,7 +165,7 @@ class AgntPresent(TypedDict):
 
 
 class _Booking(TypedDict):
-    booking_id: Uuid
+    booking_id: Annotated[Uuid, Source("public_id")]
     venue: AgntVenue
     slot_id: NotRequired[str]
     slot_time: NotRequired[str]

@@ -11,25 +11,15 @@ from msgspec import Struct
 from agnt.models import Venue
 from agnt.models.venue import VENUE_WORDS, VenueQuerySet
 from agnt.wire.payloads import AgntListOrder, AgntSearchOrder
-from clawbridge.agnt.errors import Json
+from agnt.wire.shapes import AgntVenue
 from kit.full_text import searches
 from kit.newest import NewestEntries
+from kit.rows import fields_of, show
 from kit.search import contains
 
 FOUND_FOR = timedelta(minutes=5)
 MOST_KEPT = 1_000  # answers of a process, at most 100 venues of about 400 bytes each
-_FIELDS = (
-    "public_id",
-    "slug",
-    "agent_name",
-    "name",
-    "category",
-    "area",
-    "city",
-    "tags",
-    "price_range",
-    "referral_fee_pct",
-)
+_COLUMNS = tuple(field.path[0] for field in fields_of(AgntVenue).values())
 _encode = msgspec.json.Encoder().encode
 
 
@@ -41,21 +31,10 @@ class Found(Struct, frozen=True):
     expires_at: datetime
 
 
-def describe_venue(venue: Any) -> Json:
+def describe_venue(venue: Any) -> AgntVenue:
     """A venue as the wire shows it. `venue`: a `Venue`, or a row with its fields."""
     fee: Decimal = venue.referral_fee_pct
-    return {
-        "venue_id": str(venue.public_id),
-        "slug": venue.slug,
-        "agent_id": venue.agent_name,
-        "name": venue.name,
-        "category": venue.category,
-        "area": venue.area,
-        "city": venue.city,
-        "tags": venue.tags,
-        "price_range": venue.price_range,
-        "referral_fee_pct": int(fee) if fee == fee.to_integral_value() else float(fee),
-    }
+    return show(AgntVenue, venue, referral_fee_pct=int(fee) if fee == fee.to_integral_value() else float(fee))
 
 
 class VenueSearch:
@@ -101,14 +80,14 @@ def list_venues(network_id: int, order: AgntListOrder) -> Iterable[Any]:
         found = found.filter(category=order.category)
     if order.location:
         found = found.filter(contains("area", order.location) | contains("city", order.location))
-    return found.in_order().values_list(*_FIELDS, named=True)[: order.limit]
+    return found.in_order().values_list(*_COLUMNS, named=True)[: order.limit]
 
 
 def search_venues(network_id: int, order: AgntSearchOrder) -> Iterable[Any]:
     """The venues that a search finds, by relevance, then by rank."""
     by_rank = VenueQuerySet.ORDER
     for found in searches(_active(network_id), VENUE_WORDS, order.query, *by_rank, places=order.location):
-        if rows := list(found.values_list(*_FIELDS, named=True)[: order.limit]):
+        if rows := list(found.values_list(*_COLUMNS, named=True)[: order.limit]):
             return rows
     return []
 
