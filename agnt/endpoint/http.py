@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl
 from accounts.authn import digest
 from agents.core.ports import Clock
 from agnt.endpoint.status import StatusReports
-from agnt.service.intake.answers import Answer, allow, make_refusal
-from agnt.service.intake.arrivals import Arrival
+from agnt.service.intake.arrivals import Answer, Arrival, allow, make_refusal
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.wire.envelope import Envelope, read_body, refuse_fields
 from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json

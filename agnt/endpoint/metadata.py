@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from agnt.endpoint.http import PATH, STATUS_PATH, VENUES_PATH
-from agnt.service.intake.answers import REPLAY_HEADER
+from agnt.service.intake.arrivals import REPLAY_HEADER
 from agnt.wire import payloads, shapes
 from clawbridge.agnt.errors import MEANINGS, ErrorCode
 from clawbridge.agnt.fields import SIGNATURE_HEADER

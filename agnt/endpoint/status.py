@@ -10,7 +10,7 @@ from django.db import DatabaseError, InterfaceError
 
 from agents.core.ports import Clock
 from agnt.service.asks.breakers import OPEN, find_breaker, find_hub_breaker
-from agnt.service.intake.answers import Answer
+from agnt.service.intake.arrivals import Answer
 from agnt.service.intake.handlers import NETWORK_VERSION
 from agnt.service.key_checks import refuse_key
 from agnt.service.keys import FoundKey, find_key_of

@@ -17,7 +17,7 @@ from accounts.models import User
 from agnt import settings
 from agnt.endpoint.http import check_query, check_scheme, find_token
 from agnt.models import ApiKey
-from agnt.service.intake.answers import as_headers
+from agnt.service.intake.arrivals import as_headers
 from agnt.service.intake.rows import count_call
 from agnt.service.key_checks import Rate, check_rate, refuse_key
 from agnt.service.keys import FoundKey, find_key

@@ -12,8 +12,7 @@ from weakref import WeakValueDictionary
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
-from agnt.service.intake.answers import Answer, make_answer, make_refusal
-from agnt.service.intake.arrivals import Answered, Arrival, AskVenue
+from agnt.service.intake.arrivals import Answer, Answered, Arrival, AskVenue, make_answer, make_refusal
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import AgntCounts
