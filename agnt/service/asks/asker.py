@@ -85,11 +85,9 @@ class VenueAsker:
         """See `VenueAsks`."""
         order = asked.order
         if isinstance(order, Confirm):
-            given = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)} | describe_order(
-                order
-            )
-            if order.user_note:
-                given["user_note"] = order.user_note
+            ids = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)}
+            note = {"user_note": order.user_note} if order.user_note else {}
+            given = ids | describe_order(order) | note
             return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
         given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
         read = read_acknowledgement if isinstance(order, AgntBookingOrder) else _read_any
