@@ -21,7 +21,7 @@ def _make_action(name: str, description: str, status: Booking.Status) -> Action:
         refused = 0
         for booking in queryset.select_related("network"):
             try:
-                change_status(booking.network, str(booking.public_id), status)
+                change_status(booking, status)
             except StatusRefused:
                 refused += 1
         text = f"{len(queryset) - refused} set to {status.label.lower()}."

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,7 +16,6 @@ from accounts.rest import Body, Conflict, caller_of, get_one
 from agnt.models import Booking, UsageEvent
 from agnt.service.bookings import (
     BEFORE,
-    BookingNotFound,
     StatusRefused,
     change_status,
     list_actions,
@@ -96,13 +94,11 @@ class OneNetworkBooking(APIView):
     @extend_schema(request=BookingBody(partial=True), responses={200: ApiBooking, 409: ErrorBody})
     def patch(self, request: Request, booking_id: UUID) -> Response:
         """Give it a status, and send the event of it; again is fine. 409 when it cannot get that status now."""
-        network = _get_own(request, booking_id).network
+        own = _get_own(request, booking_id)
         body = BookingBody.read(request, partial=True)
         try:
             if status := body.validated_data.get("status"):
-                change_status(network, str(booking_id), Booking.Status(status))
-        except BookingNotFound:
-            raise NotFound(NO_BOOKING) from None
+                change_status(own, Booking.Status(status))
         except StatusRefused as refused:
             raise Conflict(str(refused)) from None
         return Response(_show_own(request, booking_id))

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl
 from accounts.authn import digest
 from agents.core.ports import Clock
 from agnt.endpoint.status import StatusReports
-from agnt.service.intake.answers import Answer, allow, make_refusal
-from agnt.service.intake.arrivals import Arrival
+from agnt.service.intake.arrivals import Answer, Arrival, allow, make_refusal
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.wire.envelope import Envelope, read_body, refuse_fields
 from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
@@ -97,7 +96,8 @@ class AgntEndpoint:
     async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> Answer:
         """The list by REST: a call of the key, like the intent, without sender and response envelope."""
         try:
-            arrival.envelope = Envelope(intent="venue.list", payload=_read_query(request), timestamp="")
+            payload = _read_query(request)
+            arrival.envelope = Envelope(sender="", intent="venue.list", payload=payload, timestamp="")
         except EnvelopeRefused as refused:
             arrival.envelope = refused
         return await self.runner.run(arrival)

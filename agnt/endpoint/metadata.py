@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from agnt.endpoint.http import PATH, STATUS_PATH, VENUES_PATH
-from agnt.service.intake.answers import REPLAY_HEADER
+from agnt.service.intake.arrivals import REPLAY_HEADER
 from agnt.wire import payloads, shapes
 from clawbridge.agnt.errors import MEANINGS, ErrorCode
 from clawbridge.agnt.fields import SIGNATURE_HEADER
@@ -73,16 +73,7 @@ OPERATIONS = (
         " are refused; a network that is not strict ignores those of a payload.",
         tag="agnt",
         security=(AGNT_KEY,),
-        request=Either(
-            [
-                shapes.AgntPing,
-                shapes.AgntVenueList,
-                shapes.AgntSearch,
-                shapes.AgntConfirm,
-                shapes.AgntStatusOrder,
-                shapes.AgntCancel,
-            ]
-        ),
+        request=Either(shapes.REQUESTS),
         parameters=[
             Parameter(
                 name=SIGNATURE_HEADER,
@@ -93,17 +84,7 @@ OPERATIONS = (
         adds_errors=False,
         answers={
             200: DescribedAnswer(
-                shape=Either(
-                    [
-                        shapes.AgntPingResponse,
-                        shapes.AgntListResponse,
-                        shapes.AgntSearchResponse,
-                        shapes.AgntConfirmResponse,
-                        shapes.AgntStatusResponse,
-                        shapes.AgntCancelResponse,
-                        shapes.AgntAgentResponse,
-                    ]
-                ),
+                shape=Either([*shapes.ANSWERS, shapes.AgntAgentResponse]),
                 text="The result, by intent.",
                 headers=[*RATE_HEADERS, REPLAYED],
             ),

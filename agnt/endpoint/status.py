@@ -10,13 +10,14 @@ from django.db import DatabaseError, InterfaceError
 
 from agents.core.ports import Clock
 from agnt.service.asks.breakers import OPEN, find_breaker, find_hub_breaker
-from agnt.service.intake.answers import Answer
+from agnt.service.intake.arrivals import Answer
 from agnt.service.intake.handlers import NETWORK_VERSION
 from agnt.service.key_checks import refuse_key
-from agnt.service.keys import FoundKey, find_keys
+from agnt.service.keys import FoundKey, find_key_of
 from clawbridge.agnt.fields import PROTOCOL
 from kit.async_db import DbCalls, db_call
 from kit.clock import approximate_now, iso
+from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
 CACHED_FOR_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
@@ -35,9 +36,9 @@ class StatusReports:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._cached: dict[int | None, _CachedState] = {}  # by network, None: the hub; the oldest first
+        self._cached: NewestEntries[int | None, _CachedState] = NewestEntries(MOST_KEPT)  # None: the hub
         self._refreshing: dict[int | None, asyncio.Task[_CachedState]] = {}
-        self._find_keys = DbCalls(KEYS_AT_ONCE)
+        self._find_key = DbCalls(KEYS_AT_ONCE)
         self._finding = TaskSet()
 
     async def report_hub(self) -> Answer:
@@ -53,14 +54,14 @@ class StatusReports:
             EnvelopeRefused: `unauthorized`, the key is not live.
         """
         try:
-            keys = await self._find_in_time(digest) if digest else {}
+            key = await self._find_in_time(digest) if digest else None
         except (DatabaseError, InterfaceError, TimeoutError):
             return _make(UNKNOWN)
-        if digest not in keys:
+        if key is None:
             raise refuse_key()
-        return _make(await self._find_cached(keys[digest].network_id))
+        return _make(await self._find_cached(key.network_id))
 
-    async def _find_in_time(self, digest: str) -> dict[str, FoundKey]:
+    async def _find_in_time(self, digest: str) -> FoundKey | None:
         """The key of a digest. The query runs to its end, so that no more than `KEYS_AT_ONCE` take threads.
 
         Raises:
@@ -68,7 +69,7 @@ class StatusReports:
         """
         if len(self._finding) >= MOST_FINDING:
             raise TimeoutError
-        finding = self._finding.keep(self._find_keys(find_keys, [digest]), name="status key")
+        finding = self._finding.keep(self._find_key(find_key_of, digest), name="status key")
         async with asyncio.timeout(FOUND_WITHIN_S):
             return await asyncio.shield(finding)
 
@@ -85,11 +86,7 @@ class StatusReports:
 
     async def _refresh(self, network_id: int | None) -> _CachedState:
         try:
-            cached = _CachedState(self._clock(), await _find(network_id))
-            self._cached.pop(network_id, None)
-            self._cached[network_id] = cached
-            if len(self._cached) > MOST_KEPT:
-                del self._cached[next(iter(self._cached))]
+            cached = self._cached[network_id] = _CachedState(self._clock(), await _find(network_id))
             return cached
         finally:
             del self._refreshing[network_id]

@@ -3,7 +3,6 @@
 Django serves them. A call counts for the day of the key, as `GET /network/venues` does.
 """
 
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from django.urls import path
@@ -14,15 +13,14 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.authn import digest
-from accounts.models import Credential, User
+from accounts.models import User
 from agnt import settings
 from agnt.endpoint.http import check_query, check_scheme, find_token
 from agnt.models import ApiKey
-from agnt.service.intake.answers import as_headers
+from agnt.service.intake.arrivals import as_headers
 from agnt.service.intake.rows import count_call
-from agnt.service.key_checks import Rate, check_rate, make_rate, refuse_key
-from agnt.service.keys import FoundKey, find_keys
+from agnt.service.key_checks import Rate, check_rate, refuse_key
+from agnt.service.keys import FoundKey, find_key
 from agnt.service.webhook_events import EVENT_OF_STATUS
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
@@ -47,8 +45,7 @@ class KeyAuthentication(BaseAuthentication):
         check_scheme(request.scheme or "", is_https=settings.IS_HTTPS)
         check_query(request.META.get("QUERY_STRING", ""))
         token = find_token(request.headers)
-        token_digest = digest(token)
-        key = find_keys([token_digest]).get(token_digest) if token else None
+        key = find_key(token) if token else None
         if key is None:
             raise refuse_key()
         return None, key
@@ -91,7 +88,7 @@ class OfKey(rest.WebhooksView):
             EnvelopeRefused: as `KeyAuthentication`; `rate_limited`.
         """
         key, now = key_of(request), approximate_now()
-        self.rate = count(key, now)
+        self.rate = count_call(key, now)
         check_rate(self.rate, now)
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -124,13 +121,6 @@ class OfKey(rest.WebhooksView):
 def key_of(request: Request) -> FoundKey:
     """The key that came with a request."""
     return cast(FoundKey, request.auth)
-
-
-def count(key: FoundKey, now: datetime) -> Rate:
-    """Count a call of a key, and store the time of its use."""
-    if key.is_stale:
-        Credential.touch([key.credential_id])
-    return make_rate(key.tier, count_call(key.key_id, now.astimezone(UTC).date()), now)
 
 
 @extend_schema_view(

@@ -5,29 +5,28 @@ pending one can be cancelled too. A charge stays, however the booking ends.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from msgspec import Struct
 
 from accounts.models import User
-from agnt.models import Booking, Cancellation, Network, UsageEvent, Venue
+from agnt.models import Booking, Cancellation, UsageEvent, Venue
 from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import describe_venue
-from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, booking_deliveries, booking_event
+from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, queue_event
 from agnt.wire.payloads import Confirm
+from agnt.wire.shapes import AgntBooking, AgntBookingState
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import SIGNATURE_KEYS
-from clawbridge.agnt.replies import SCHEMA
+from clawbridge.agnt.replies import ACCEPTED, SCHEMA, Reply, read_reply
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
-from webhooks.service import outbox
+from kit.rows import show
 
 PRICE_CENTS = 25
 MAX_REPLY_CHARS = 16_384
@@ -41,10 +40,6 @@ BEFORE: Final[Mapping[Status, tuple[Status, ...]]] = {
 }
 
 
-class BookingNotFound(Exception):
-    """The network has no such booking. Nothing was written."""
-
-
 class StatusRefused(Exception):
     """A booking with this `status` cannot get the wanted one. Nothing was written."""
 
@@ -53,37 +48,22 @@ class StatusRefused(Exception):
         self.status = status
 
 
-class NewBooking(Struct, frozen=True):
-    """A booking that is to be written, with its venue. `owner_id`: of its network. `customer`: who pays."""
+def record_booking(booking: Booking, owner_id: int, customer: str) -> None:
+    """Write a pending booking, its charge, and the deliveries to those who subscribed.
 
-    owner_id: int
-    customer: str
-    booking: Booking
-
-
-def record_bookings(orders: Sequence[NewBooking]) -> None:
-    """Write pending bookings, a charge for each, and the deliveries to those who subscribed.
-
-    Call it in the transaction that stores the answers. Three statements, and one more for each 190 deliveries.
+    Call it in the transaction that stores the answer. `owner_id`: of its network. `customer`: who pays.
     """
-    if not orders:
-        return
-    Booking.objects.bulk_create([order.booking for order in orders])
-    UsageEvent.objects.bulk_create(
-        [
-            UsageEvent(
-                network_id=order.booking.network_id,
-                booking=order.booking,
-                key_id=order.booking.key_id,
-                customer=order.customer,
-                amount_cents=PRICE_CENTS,
-                at=order.booking.created_at,
-            )
-            for order in orders
-        ]
+    booking.save(force_insert=True)
+    UsageEvent.objects.create(
+        network_id=booking.network_id,
+        booking=booking,
+        key_id=booking.key_id,
+        customer=customer,
+        amount_cents=PRICE_CENTS,
+        at=booking.created_at,
     )
     # The contract wants `booking.confirmed` of a confirm, although the booking is pending: `status` says so.
-    outbox.record([booking_event(order.owner_id, order.booking, BOOKING_CONFIRMED) for order in orders])
+    queue_event(owner_id, booking, BOOKING_CONFIRMED)
 
 
 def make_booking(
@@ -92,52 +72,50 @@ def make_booking(
     venue: Venue,
     order: Confirm,
     now: datetime,
-    answer: VenueAnswer,
+    payload: Json,
     *,
     order_id: UUID | None = None,
-) -> NewBooking:
-    """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has."""
-    size = order.party_size if answer.party_size is None else answer.party_size
-    booking = Booking(
+) -> Booking:
+    """The booking of an order, as the venue confirmed it. `order_id`: the id that a venue that was asked has.
+
+    `payload`: with which the venue accepted; empty: it was not asked.
+    """
+    reply = read_reply(payload) if payload else Reply(status=ACCEPTED[0])
+    return Booking(
         public_id=order_id or uuid4(),
         network_id=key.network_id,
         venue=venue,
         key_id=key.key_id,
         sender=sender,
-        slot_id=answer.slot_id or order.slot_id,
-        slot_time=answer.slot_time or order.slot_time,
-        party_size=size,
+        slot_id=reply.slot_id or order.slot_id,
+        slot_time=reply.slot_time or order.slot_time,
+        party_size=order.party_size if reply.party_size is None else reply.party_size,
         user_note=order.user_note,
-        venue_booking_id=answer.booking_id,
-        venue_reply=_write_reply(answer.payload),
+        venue_booking_id=reply.booking_id,
+        venue_reply=_write_reply(payload),
         created_at=now,
         updated_at=now,
     )
-    return NewBooking(key.owner_id, key.customer, booking)
 
 
-def describe_booking(booking: Booking) -> Json:
-    """The result of `booking.confirm`, with the reply of the venue, if it was asked."""
+def describe_booking(booking: Booking, shape: type[Any] = AgntBooking) -> Json:
+    """The result of `booking.confirm`, with the reply of the venue, if it was asked. What is empty is left out."""
     reply: Json = json.loads(booking.venue_reply) if booking.venue_reply else {}
-    more = {
-        "slot_id": booking.slot_id,
-        "slot_time": booking.slot_time,
-        "party_size": booking.party_size,
-        "note": reply.get("note"),
-        "venue_booking_id": booking.venue_booking_id,
-        "venue_reply": reply,
-    }
-    result: Json = {
-        "booking_id": str(booking.public_id),
-        "venue": describe_venue(booking.venue),
-        "status": str(booking.status),
-    }
-    return result | {name: value for name, value in more.items() if value}
+    described: Json = show(
+        shape,
+        booking,
+        venue=describe_venue(booking.venue),
+        party_size=booking.party_size or "",
+        note=reply.get("note", ""),
+        venue_reply=reply or "",
+        present="",
+    )
+    return described
 
 
 def describe_state(booking: Booking) -> Json:
     """The result of `booking.status` and `booking.cancel`: the booking as it is now, and when it was changed."""
-    return describe_booking(booking) | {"updated_at": iso(booking.updated_at)}
+    return describe_booking(booking, AgntBookingState)
 
 
 def find_change(network_id: int, booking_id: str, status: str) -> Json:
@@ -156,45 +134,37 @@ def find_of_caller(key: FoundKey, booking_id: str) -> Booking | None:
 
 @transaction.atomic
 def change_status(
-    network: Network, booking_id: str, status: Status, *, by: Cancellation.Reason = Cancellation.Reason.OWNER
+    booking: Booking, status: Status, *, by: Cancellation.Reason = Cancellation.Reason.OWNER
 ) -> Booking:
-    """Give a booking a status, and queue the event of it; with its venue. `booking_id`: its public id.
+    """Give a booking a status, and queue the event of it; the booking as it is then, with its venue.
 
     A venue that is asked is told when its booking is cancelled. `by`: the cause that its owner reads.
     Of two changes at once the first stands. The same change again, or at once, writes and queues nothing.
 
     Raises:
-        BookingNotFound: the network has no such booking.
         StatusRefused: the booking cannot get that status any more, or not yet.
         ValueError: a booking is never set to that status.
     """
     if status not in BEFORE:
         raise ValueError(f"no booking is set to {status}")
-    found = find_booking(network, booking_id)
-    if found is None:
-        raise BookingNotFound
-    before = Booking.objects.filter(pk=found.pk, status__in=BEFORE[status])
+    before = Booking.objects.filter(pk=booking.pk, status__in=BEFORE[status])
     is_changed = before.update(status=status, updated_at=db_now())
-    booking = Booking.objects.select_related("venue").get(pk=found.pk)
-    if is_changed:
-        booking_deliveries(network, booking, EVENT_OF_STATUS[status])
-        if status == Status.CANCELLED:
-            owe_booking(booking, by)
-    elif booking.status != status:
+    changed = Booking.objects.select_related("venue").filter(pk=booking.pk).first()
+    if changed is None:  # deleted since it was found
         raise StatusRefused(booking.status)
-    return booking
+    if is_changed:
+        queue_event(booking.network.owner_id, changed, EVENT_OF_STATUS[status])
+        if status == Status.CANCELLED:
+            owe_booking(changed, by)
+    elif changed.status != status:
+        raise StatusRefused(changed.status)
+    return changed
 
 
 def list_bookings(owner: User) -> QuerySet[Booking]:
     """The bookings of an owner's network, with what pages and REST show of each."""
     loaded = Booking.objects.select_related("network", "venue", "key__credential", "usage_event")
     return loaded.filter(network__owner=owner)
-
-
-def find_booking(network: Network, booking_id: str) -> Booking | None:
-    """The booking of a network with this public id, with its venue, if there is one."""
-    public_id = read_uuid(booking_id)
-    return network.bookings.select_related("venue").filter(public_id=public_id).first() if public_id else None
 
 
 def list_actions(booking: Booking) -> list[Status]:

@@ -7,10 +7,9 @@ for the reservation that it may make (`agnt.models.Cancellation`). `agnt.service
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.db.models import QuerySet
-from msgspec import Struct
 
 from accounts.models import User
 from agnt.limits import UNSETTLED_ORDERS
@@ -30,19 +29,12 @@ TOO_MANY = "the venue has not answered many orders of yours: try again later"
 REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
 
 
-class HeldOrder(Struct, frozen=True):
-    """An order that a venue is asked about. `asked_at`: its timestamp there, empty: none was sent.
-
-    `was_asked`: not for the first time, so that the venue may hold a reservation whatever it answers now.
-    """
-
-    public_id: UUID
-    asked_at: str
-    was_asked: bool = False
-
-
-def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, until: datetime) -> HeldOrder:
+def hold_order(
+    key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, until: datetime
+) -> tuple[Cancellation, bool]:
     """Note that a venue will be asked about an order. Call it in the transaction that claims the event.
+
+    Also whether it was asked before, so that it may hold a reservation whatever it answers now.
 
     An event that comes again is the same order, unless it asks for something else, or the venue was told to cancel
     that: then it is another one, with a timestamp of its own, as the venue may repeat its answer to the first.
@@ -55,20 +47,18 @@ def hold_order(key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, 
     event = {"network_id": key.network_id, "customer": key.customer, "sender": sender, "timestamp": timestamp}
     due = until + REPEATED_WITHIN
     asked_at = timestamp
-    reservation = describe_order(order.slot_id, order.slot_time, order.party_size)
+    reservation = describe_order(order)
     if timestamp and (last := _lock_last(event)):
         is_same = last.venue_id == venue.pk and last.reservation == reservation
         if is_same and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
             Cancellation.objects.filter(pk=last.pk).update(state=State.ASKING, next_attempt_at=due)
-            return HeldOrder(last.public_id, last.asked_at, was_asked=True)
+            return last, True
         asked_at = iso(db_now())
     unsettled = Cancellation.objects.filter(venue=venue, customer=key.customer, state__in=Cancellation.UNSETTLED)
     if unsettled[: UNSETTLED_ORDERS.most].count() == UNSETTLED_ORDERS.most:
         raise EnvelopeRefused(ErrorCode.RATE_LIMITED, TOO_MANY, retry_after_s=REPEATED_WITHIN.total_seconds())
-    held = HeldOrder(uuid4(), asked_at)
-    row = {"public_id": held.public_id, "asked_at": asked_at, "reservation": reservation, "next_attempt_at": due}
-    Cancellation.objects.create(venue=venue, **event, **row)
-    return held
+    row = {"asked_at": asked_at, "reservation": reservation, "next_attempt_at": due}
+    return Cancellation.objects.create(venue=venue, **event, **row), False
 
 
 def release_order(public_id: UUID) -> bool:
@@ -91,7 +81,7 @@ def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     """Have a venue that is asked told that a booking is cancelled. Call it in the transaction that cancels it."""
     if not (booking.venue_reply or booking.venue.is_asked):
         return
-    order = describe_order(booking.slot_id, booking.slot_time, booking.party_size)
+    order = describe_order(booking)
     Cancellation.objects.create(
         public_id=booking.public_id,
         network_id=booking.network_id,
@@ -103,10 +93,9 @@ def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     )
 
 
-def describe_order(slot_id: str, slot_time: str, party_size: int | None) -> Json:
-    """The fields of an order that are given."""
-    order = {"slot_id": slot_id, "slot_time": slot_time, "party_size": party_size}
-    return {name: value for name, value in order.items() if value}
+def describe_order(order: Confirm | Booking) -> Json:
+    """The fields of an order that are given, by which a venue finds it."""
+    return {name: value for name in ("slot_id", "slot_time", "party_size") if (value := getattr(order, name))}
 
 
 def list_cancellations(owner: User) -> QuerySet[Cancellation]:

@@ -5,7 +5,7 @@ that were given out still sign and verify. The sender gets it as 64 hex digits, 
 these are (`clawbridge.agnt.signing.read_key`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -108,10 +108,10 @@ def derive_venue_secrets(venue: Venue) -> VenueSecrets:
 
     With another master key every venue has other secrets: the owner of the network has to tell it the new one.
     """
-    until = venue.previous_until
-    is_rolling = until is not None and approximate_now() < until
-    previous = _derive_venue_secret(venue, venue.secret_number - 1) if is_rolling else b""
-    return VenueSecrets(_derive_venue_secret(venue, venue.secret_number), previous, until if is_rolling else None)
+    tenant, number, until = f"venue:{venue.public_id}", venue.secret_number, venue.previous_until
+    if until is None or until <= approximate_now():
+        return VenueSecrets(_derive(tenant, number), b"", None)
+    return VenueSecrets(_derive(tenant, number), _derive(tenant, number - 1), until)
 
 
 @transaction.atomic
@@ -163,7 +163,7 @@ def mint_key(
         created_at=minted.credential.created_at,
     )
     key.customer = customer or _own_customer(key)
-    secret = _derive_secret(key)
+    secret = _derive(str(key.public_id), key.secret_number).hex()
     key.secret = seal(secret, PURPOSE)
     key.save()
     return MintedKey(key, minted.token, secret)
@@ -202,7 +202,7 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
     _check_overlap(overlap)
     row = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
     row.secret_number += 1
-    secret = _derive_secret(row)
+    secret = _derive(str(row.public_id), row.secret_number).hex()
     row.previous_secret, row.secret = row.secret, seal(secret, PURPOSE)
     row.previous_until = db_now() + overlap
     row.save(update_fields=["secret", "previous_secret", "previous_until", "secret_number"])
@@ -220,21 +220,17 @@ def list_keys(owner: User, *, with_ended: bool = False) -> QuerySet[ApiKey]:
     return found.filter(network__owner=owner).select_related("credential", "network")
 
 
-def find_keys(digests: Collection[str]) -> dict[str, FoundKey]:
-    """The live keys among tokens, by the digests of these (`accounts.authn.digest`); one query, nothing cached."""
-    stale = approximate_now() - TOUCH_EVERY
-    return {
-        token_digest: FoundKey(
-            **dict(zip(_FIELDS, values, strict=True)), is_stale=used_at is None or used_at < stale
-        )
-        for token_digest, used_at, *values in _LIVE.rows(digests)
-    }
+def find_key_of(token_digest: str) -> FoundKey | None:
+    """The live key with this digest (`accounts.authn.digest`), if there is one; one query, nothing cached."""
+    for used_at, *values in _LIVE.rows([token_digest]):
+        is_stale = used_at is None or used_at < approximate_now() - TOUCH_EVERY
+        return FoundKey(**dict(zip(_FIELDS, values, strict=True)), is_stale=is_stale)
+    return None
 
 
 def find_key(token: str) -> FoundKey | None:
     """The live key with this text, if there is one."""
-    token_digest = digest(token)
-    return find_keys([token_digest]).get(token_digest)
+    return find_key_of(digest(token))
 
 
 def load_signing_keys(found: FoundKey) -> SigningKeys:
@@ -264,11 +260,7 @@ _PATHS = {
     "venues_version": "network__venues_version",
 }
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")
-_COLUMNS = (
-    "credential__digest",
-    "credential__last_used_at",
-    *(_PATHS.get(name, name) for name in _FIELDS),
-)
+_COLUMNS = ("credential__last_used_at", *(_PATHS.get(name, name) for name in _FIELDS))
 _LIVE = KeyedQuery(
     lambda digests: ApiKey.objects.live().filter(credential__digest__in=digests).values_list(*_COLUMNS)
 )
@@ -279,15 +271,9 @@ def _check_overlap(overlap: timedelta) -> None:
         raise ValueError(f"want an overlap from {LEAST_OVERLAP} to {MOST_OVERLAP}")
 
 
-def _derive_venue_secret(venue: Venue, number: int) -> bytes:
-    tenant = f"venue:{venue.public_id}" if number == 1 else f"venue:{venue.public_id}:{number}"
-    return derive_tenant_key(get_master_key(), tenant)
-
-
-def _derive_secret(key: ApiKey) -> str:
-    """The secret of a key by its number: the first by the id of the key alone."""
-    tenant = str(key.public_id) if key.secret_number == 1 else f"{key.public_id}:{key.secret_number}"
-    return derive_tenant_key(get_master_key(), tenant).hex()
+def _derive(tenant: str, number: int) -> bytes:
+    """The secret of a venue or key with this number: the first by the name of the tenant alone."""
+    return derive_tenant_key(get_master_key(), tenant if number == 1 else f"{tenant}:{number}")
 
 
 @lru_cache(maxsize=SECRETS_CACHED)

@@ -14,9 +14,9 @@ DUPLICATE = "duplicate"
 
 
 class AgntCounts:
-    """`requests`: answered envelopes by intent, tier and status.
+    """`requests`: answered envelopes by intent, tier and status. `metered_events`: charges that were committed.
 
-    The event loop counts envelopes and charges; one thread at a time counts openings.
+    The event loop counts envelopes and charges; one thread at a time counts openings of breakers.
     """
 
     def __init__(self) -> None:
@@ -32,15 +32,3 @@ class AgntCounts:
         """
         known_intent = intent if intent in INTENTS else OTHER_INTENT
         self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1
-
-    def note_charge(self) -> None:
-        """A charge was committed."""
-        self.metered_events += 1
-
-    def breaker_opened(self) -> None:
-        """The breaker of a network opened."""
-        self.breakers_opened += 1
-
-    def venue_breaker_opened(self) -> None:
-        """The breaker of a venue opened."""
-        self.venue_breakers_opened += 1

@@ -26,25 +26,11 @@ class VenueAsk(Struct, frozen=True, kw_only=True):
     asked_at: str = ""
 
 
-class VenueAnswer(Struct, frozen=True, kw_only=True):
-    """The confirmation of a venue. An empty field or None: the venue confirmed the order's value.
-
-    `booking_id`: the venue's own. `payload`: the whole reply.
-    """
-
-    slot_id: str = ""
-    slot_time: str = ""
-    party_size: int | None = None
-    note: str = ""
-    booking_id: str = ""
-    payload: Json = {}  # msgspec copies it for each instance
-
-
 class VenueAsks(Protocol):
     """Asks venues. `deadline`: of the monotonic clock; the caller cancels what takes longer."""
 
-    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
-        """Have a venue confirm or cancel a booking, or its agent answer another envelope: the result of that.
+    async def ask(self, asked: VenueAsk, deadline: float) -> Json:
+        """The payload with which a venue confirms or cancels a booking, or its agent answers another envelope.
 
         Raises:
             EnvelopeRefused: `circuit_open`, `venue_unreachable`, `ttl_exceeded`, `routing_loop`; of a booking also

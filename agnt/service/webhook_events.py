@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from agnt.models import ApiKey, Booking, Network
+from agnt.models import ApiKey, Booking
 from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
 from webhooks.wire.catalog import EventForm
@@ -24,22 +24,19 @@ EVENT_OF_STATUS: Final[Mapping[str, str]] = {
 }
 
 
-def booking_deliveries(network: Network, booking: Booking, type: str) -> int:
-    """Queue a delivery of this event for each subscription that wants it, of the owner and of keys; how many.
+def queue_event(owner_id: int, booking: Booking, type: str) -> int:
+    """Queue an event with the present state of a booking, for each subscription that wants it; how many.
 
-    Call it in the transaction that causes the event.
+    The subscriptions are those of the owner of its network and of the keys of its customer. Call it in the
+    transaction that causes the event.
     """
-    return outbox.record([booking_event(network.owner_id, booking, type)])
-
-
-def booking_event(owner_id: int, booking: Booking, type: str) -> OutboxEvent:
-    """An event with the present state of a booking, for the owner of its network and the keys of its customer."""
-    return OutboxEvent(
+    event = OutboxEvent(
         type=type,
         audience=(owner_id,),
         payload=describe_booking(booking),
         credentials=find_credentials(booking),
     )
+    return outbox.record([event])
 
 
 def find_credentials(booking: Booking) -> QuerySet[ApiKey, int]:

@@ -6,17 +6,14 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form, owner_page
 from agnt.models import Booking, UsageEvent
-from agnt.service.bookings import BookingNotFound, StatusRefused, change_status, list_actions, list_bookings
+from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
 from agnt.service.cancellations import list_cancellations
 from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.web.log import LogRow
@@ -58,10 +55,7 @@ class BookingRow:
         return MARKS.get(Status(self.booking.status), "")
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, newest first, of the newest MOST_LISTED bookings."""
     shown = show_newest(request, owner, list_bookings(owner), "created_at", FILTERS)
@@ -75,9 +69,7 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/bookings.html", context)
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse:
     """One booking. A POST gives it a status, and comes back to this page, or to the list that it came from."""
     own = get_object_or_404(list_bookings(owner), public_id=booking_id)
@@ -102,13 +94,11 @@ def _change(request: HttpRequest, own: Booking) -> None:
         return messages.error(request, "Nothing is changed: choose what to do with the booking.")
     status = Status(wanted)
     try:
-        change_status(own.network, str(own.public_id), status)
+        change_status(own, status)
     except StatusRefused as refused:
         return messages.error(
             request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}."
         )
-    except BookingNotFound:
-        raise Http404 from None
     return messages.success(request, SAID[status].format(own.venue.name))
 
 

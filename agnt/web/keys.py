@@ -12,14 +12,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods
 
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form
 from agents.web.desk.charts import amount_chart
 from agents.web.desk.figures import window_of
 from agnt.models import ApiKey
@@ -40,7 +38,6 @@ from kit.clock import approximate_now, db_now
 from kit.columns import make_form_field
 from kit.list_fields import NameLines
 
-PAGE = ["GET", "HEAD", "POST"]
 USAGE_DAYS = 7
 MAX_DAYS = 3650
 TIERS = [
@@ -121,11 +118,9 @@ class KeyRow:
         return "revoked" if credential.revoked_at else "live" if credential.is_live else "expired"
 
 
-@never_cache
 @gzip_page
-@require_http_methods(PAGE)
+@owner_form
 @sensitive_variables("minted")
-@require_owner
 def keys(request: HttpRequest, owner: User) -> HttpResponse:
     """The keys; a POST makes one and shows its text and its secret, this once."""
     form = KeyForm(request.POST if request.method == "POST" else None)
@@ -149,11 +144,9 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/keys.html", context, status=status)
 
 
-@never_cache
 @gzip_page
-@require_http_methods(PAGE)
+@owner_form
 @sensitive_variables("secret")
-@require_owner
 def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
     """One key; a POST changes its rights, revokes it, or gives it a new secret and shows that, this once."""
     own = get_object_or_404(list_keys(owner, with_ended=True), public_id=api_key_id)

@@ -9,12 +9,9 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_page
 from agents.web.desk.figures import moments_of, read_zone
 from agnt.models import Interaction
 from agnt.service.metrics import DUPLICATE, OK
@@ -57,10 +54,7 @@ class LogRow:
         return ", ".join(named[name].format(_in_words(value)) for name, value in metadata.items() if value)
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def log(request: HttpRequest, owner: User) -> HttpResponse:
     """The page, newest first, of the newest MOST_LISTED envelopes."""
     tz = read_zone(request.GET)

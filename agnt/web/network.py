@@ -1,24 +1,19 @@
 """`/desk/network`: a network in figures, and its rules; the addresses of all pages of a network."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, FilteredRelation, Max, Q, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form, owner_page
 from agents.web.desk.figures import window_of
-from agnt.models import ApiKey, Booking, KeyUsage, Network, Venue
+from agnt.models import ApiKey, Booking, Network, Venue
 from agnt.models.network import RULES
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.bookings import list_bookings
@@ -34,21 +29,12 @@ from kit.columns import make_bounded_field
 REVENUE_DAYS = 7
 WAITING_SHOWN = 5
 COUNTS: dict[str, Any] = {"all": Count("pk"), "active": Count("pk", filter=Q(is_active=True))}
-USED: dict[str, Any] = {"most": Max("calls"), "sum": Sum("calls")}
-
-
-@dataclass(frozen=True, slots=True)
-class TierRow:
-    """The live keys of one tier, and the envelopes that came with them today (UTC).
-
-    `most`: of the key that was used most; `limit`: of each key.
-    """
-
-    name: str
-    keys: int
-    calls: int
-    most: int
-    limit: int
+USED: dict[str, Any] = {
+    "keys": Count("pk"),
+    "calls": Sum("today__calls", default=0),
+    "most": Max("today__calls", default=0),
+}
+NONE_USED = dict.fromkeys(USED, 0)
 
 
 class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -60,10 +46,7 @@ class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
         formfield_callback = make_bounded_field
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def network(request: HttpRequest, owner: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     now = db_now()
@@ -74,8 +57,8 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     context = {
         "venues": Venue.objects.filter(network__owner=owner).aggregate(**COUNTS),
         "tiers": tiers,
-        "keys": sum(one.keys for one in tiers),
-        "calls": sum(one.calls for one in tiers),
+        "keys": sum(one["keys"] for one in tiers),
+        "calls": sum(one["calls"] for one in tiers),
         "waiting": waiting.count(),
         "waiting_rows": [BookingRow(one) for one in oldest[:WAITING_SHOWN]],
         "open": list(opened.order_by("pk")[:WAITING_SHOWN]),
@@ -85,9 +68,7 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/network.html", context)
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's network."""
     if request.method != "POST":
@@ -101,21 +82,13 @@ def rules(request: HttpRequest, owner: User) -> HttpResponse:
     return HttpResponseRedirect(reverse("desk-network-rules"))
 
 
-def _load_tiers(owner: User) -> Sequence[TierRow]:
-    live = list_keys(owner)
-    counted = dict(live.order_by().values_list("tier").annotate(count=Count("pk")))
-    today = KeyUsage.objects.filter(key__in=live, day=db_now().date()).order_by()
-    by_tier: Any = today.values(tier=F("key__tier")).annotate(**USED)
-    used = {row["tier"]: row for row in by_tier}
-    none = {"sum": 0, "most": 0}
+def _load_tiers(owner: User) -> list[dict[str, Any]]:
+    """The live keys of each tier, and the envelopes that came with them today (UTC); `limit`: of each key."""
+    today = FilteredRelation("usage", condition=Q(usage__day=db_now().date()))
+    live: Any = list_keys(owner).order_by().annotate(today=today).values("tier").annotate(**USED)
+    used = {row["tier"]: row for row in live}
     return [
-        TierRow(
-            tier.label,
-            counted.get(tier.value, 0),
-            used.get(tier.value, none)["sum"],
-            used.get(tier.value, none)["most"],
-            DAILY_CALLS[tier],
-        )
+        NONE_USED | used.get(tier.value, {}) | {"name": tier.label, "limit": DAILY_CALLS[tier]}
         for tier in ApiKey.Tier
     ]
 

@@ -9,12 +9,9 @@ from urllib.parse import urlencode
 from django.db.models import Count, F, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_page
 from agents.web.desk.charts import Chart, amount_chart
 from agents.web.desk.figures import WINDOW_DAYS, Window, window_of
 from agnt.models import Invoice, Network, UsageEvent
@@ -57,10 +54,7 @@ class Revenue:
         return amount_chart(days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents)
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     """The page. Days are UTC: invoices go by them."""
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])

@@ -5,11 +5,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form, require_owner
 from agnt.models import Network
 from agnt.service.networks import find_network, get_or_create_network
 from agnt.service.venues.fields import TAG_SEPARATOR
@@ -43,9 +43,7 @@ class ImportForm(forms.Form):
         return None
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def import_file(request: HttpRequest, owner: User) -> HttpResponse:
     """The form; after a POST with the report of the file."""
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()

@@ -13,15 +13,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form, owner_page
 from agents.web.forms import LongTextField
 from agnt.models import Venue
 from agnt.service.asks.breakers import list_open_breakers
@@ -46,7 +43,6 @@ from kit.filters import Filter, Filters, one_of
 from kit.ids import read_uuid
 from kit.list_fields import LinesField
 
-PAGE = ["GET", "HEAD", "POST"]
 MOST_FAILURES = 5
 MOST_CANCELLATIONS = 20
 VENUE_OVERLAPS = {"0": "no time, it is known to others", **OVERLAPS}
@@ -111,10 +107,7 @@ def make_venue_form(owner: User, made: type[VenueForm] = VenueForm) -> type[Venu
     return type("OwnersVenueForm", (made,), {"owner": owner})
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def venues(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, as envelopes have it: the highest rank first."""
     filters = Filters(request, FILTERS)
@@ -131,9 +124,7 @@ def venues(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/venues.html", context)
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def new(request: HttpRequest, owner: User) -> HttpResponse:
     """The form of a new venue."""
     form = make_venue_form(owner)(request.POST if request.method == "POST" else None, instance=Venue())
@@ -143,10 +134,8 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/venue.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
-@never_cache
-@require_http_methods(PAGE)
+@owner_form
 @sensitive_variables("context")
-@require_owner
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     """One venue. A POST saves it, or does what `action` says: of the venue itself, or of its signing secret."""
     own = get_object_or_404(list_venues(owner), public_id=venue_id)

@@ -1,4 +1,4 @@
-"""The AGPEnvelope: reads and checks a request in the order of the protocol, and builds the response. No I/O.
+"""The AGPEnvelope: reads and checks a request in the order of the protocol. No I/O.
 
 The first flaw answers. Between these steps the caller does what needs rows: keys after `read_body`, limits after
 `read_envelope`, signature and known tuples before `check_timestamp`.
@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
+from clawbridge.agnt import Ask, find_ask
 from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import (
     CONFIRM,
@@ -23,14 +23,12 @@ from clawbridge.agnt.fields import (
     MAX_TTL_MS,
     NETWORK,
     PROTOCOL,
-    build_envelope,
     is_name,
     is_ttl,
 )
-from clawbridge.agnt.hops import Via, find_origin, has_valid_origin, is_valid_via, read_via
+from clawbridge.agnt.hops import find_origin, has_valid_origin, is_valid_via, read_via
 from clawbridge.agnt.signing import check_age
 from kit import strict_json
-from kit.clock import iso
 from kit.strict_json import UnreadableText
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
@@ -39,35 +37,7 @@ _FIELDS = frozenset(
 )
 
 
-class Heading(Struct, frozen=True, kw_only=True):
-    """The members that a response repeats of a request. Empty text: the request has no readable one."""
-
-    sender: str = ""
-    to: str = NETWORK
-    intent: str = ""
-    agent_context: Json = {}  # msgspec copies it for each instance
-    ttl_ms: int = DEFAULT_TTL_MS
-
-
-class Envelope(Heading, frozen=True, kw_only=True):
-    """A checked request; its payload is still to be checked. `timestamp`: as it was sent, empty without one.
-
-    `via`: the agents that passed it on, empty: it comes from its first sender. Not every network takes hops.
-    """
-
-    payload: Json
-    timestamp: str
-    via: Via = ()
-
-    @property
-    def origin(self) -> str:
-        """The first sender."""
-        return find_origin(self.sender, self.agent_context, self.via)
-
-    @property
-    def event(self) -> tuple[str, str, str]:
-        """The tuple that names the event: equal tuples of a tenant are one event."""
-        return self.origin, self.intent, self.timestamp
+Envelope = Ask  # what a venue or another hub is asked is what this hub is asked
 
 
 def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
@@ -91,16 +61,11 @@ def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
     return fields, text
 
 
-def find_heading(fields: Json) -> Heading:
+def find_heading(fields: Json) -> Envelope:
     """The members that an error response repeats of a refused envelope."""
-    known = {"sender": _find_sender(fields), **{name: fields.get(name) for name in ("to", "intent")}}
-    heading = {name: value for name, value in known.items() if is_name(value)}
-    context = fields.get("agent_context", {})
-    if isinstance(context, dict) and count_context_bytes(context) <= MAX_CONTEXT_BYTES:
-        heading["agent_context"] = context
-    if is_ttl(ttl_ms := fields.get("ttl_ms", DEFAULT_TTL_MS)):
-        heading["ttl_ms"] = min(ttl_ms, MAX_TTL_MS)
-    return Heading(**heading)
+    context = fields.get("agent_context")
+    is_small = isinstance(context, dict) and count_context_bytes(context) <= MAX_CONTEXT_BYTES
+    return find_ask({**fields, "from": _find_sender(fields), "agent_context": context if is_small else {}})
 
 
 def read_envelope(fields: Json) -> Envelope:
@@ -134,6 +99,7 @@ def read_envelope(fields: Json) -> Envelope:
         raise refuse_fields("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
     if fields["intent"] not in INTENTS:
         raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
+    via = read_via(fields)
     return Envelope(
         sender=sender,
         to=fields.get("to", NETWORK),
@@ -142,7 +108,8 @@ def read_envelope(fields: Json) -> Envelope:
         agent_context=context,
         ttl_ms=min(ttl_ms, MAX_TTL_MS),
         timestamp=timestamp,
-        via=read_via(fields),
+        origin=find_origin(sender, context, via) if via else "",
+        via=via,
     )
 
 
@@ -157,19 +124,6 @@ def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> Non
         check_age(moment.timestamp(), now_s)
     elif is_strict and envelope.intent == CONFIRM:
         raise refuse_fields("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
-
-
-def respond(heading: Heading, payload: Json, *, elapsed_s: float, now: datetime) -> Json:
-    """The response to a request with this heading, `elapsed_s` after it came; its `ttl_ms` is the rest."""
-    return build_envelope(
-        sender=heading.to,
-        to=heading.sender,
-        intent=heading.intent,
-        payload=payload,
-        agent_context=heading.agent_context,
-        ttl_ms=max(0, heading.ttl_ms - round(elapsed_s * 1000)),
-        timestamp=iso(now),
-    )
 
 
 def describe_result(result: Json) -> Json:

@@ -60,6 +60,7 @@ SlotTime = Annotated[
 
 class _Signed(
     Struct,
+    frozen=True,
     kw_only=True,
     forbid_unknown_fields=True,
     rename={"signed_at": "_ts", "signed_by": "_from", "nonce": "_nonce", "signature": "_sig"},
@@ -73,7 +74,7 @@ class _Signed(
     ) = UNSET
 
 
-class AgntListOrder(_Signed, kw_only=True):
+class AgntListOrder(_Signed, frozen=True, kw_only=True):
     """The payload of `venue.list`."""
 
     category: Category = ""
@@ -81,7 +82,7 @@ class AgntListOrder(_Signed, kw_only=True):
     limit: ListLimit = DEFAULT_LISTED
 
 
-class AgntSearchOrder(_Signed, kw_only=True):
+class AgntSearchOrder(_Signed, frozen=True, kw_only=True):
     """The payload of `booking.search`."""
 
     query: SearchQuery = ""
@@ -89,7 +90,7 @@ class AgntSearchOrder(_Signed, kw_only=True):
     limit: SearchLimit = DEFAULT_FOUND
 
 
-class AgntConfirmOrder(_Signed, kw_only=True):
+class AgntConfirmOrder(_Signed, frozen=True, kw_only=True):
     """The payload of `booking.confirm`. `venue_id`: the id or the slug. `time` is another name of `slot_time`."""
 
     venue_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
@@ -100,7 +101,7 @@ class AgntConfirmOrder(_Signed, kw_only=True):
     user_note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
 
 
-class AgntBookingOrder(_Signed, kw_only=True):
+class AgntBookingOrder(_Signed, frozen=True, kw_only=True):
     """The payload of `booking.status` and `booking.cancel`."""
 
     booking_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS, description="The UUID of the booking.")]
@@ -108,22 +109,6 @@ class AgntBookingOrder(_Signed, kw_only=True):
 
 class Ping(Struct, frozen=True):
     """`network.ping`: whatever its payload holds is ignored."""
-
-
-class VenueList(Struct, frozen=True, kw_only=True):
-    """`venue.list`. Empty text: no condition. `location`: a part of the area or the city."""
-
-    category: str = ""
-    location: str = ""
-    limit: int = DEFAULT_LISTED
-
-
-class Search(Struct, frozen=True, kw_only=True):
-    """`booking.search`. Empty text: no condition."""
-
-    query: str = ""
-    location: str = ""
-    limit: int = DEFAULT_FOUND
 
 
 class Confirm(Struct, frozen=True, kw_only=True):
@@ -136,13 +121,7 @@ class Confirm(Struct, frozen=True, kw_only=True):
     user_note: str = ""
 
 
-class FollowUp(Struct, frozen=True, kw_only=True):
-    """`booking.status` and `booking.cancel`. `booking_id`: as it was sent, which may be no UUID."""
-
-    booking_id: str
-
-
-Order = Ping | VenueList | Search | Confirm | FollowUp
+Order = Ping | AgntListOrder | AgntSearchOrder | Confirm | AgntBookingOrder
 
 
 def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[str]]:
@@ -205,7 +184,7 @@ def _is_time(text: str) -> bool:
 class _Shape(NamedTuple):
     """How an intent is read. `fields`: of the described payload. `settle`: makes the arguments of `type`."""
 
-    type: type[VenueList | Search | Confirm | FollowUp]
+    type: type[AgntListOrder | AgntSearchOrder | Confirm | AgntBookingOrder]
     settle: Callable[[Json], Json]
     fields: Mapping[str, FieldInfo]
 
@@ -216,9 +195,9 @@ def _fields_of(described: type[_Signed]) -> dict[str, FieldInfo]:
 
 
 _SHAPES = {
-    "venue.list": _Shape(VenueList, _clamp(MAX_LISTED), _fields_of(AgntListOrder)),
-    "booking.search": _Shape(Search, _clamp(MAX_FOUND), _fields_of(AgntSearchOrder)),
+    "venue.list": _Shape(AgntListOrder, _clamp(MAX_LISTED), _fields_of(AgntListOrder)),
+    "booking.search": _Shape(AgntSearchOrder, _clamp(MAX_FOUND), _fields_of(AgntSearchOrder)),
     CONFIRM: _Shape(Confirm, _join_times, _fields_of(AgntConfirmOrder)),
-    STATUS: _Shape(FollowUp, dict, _fields_of(AgntBookingOrder)),
-    CANCEL: _Shape(FollowUp, dict, _fields_of(AgntBookingOrder)),
+    STATUS: _Shape(AgntBookingOrder, dict, _fields_of(AgntBookingOrder)),
+    CANCEL: _Shape(AgntBookingOrder, dict, _fields_of(AgntBookingOrder)),
 }

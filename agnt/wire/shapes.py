@@ -22,6 +22,7 @@ from clawbridge.agnt.fields import (
 )
 from clawbridge.agnt.hops import MAX_HOPS, MAX_UNIX_S
 from kit.describe import Time, Uuid
+from kit.rows import Source
 
 Protocol = Literal["openclaw/a2a/v1"]
 BookingStatus = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
@@ -111,9 +112,9 @@ class AgntCancel(_Request, kw_only=True):
 class AgntVenue(TypedDict):
     """A venue. `agent_id`: what an envelope is `to` for its agent; empty without one."""
 
-    venue_id: Uuid
+    venue_id: Annotated[Uuid, Source("public_id")]
     slug: str
-    agent_id: str
+    agent_id: Annotated[str, Source("agent_name")]
     name: str
     category: str
     area: str
@@ -164,7 +165,7 @@ class AgntPresent(TypedDict):
 
 
 class _Booking(TypedDict):
-    booking_id: Uuid
+    booking_id: Annotated[Uuid, Source("public_id")]
     venue: AgntVenue
     slot_id: NotRequired[str]
     slot_time: NotRequired[str]
@@ -219,46 +220,22 @@ class _Response(Struct, kw_only=True, rename={"sender": "from"}):
     timestamp: Time
 
 
-class AgntPingResponse(_Response, kw_only=True):
-    """The answer to `network.ping`."""
-
-    intent: Literal["network.ping"]
-    payload: AgntPingResult
-
-
-class AgntListResponse(_Response, kw_only=True):
-    """The answer to `venue.list`."""
-
-    intent: Literal["venue.list"]
-    payload: AgntListResult
+def _declare(name: str, intent: str, result: Any) -> type[Struct]:
+    """The response to an intent that succeeded."""
+    fields = [("intent", Literal[intent]), ("payload", result)]
+    text = {"__doc__": f"The answer to `{intent}`."}
+    return msgspec.defstruct(name, fields, bases=(_Response,), kw_only=True, namespace=text)
 
 
-class AgntSearchResponse(_Response, kw_only=True):
-    """The answer to `booking.search`."""
-
-    intent: Literal["booking.search"]
-    payload: AgntSearchResult
-
-
-class AgntConfirmResponse(_Response, kw_only=True):
-    """The answer to `booking.confirm`."""
-
-    intent: Literal["booking.confirm"]
-    payload: AgntBooking
-
-
-class AgntStatusResponse(_Response, kw_only=True):
-    """The answer to `booking.status`."""
-
-    intent: Literal["booking.status"]
-    payload: AgntBookingState
-
-
-class AgntCancelResponse(_Response, kw_only=True):
-    """The answer to `booking.cancel`."""
-
-    intent: Literal["booking.cancel"]
-    payload: AgntBookingState
+REQUESTS = (AgntPing, AgntVenueList, AgntSearch, AgntConfirm, AgntStatusOrder, AgntCancel)
+ANSWERS = (
+    _declare("AgntPingResponse", "network.ping", AgntPingResult),
+    _declare("AgntListResponse", "venue.list", AgntListResult),
+    _declare("AgntSearchResponse", "booking.search", AgntSearchResult),
+    _declare("AgntConfirmResponse", "booking.confirm", AgntBooking),
+    _declare("AgntStatusResponse", "booking.status", AgntBookingState),
+    _declare("AgntCancelResponse", "booking.cancel", AgntBookingState),
+)
 
 
 class AgntAgentResponse(_Response, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from agnt.models import ApiKey, Booking, Invoice, Network, Venue
-from agnt.service.bookings import NewBooking, record_bookings
+from agnt.service.bookings import record_booking
 from agnt.service.keys import mint_key
 from kit.clock import db_now
 from tests.native.rows import person
@@ -28,14 +28,12 @@ def venue_of(network: Network, **fields: Any) -> Venue:
     return Venue.objects.create(network=network, **details)
 
 
-def order_of(
-    network: Network, venue: Venue | None = None, at: datetime | None = None, customer: str = "", **fields: Any
-) -> NewBooking:
-    """What a confirm with the network's first key asks for."""
+def order_of(network: Network, venue: Venue | None = None, at: datetime | None = None, **fields: Any) -> Booking:
+    """The booking that a confirm with the network's first key asks for."""
     key = network.keys.order_by("pk").first()
     assert key is not None
     now = at or db_now()
-    booking = Booking(
+    return Booking(
         network=network,
         venue=venue or network.venues.order_by("pk").first() or venue_of(network),
         key=key,
@@ -43,15 +41,15 @@ def order_of(
         updated_at=now,
         **{"sender": "my_agent_001", **fields},
     )
-    return NewBooking(network.owner_id, customer or key.customer, booking)
 
 
-def booked(network: Network, **fields: Any) -> Booking:
+def booked(network: Network, customer: str = "", **fields: Any) -> Booking:
     """A booking as a confirm writes it."""
-    order = order_of(network, **fields)
+    booking = order_of(network, **fields)
+    assert booking.key is not None
     with transaction.atomic():
-        record_bookings([order])
-    return order.booking
+        record_booking(booking, network.owner_id, customer or booking.key.customer)
+    return booking
 
 
 def noon(days_ago: int) -> datetime:

@@ -13,8 +13,8 @@ from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.metrics import AgntCounts
-from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.payloads import Confirm, FollowUp
+from agnt.service.ports import VenueAsk
+from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt.errors import EnvelopeRefused
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
@@ -22,7 +22,7 @@ from lab.frames import Json
 from lab.waiting import eventually
 from tests.agnt.wire import PATH
 
-Answering = Callable[[], Awaitable[VenueAnswer]]
+Answering = Callable[[], Awaitable[Json]]
 
 
 class Venues:
@@ -37,16 +37,16 @@ class Venues:
         self.asks: list[VenueAsk] = []
         self.fails: EnvelopeRefused | None = None
 
-    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
+    async def ask(self, asked: VenueAsk, deadline: float) -> Json:
         venue, envelope = asked.venue, asked.envelope
         self.asked.append(venue.slug)
         self.asks.append(asked)
-        if isinstance(asked.order, FollowUp):
+        if isinstance(asked.order, AgntBookingOrder):
             if self.fails:
                 raise self.fails
             return {"status": "cancelled"}
         if isinstance(asked.order, Confirm):
-            return await self.answering[venue.slug]() if venue.slug in self.answering else VenueAnswer()
+            return await self.answering[venue.slug]() if venue.slug in self.answering else {}
         return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}
 
     async def until_asked(self) -> None:
@@ -61,9 +61,9 @@ class Venues:
 def held(release: asyncio.Event) -> Answering:
     """Confirms once its test lets go of it."""
 
-    async def answer() -> VenueAnswer:
+    async def answer() -> Json:
         await release.wait()
-        return VenueAnswer()
+        return {}
 
     return answer
 

@@ -13,7 +13,6 @@ from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
 from agnt.service.keys import MintedKey, change_key, mint_key
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.editing import delete_venue
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
@@ -55,27 +54,27 @@ def about(booking_id: str, intent: str = "booking.status") -> Json:
     return envelope(intent, {"booking_id": booking_id})
 
 
-async def asleep() -> VenueAnswer:
+async def asleep() -> Json:
     await asyncio.sleep(60)
     raise AssertionError
 
 
-async def fails() -> VenueAnswer:
+async def fails() -> Json:
     failed = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "nonsense")
     failed.may_be_booked = True
     raise failed
 
 
-async def declines() -> VenueAnswer:
+async def declines() -> Json:
     raise EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, "full")
 
 
-async def is_not_asked() -> VenueAnswer:
+async def is_not_asked() -> Json:
     raise EnvelopeRefused(ErrorCode.CIRCUIT_OPEN, "the venue failed too often", retry_after_s=300)
 
 
-async def accepts() -> VenueAnswer:
-    return VenueAnswer(booking_id="T-104", payload={"status": "confirmed", "booking_id": "T-104", "table": 4})
+async def accepts() -> Json:
+    return {"status": "confirmed", "booking_id": "T-104", "table": 4}
 
 
 async def owed() -> list[Cancellation]:
@@ -105,7 +104,7 @@ async def revoke(hub: Hub, key: MintedKey) -> None:
 
 
 Happening = Callable[[Hub, MintedKey], Awaitable[None]]
-UNKNOWN_ENDS: dict[str, tuple[Callable[[], Awaitable[VenueAnswer]], Happening | None, ErrorCode, Reason]] = {
+UNKNOWN_ENDS: dict[str, tuple[Callable[[], Awaitable[Json]], Happening | None, ErrorCode, Reason]] = {
     "no answer in time": (asleep, None, ErrorCode.TTL_EXCEEDED, Reason.NO_ANSWER),
     "an answer of no use": (fails, None, ErrorCode.VENUE_UNREACHABLE, Reason.NO_ANSWER),
     "the key is revoked": (asleep, revoke, ErrorCode.UNAUTHORIZED, Reason.KEY_REVOKED),
@@ -213,9 +212,9 @@ async def test_an_order_whose_process_died_is_cancelled_once_it_is_due(hub: Hub,
 async def test_an_answer_after_the_venue_was_told_is_no_booking(hub: Hub, key: MintedKey) -> None:
     release = asyncio.Event()
 
-    async def late() -> VenueAnswer:
+    async def late() -> Json:
         await release.wait()
-        return VenueAnswer()
+        return {}
 
     hub.venues.answering["asked"] = late
     asking = asyncio.create_task(hub.post(key, confirm(ttl_ms=15_000)))
@@ -271,12 +270,17 @@ async def test_a_cancellation_is_repeated_until_it_is_acknowledged(hub: Hub, key
     assert (row.state, row.next_attempt_at) == (State.GIVEN_UP, None)
 
 
+async def change(booking_id: str, status: Booking.Status) -> Booking:
+    """Give a booking a status, as its owner does."""
+    return await db_call(lambda: change_status(Booking.objects.get(public_id=booking_id), status))()
+
+
 async def test_a_venue_is_told_when_the_owner_or_the_caller_cancels(hub: Hub, key: MintedKey) -> None:
     hub.venues.answering["asked"] = accepts
     by_owner, by_caller = [result_of(await hub.post(key, confirm()))["booking_id"] for _ in range(2)]
     not_asked = result_of(await hub.post(key, confirm("rows")))["booking_id"]
     for booking_id in (by_owner, not_asked):
-        await db_call(change_status)(key.key.network, booking_id, Booking.Status.CANCELLED)
+        await change(booking_id, Booking.Status.CANCELLED)
     for _ in range(2):
         assert result_of(await hub.post(key, about(by_caller, "booking.cancel")))["status"] == "cancelled"
     rows = await owed()
@@ -296,13 +300,13 @@ async def test_a_caller_reads_what_became_of_its_booking(hub: Hub, key: MintedKe
     now = result_of(await hub.post(key, about(booked["booking_id"])))
     assert {name: now[name] for name in booked} == booked
     assert "present" not in result_of(await hub.post(key, sent))
-    changed = await db_call(change_status)(key.key.network, booked["booking_id"], Booking.Status.CONFIRMED)
+    changed = await change(booked["booking_id"], Booking.Status.CONFIRMED)
     now = result_of(await hub.post(key, about(booked["booking_id"])))
     assert now["status"] == "confirmed"
     again = await hub.post(key, sent)
     assert again.headers["idempotent-replay"] == "true"
     assert result_of(again) == booked | {"present": {"status": "confirmed", "updated_at": now["updated_at"]}}
-    await db_call(change_status)(key.key.network, str(changed.public_id), Booking.Status.COMPLETED)
+    await change(str(changed.public_id), Booking.Status.COMPLETED)
     assert error_of(await hub.post(key, about(booked["booking_id"], "booking.cancel"))) == "booking_ended"
     assert await owed() == []
 

@@ -19,7 +19,6 @@ from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
 from agnt.service.metrics import AgntCounts
-from agnt.service.ports import VenueAnswer
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
@@ -54,7 +53,7 @@ def confirm(slug: str, **fields: Any) -> Json:
     return envelope("booking.confirm", {"venue_id": slug, "time": "19:30"}, **fields)
 
 
-async def asleep() -> VenueAnswer:
+async def asleep() -> Json:
     await asyncio.sleep(60)
     raise AssertionError
 
@@ -170,9 +169,9 @@ async def test_the_same_event_waits_for_the_first(hub: Hub, key: MintedKey) -> N
 async def test_a_request_that_waits_goes_on_when_the_first_fails(hub: Hub, key: MintedKey) -> None:
     fail_now = asyncio.Event()
 
-    async def answer() -> VenueAnswer:
+    async def answer() -> Json:
         if len(hub.venues.asked) > 1:
-            return VenueAnswer()
+            return {}
         await fail_now.wait()
         raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "gone")
 
@@ -198,7 +197,7 @@ async def test_a_request_that_waits_goes_on_when_the_first_fails(hub: Hub, key: 
 async def test_a_failed_ask_writes_nothing_and_frees_its_event(
     hub: Hub, key: MintedKey, failure: Exception, code: str, status: int
 ) -> None:
-    async def answer() -> VenueAnswer:
+    async def answer() -> Json:
         raise failure
 
     hub.venues.answering["slow"] = answer

@@ -14,8 +14,8 @@ from agnt.wire.envelope import (
     find_heading,
     read_body,
     read_envelope,
-    respond,
 )
+from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
 from lab import ROOT
 
@@ -217,7 +217,7 @@ def test_equal_moments_are_different_events() -> None:
 def test_the_response() -> None:
     context = {"trace": [1, {"é": None}], "large": 10**30}
     envelope = read(to="venue.la-brisa", agent_context=context)
-    assert respond(envelope, describe_result({"tier": "pro"}), elapsed_s=0.13, now=NOON) == {
+    assert describe_response(envelope, describe_result({"tier": "pro"}), elapsed_s=0.13, now=NOON) == {
         "protocol": "openclaw/a2a/v1",
         "from": "venue.la-brisa",
         "to": "my_agent_001",
@@ -228,7 +228,7 @@ def test_the_response() -> None:
         "timestamp": "2026-04-12T12:00:00.000Z",
     }
     assert describe_result({"status": "pending"}) == {"status": "pending"}
-    assert respond(envelope, {}, elapsed_s=9, now=NOON)["ttl_ms"] == 0
+    assert describe_response(envelope, {}, elapsed_s=9, now=NOON)["ttl_ms"] == 0
 
 
 def test_an_error_repeats_what_could_be_read() -> None:
@@ -238,7 +238,7 @@ def test_an_error_repeats_what_could_be_read() -> None:
     assert (heading.agent_context, heading.ttl_ms) == ({"a": 1}, 15_000)
     wrong = {"from": "<x>", "to": 7, "intent": [], "agent_context": {"a": "x" * 20_000}, "ttl_ms": "1"}
     for unreadable in (wrong, {}):
-        response = respond(find_heading(unreadable), {}, elapsed_s=0, now=NOON)
+        response = describe_response(find_heading(unreadable), {}, elapsed_s=0, now=NOON)
         assert (response["from"], response["to"], response["intent"]) == ("network:agnt", "", "")
         assert (response["agent_context"], response["ttl_ms"]) == ({}, 5000)
 

@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from accounts.authn import digest
 from accounts.models import User
 from agnt.models import ApiKey
 from agnt.service.intake.events import RUNNING, KnownEvent, hold
-from agnt.service.keys import find_keys, mint_key
+from agnt.service.keys import find_key, mint_key
 from agnt.wire.envelope import read_envelope
 from kit import sql
 from kit.clock import db_now
@@ -25,7 +24,8 @@ WITHIN_S = 20
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
 def test_an_event_that_is_finished_while_another_request_finds_it_expired_stays() -> None:
     minted = mint_key(User.objects.create(login="ana"), "k", tier=ApiKey.Tier.PRO, scope=ApiKey.Scope.FULL)
-    key = find_keys([digest(minted.token)])[digest(minted.token)]
+    key = find_key(minted.token)
+    assert key is not None
     order, now = read_envelope(envelope("booking.confirm", {"venue_id": "v"})), db_now()
     claim = KnownEvent(key, order, "", now - timedelta(hours=1)).claim()
     is_held = threading.Event()

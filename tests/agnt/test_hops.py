@@ -121,7 +121,7 @@ def test_an_event_is_the_origins(subtests: pytest.Subtests) -> None:
                 with pytest.raises(EnvelopeRefused) as refused:
                     read(wrong)
                 assert refused.value.fields == ["agent_context"]
-            assert read_envelope(fields | {"agent_context": {"origin": origin}}).origin == "agg_c"  # never read
+            assert read_envelope(fields | {"agent_context": {"origin": origin}}).event[0] == "agg_c"  # never read
 
 
 def test_the_client_passes_an_ask_on_and_reads_it() -> None:

@@ -175,7 +175,7 @@ def test_runs_at_once_make_and_count_each_bill_once() -> None:
 
 def test_the_key_of_a_bill_never_changes() -> None:
     bill = Bill(
-        number=1, network="agnt-1", customer="cus_1", day=date(2026, 4, 12), total_cents=25, count=1,
+        number=1, network="agnt-1", customer="cus_1", day=date(2026, 4, 12), total_cents=25,
         read_lines=lambda: iter(()),
     )  # fmt: skip
     assert bill.idempotency_key == "19d8c962-f94c-558f-b19a-567f26c84e0d"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agnt.wire.envelope import read_envelope
-from agnt.wire.payloads import Confirm, Order, Ping, Search, VenueList, read_payload
+from agnt.wire.payloads import AgntListOrder, AgntSearchOrder, Confirm, Order, Ping, read_payload
 from clawbridge.agnt.errors import EnvelopeRefused
 
 
@@ -21,8 +21,8 @@ def refused_fields(intent: str, payload: dict[str, Any], *, is_strict: bool = Tr
 
 
 def test_defaults() -> None:
-    assert read("venue.list", {}) == (VenueList(limit=50), [])
-    assert read("booking.search", {}) == (Search(limit=10), [])
+    assert read("venue.list", {}) == (AgntListOrder(limit=50), [])
+    assert read("booking.search", {}) == (AgntSearchOrder(limit=10), [])
     assert read("booking.confirm", {"venue_id": "la-brisa"}) == (Confirm(venue_id="la-brisa"), [])
 
 
@@ -32,9 +32,9 @@ def test_a_ping_ignores_its_payload() -> None:
 
 def test_values() -> None:
     listing = {"category": "bar", "location": "canggu", "limit": 7}
-    assert read("venue.list", listing)[0] == VenueList(category="bar", location="canggu", limit=7)
+    assert read("venue.list", listing)[0] == AgntListOrder(category="bar", location="canggu", limit=7)
     search = {"query": "sunset dinner", "location": "canggu", "limit": 5}
-    assert read("booking.search", search)[0] == Search(query="sunset dinner", location="canggu", limit=5)
+    assert read("booking.search", search)[0] == AgntSearchOrder(query="sunset dinner", location="canggu", limit=5)
     confirm = {"venue_id": "v", "slot_id": "s", "time": "19:30", "party_size": 2, "user_note": "window"}
     expected = Confirm(venue_id="v", slot_id="s", slot_time="19:30", party_size=2, user_note="window")
     assert read("booking.confirm", confirm)[0] == expected
@@ -44,7 +44,7 @@ def test_a_limit_above_the_largest_is_the_largest() -> None:
     for intent, most in (("venue.list", 100), ("booking.search", 25)):
         for given in (most, most + 1, 10**30):
             order, _ = read(intent, {"limit": given})
-            assert isinstance(order, VenueList | Search)
+            assert isinstance(order, AgntListOrder | AgntSearchOrder)
             assert order.limit == most
 
 
@@ -124,7 +124,7 @@ def test_the_shape_of_a_time() -> None:
 def test_unknown_keys() -> None:
     unknown = {"zeta": 1, "alpha": {"deep": []}, "limit": 3}
     assert refused_fields("venue.list", unknown) == ["payload.alpha", "payload.zeta"]
-    assert read("venue.list", unknown, is_strict=False) == (VenueList(limit=3), ["alpha", "zeta"])
+    assert read("venue.list", unknown, is_strict=False) == (AgntListOrder(limit=3), ["alpha", "zeta"])
     assert refused_fields("venue.list", unknown | {"limit": 0}, is_strict=False) == ["payload.limit"]
 
 
@@ -135,4 +135,4 @@ def test_dropped_keys_are_bounded() -> None:
 
 
 def test_the_keys_of_the_signature_are_known() -> None:
-    assert read("venue.list", {"_ts": 1, "_from": "a", "_sig": "00"}) == (VenueList(), [])
+    assert read("venue.list", {"_ts": 1, "_from": "a", "_sig": "00"}) == (AgntListOrder(), [])

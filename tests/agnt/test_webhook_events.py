@@ -11,7 +11,7 @@ import pytest
 from agnt.models import Booking, Network
 from agnt.service.bookings import Status, change_status
 from agnt.service.keys import mint_key, revoke_key
-from agnt.service.webhook_events import EVENT_OF_STATUS, booking_deliveries, sign_headers
+from agnt.service.webhook_events import EVENT_OF_STATUS, queue_event, sign_headers
 from lab.receivers import Received, Receiver, receiving
 from tests.agnt.booking_rows import booked, network_of, venue_of
 from tests.native.rows import person
@@ -82,12 +82,12 @@ def test_a_confirm_tells_of_a_booking_that_is_pending(network: Network, receiver
 
 def test_each_change_of_the_owner_is_told(network: Network, receiver: Receiver) -> None:
     subscribed(network.owner, receiver.url)
-    first, second, third = (str(booked(network).public_id) for _ in range(3))
-    for booking_id in (first, second, third):
-        change_status(network, booking_id, Status.CONFIRMED)
-    change_status(network, first, Status.CANCELLED)
-    change_status(network, second, Status.COMPLETED)
-    change_status(network, third, Status.NO_SHOW)
+    first, second, third = (booked(network) for _ in range(3))
+    for booking in (first, second, third):
+        change_status(booking, Status.CONFIRMED)
+    change_status(first, Status.CANCELLED)
+    change_status(second, Status.COMPLETED)
+    change_status(third, Status.NO_SHOW)
     while deliver():
         pass
     told = [json.loads(one.body) for one in receiver.received]
@@ -106,7 +106,7 @@ def test_only_the_owner_of_the_network_is_told(network: Network) -> None:
     assert not Delivery.objects.exists()
     subscribed(network.owner, events="booking.no_show")
     subscribed(network.owner, events="booking.cancelled chat.event")
-    assert booking_deliveries(network, booking, "booking.cancelled") == 1
+    assert queue_event(network.owner_id, booking, "booking.cancelled") == 1
     assert [one.type for one in Delivery.objects.all()] == ["booking.cancelled"]
 
 
@@ -136,23 +136,23 @@ def test_the_keys_of_the_customer_are_told(network: Network, receiver: Receiver)
 
     Delivery.objects.all().delete()
     revoke_key(network.keys.get(credential=of_customer))  # the booking stays the customer's
-    change_status(network, str(booking.public_id), Status.CANCELLED)
+    change_status(booking, Status.CANCELLED)
     assert {by_id[one.subscription_id] for one in Delivery.objects.all()} == told - {"its own"}
 
     Delivery.objects.all().delete()
     of_customer.delete()
     gone = Booking.objects.get(pk=booking.pk)
-    assert booking_deliveries(network, gone, "booking.cancelled") == 1  # to the owner
+    assert queue_event(network.owner_id, gone, "booking.cancelled") == 1  # to the owner
 
 
 def test_without_a_webhook_of_a_key_no_key_is_looked_up(network: Network, django_assert_num_queries: Any) -> None:
     booking = booked(network)
     subscribed(network.owner)
     with django_assert_num_queries(2):
-        assert booking_deliveries(network, booking, "booking.cancelled") == 1
+        assert queue_event(network.owner_id, booking, "booking.cancelled") == 1
     subscribed_by_key(network.keys.get().credential)
     with django_assert_num_queries(3):
-        assert booking_deliveries(network, booking, "booking.cancelled") == 2
+        assert queue_event(network.owner_id, booking, "booking.cancelled") == 2
 
 
 def test_while_two_secrets_sign_the_header_of_the_contract_has_the_newest(

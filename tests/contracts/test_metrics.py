@@ -44,13 +44,11 @@ def count_envelopes(counts: AgntCounts) -> None:
     """Two confirms with their charges, one of them again, two intents that callers made up, three breakers."""
     for status in ("ok", "ok", "duplicate"):
         counts.note_envelope("booking.confirm", "pro", status)
-    counts.note_charge()
-    counts.note_charge()
+    counts.metered_events += 2
     counts.note_envelope("a label that a caller made up", "", "unknown_intent")
     counts.note_envelope("another", "platinum", "unknown_intent")
-    counts.breaker_opened()
-    counts.venue_breaker_opened()
-    counts.venue_breaker_opened()
+    counts.breakers_opened += 1
+    counts.venue_breakers_opened += 2
 
 
 def test_figures_keep_their_names_types_and_labels() -> None:

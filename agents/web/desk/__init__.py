@@ -5,6 +5,9 @@ from functools import wraps
 from typing import Concatenate
 
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.authn import Caller
 from accounts.error_pages import json_error
@@ -24,6 +27,16 @@ def require_owner(view: OwnerView[Args]) -> View[Args]:
 def require_owner_json(view: OwnerView[Args]) -> View[Args]:
     """The same for an address that a script of a page reads: 401 when the visitor is not signed in."""
     return require_caller(_with_user(view), lambda request: json_error(401, "unauthorized", SIGN_IN))
+
+
+def owner_page(view: OwnerView[Args]) -> View[Args]:
+    """A page of the signed-in user that is only read, compressed and not cached."""
+    return never_cache(gzip_page(require_safe(require_owner(view))))
+
+
+def owner_form(view: OwnerView[Args]) -> View[Args]:
+    """A page of the signed-in user with forms that it gets back by POST; it is not cached."""
+    return never_cache(require_http_methods(["GET", "HEAD", "POST"])(require_owner(view)))
 
 
 def get_own_agent(agent_id: int, owner: User) -> Agent:

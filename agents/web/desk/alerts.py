@@ -11,8 +11,6 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from agents import settings
@@ -20,7 +18,7 @@ from agents.core.alerts import describe_alert
 from agents.core.mail import AskedJustNow, confirm_address, set_address
 from agents.models import Alert, AlertAddress, AlertRule
 from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form
 
 SHOWN = 20
 MAX_TOKEN_CHARS = 1000
@@ -90,9 +88,7 @@ MEANS = {
 }
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def alerts(request: HttpRequest, owner: User) -> HttpResponse:
     """The form and the lists; `?confirm=` asks to confirm the address, and a POST with it does."""
     token = (request.POST or request.GET).get("confirm", "")[:MAX_TOKEN_CHARS]

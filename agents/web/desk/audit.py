@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
@@ -25,7 +25,7 @@ from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
-from agents.web.desk import charts, figures, get_own_agent, require_owner
+from agents.web.desk import charts, figures, get_own_agent, owner_form, require_owner
 from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -42,10 +42,8 @@ MAX_QUERY_CHARS = 200
 OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
 
 
-@never_cache
 @gzip_page
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page; a POST blocks or unblocks a caller and comes back to it."""
     agent = get_own_agent(agent_id, owner)

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, Result, change_agents, preview_change
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form
 from kit.ids import read_row_id
 
 
@@ -42,9 +40,7 @@ WORDS = {
 KEPT = "halted by an administrator, who has to lift that"
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@owner_form
 def bulk(request: HttpRequest, owner: User) -> HttpResponse:
     """GET shows what would change, POST does it and reports; agents that are not the owner's are left out."""
     given = request.POST if request.method == "POST" else request.GET

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
@@ -18,17 +18,14 @@ from agents.core.halt_rules import HaltSubject
 from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
-from agents.web.desk import get_own_agent, require_owner
+from agents.web.desk import get_own_agent, owner_form, require_owner
 from agents.web.forms import PresentAgentForm, make_new_agent_form
 from kit.ids import read_uuid
 
-PAGE = ["GET", "HEAD", "POST"]
 Status = Agent.Status
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a session; `?session=` chooses it beforehand."""
     session = _wanted_session(request, owner)
@@ -59,9 +56,7 @@ def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
     agent = get_own_agent(agent_id, owner)
@@ -83,9 +78,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=409)
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Ask once more, then delete."""
     agent = get_own_agent(agent_id, owner)

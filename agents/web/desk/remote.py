@@ -8,8 +8,6 @@ from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
@@ -25,8 +23,8 @@ from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, re
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
 from agents.transcript.pieces import Json
-from agents.web.desk import get_own_agent, require_owner
-from agents.web.desk.publishing import PAGE, show_published
+from agents.web.desk import get_own_agent, owner_form
+from agents.web.desk.publishing import show_published
 from agents.web.forms import AgentForm
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
@@ -136,9 +134,7 @@ class NewRemoteForm(AgentForm):
     )
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
     if request.method != "POST":
@@ -163,9 +159,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Where a remote agent's server is and how it does; look at its card again, or move it."""
     agent = get_own_agent(agent_id, owner)

@@ -21,7 +21,7 @@ from agents.models import Agent
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import Part
 from agnt.models import Venue
-from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data, refuse_late, refuse_unreachable
+from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data
 from agnt.service.ports import VenueAsk
 from clawbridge.agnt import Ask
 from clawbridge.agnt.breakers import Blame, blame_late
@@ -103,13 +103,14 @@ class VenueAgents:
         try:
             if not running.is_settled and not await running.until_settled.wait(had_s):
                 ending = NO_REPLY
-                raise refuse_late(NO_ANSWER, blame_late(had_s, time.monotonic() - deadline))
+                blame = blame_late(had_s, time.monotonic() - deadline)
+                raise VenueFailed(ErrorCode.TTL_EXCEEDED, NO_ANSWER, blame=blame)
         finally:
             self._dispatcher.cancel(running.turn.ask.chat_id, ending)  # does nothing once the turn has ended
         try:
             return read_data(_find_data(running, await running.settled), ask)
         except VenueFailed as failed:
-            if failed.refusal.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
+            if failed.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
                 failed.blame = blame_late(had_s - _left_s(deadline))
             raise
 
@@ -125,7 +126,7 @@ class VenueAgents:
             done, _ = await asyncio.wait({starting}, timeout=_left_s(deadline))
             if not done:
                 ending = NO_REPLY
-                raise refuse_late("the hub did not admit the turn in time", Blame.UNKNOWN)
+                raise VenueFailed(ErrorCode.TTL_EXCEEDED, "the hub did not admit the turn in time")
             ending = None
         finally:
             if ending is not None:
@@ -136,10 +137,10 @@ class VenueAgents:
             # An agent that is away is the failure of its venue; all else says nothing of the venue's health.
             blame = Blame.VENUE if isinstance(denied, Offline) else Blame.UNKNOWN
             rule = f"the agent takes no turn: {denied.reason}"
-            raise refuse_unreachable(rule, blame, was_sent=False) from None
+            raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, blame=blame, was_sent=False) from None
         except (NotPublished, FileGone, Unavailable) as refused:
             rule = f"the agent takes no turn: {type(refused).__name__}"
-            raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False) from None
+            raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, was_sent=False) from None
 
     def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: Ending) -> None:
         if not started.cancelled() and started.exception() is None:
@@ -155,13 +156,13 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
     if settled.outcome is Outcome.COMPLETED and not settled.reason:
         return find_data(running.pieces, settled.text)
     if settled.reason == Failure.TIMEOUT:
-        raise refuse_late(NO_ANSWER, Blame.UNKNOWN)
+        raise VenueFailed(ErrorCode.TTL_EXCEEDED, NO_ANSWER)
     # The agent asks back, and no caller is there to answer; or the turn failed.
     if settled.reason == Failure.REJECTED:
         raise decline(settled.own_words)
     rule = f"the agent's turn ended without an answer: {settled.reason or settled.outcome}"
     blame = Blame.UNKNOWN if settled.reason in NOT_OF_VENUE else Blame.VENUE
-    raise refuse_unreachable(rule, blame, settled.text)
+    raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, blame=blame, said=settled.text)
 
 
 def _left_s(deadline: float) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
@@ -22,13 +21,13 @@ from agnt.service.asks.replies import (
     VenueFailed,
     read_acknowledgement,
     read_confirmation,
-    refuse_unreachable,
 )
 from agnt.service.asks.servers import VenueServers
+from agnt.service.cancellations import describe_order
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import build_hop_name
-from agnt.service.ports import VenueAnswer, VenueAsk
-from agnt.wire.payloads import Confirm, FollowUp
+from agnt.service.ports import VenueAsk
+from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt import Ask, SeenSignatures, describe_ask
 from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
@@ -42,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
-Result = TypeVar("Result")
+Read = Callable[[Json], Json]
 
 
 class OpenAsks:
@@ -82,22 +81,16 @@ class VenueAsker:
         self._recording = TaskSet()
         self._entering = TaskSet()
 
-    async def ask(self, asked: VenueAsk, deadline: float) -> VenueAnswer | Json:
+    async def ask(self, asked: VenueAsk, deadline: float) -> Json:
         """See `VenueAsks`."""
         order = asked.order
         if isinstance(order, Confirm):
-            payload = {
-                "booking_id": str(asked.order_id or ""),
-                "venue_id": str(asked.venue.public_id),
-                "slot_id": order.slot_id,
-                "slot_time": order.slot_time,
-                "party_size": order.party_size,
-                "user_note": order.user_note,
-            }
-            given = {name: value for name, value in payload.items() if value}
+            ids = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)}
+            note = {"user_note": order.user_note} if order.user_note else {}
+            given = ids | describe_order(order) | note
             return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
         given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
-        read = read_acknowledgement if isinstance(order, FollowUp) else _read_any
+        read = read_acknowledgement if isinstance(order, AgntBookingOrder) else _read_any
         return await self._ask(asked, given, deadline - AHEAD_S, read)
 
     async def close(self) -> None:
@@ -105,9 +98,7 @@ class VenueAsker:
         await self._recording.wait(1.0)
         self._servers.close()
 
-    async def _ask(
-        self, asked: VenueAsk, payload: Json, deadline: float, read: Callable[[Json], Result]
-    ) -> Result:
+    async def _ask(self, asked: VenueAsk, payload: Json, deadline: float, read: Read) -> Json:
         """Ask a venue, and let `read` read the payload of its answer. An error of `read` is a result."""
         ask = _make_ask(asked, payload, deadline)
         venue_key = VenueKey(asked.network.network_id, asked.venue.pk)
@@ -116,8 +107,8 @@ class VenueAsker:
             return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
 
     async def _ask_past_breakers(
-        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Result]
-    ) -> Result:
+        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Read
+    ) -> Json:
         may_probe = ask.ttl_ms >= FAIR_S * 1000  # the probe of less could end without a result
         try:
             permit, route = await self._enter(venue_key, asked, deadline, may_probe=may_probe)
@@ -157,8 +148,8 @@ class VenueAsker:
             route = find_agent(asked) if has_agent else None
             if route is None and has_agent:
                 rule = "want a published agent of the owner"
-                raise refuse_unreachable(rule, Blame.UNKNOWN, was_sent=False)
-            is_order = not isinstance(asked.order, FollowUp)
+                raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, was_sent=False)
+            is_order = not isinstance(asked.order, AgntBookingOrder)
             return self._breakers.enter(venue_key, may_probe=may_probe) if is_order else None, route
 
         entering, has_entered = self._entering.keep(self._db(enter), name="enter"), False
@@ -206,12 +197,12 @@ class VenueAsker:
 
 def _tell(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
     """The refusal of a failed ask. The logs of the hub and of the network say what the venue has to mend."""
+    refused = failed.refusal
     if failed.is_fault:
-        failed.refusal.about = failed.describe()
-        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **failed.refusal.about}
+        refused.about = failed.describe()
+        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **refused.about}
         logger.warning("agnt.venue_failed", extra=told)
-    failed.refusal.may_be_booked = failed.may_be_booked
-    return failed.refusal
+    return refused
 
 
 def _read_any(payload: Json) -> Json:

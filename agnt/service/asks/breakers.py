@@ -94,10 +94,8 @@ class StoredBreakers:
 
     def _note_openings(self, before: Pair, after: Pair) -> None:
         with self._counting:
-            for _ in range(after.network.openings - before.network.openings):
-                self._counts.breaker_opened()
-            for _ in range(after.venue.openings - before.venue.openings):
-                self._counts.venue_breaker_opened()
+            self._counts.breakers_opened += after.network.openings - before.network.openings
+            self._counts.venue_breakers_opened += after.venue.openings - before.venue.openings
 
 
 def find_breaker(network_id: int) -> str:

@@ -19,7 +19,7 @@ from agnt.service.keys import NetworkRef
 from agnt.service.networks import build_hop_name
 from agnt.service.ports import VenueAsk, VenueAsks
 from agnt.wire.envelope import Envelope
-from agnt.wire.payloads import FollowUp
+from agnt.wire.payloads import AgntBookingOrder
 from clawbridge.agnt.errors import EnvelopeRefused
 from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS
 from kit.clock import iso
@@ -77,7 +77,7 @@ class CancellationOutbox(Outbox):
                 timestamp=iso(now),
             ),
             venue=row.venue,
-            order=FollowUp(booking_id=booking_id),
+            order=AgntBookingOrder(booking_id=booking_id),
         )
 
     def send(self, prepared: VenueAsk) -> AttemptResult:

@@ -8,13 +8,13 @@ import msgspec
 from msgspec import UNSET
 
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
-from agnt.service.ports import VenueAnswer
-from clawbridge.agnt import Ask, CallFailed, read_response
+from clawbridge.agnt import Ask, CallFailed, describe_response, read_response
 from clawbridge.agnt.breakers import Blame, blame_status
 from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_BODY_BYTES, build_envelope
+from clawbridge.agnt.fields import MAX_BODY_BYTES
 from clawbridge.agnt.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
 from kit import strict_json
+from kit.clock import approximate_now
 from kit.redaction import show_foreign
 
 UNREACHABLE = "the venue cannot be reached, or gave no answer that can be used: try again later"
@@ -24,62 +24,51 @@ NOT_IN_TIME = "the venue did not answer within ttl_ms"
 TAKEN = "the venue declined"
 PAUSED = "the venue takes no orders now"
 LOOP = "the envelope was at the venue before, or was passed on too often"
+DECLINED = (ErrorCode.SLOT_UNAVAILABLE, ErrorCode.RATE_LIMITED)
 MAX_SAID_CHARS = 500
 MAX_RULE_CHARS = 300
 
 
-class VenueFailed(Exception):
-    """A venue gave no answer, or did not accept. The text names the rule that the venue broke, for its owner.
+class VenueFailed(CallFailed):
+    """A venue gave no answer, or did not accept.
 
-    `refusal`: what the caller is answered. `blame`: what the breakers count. `said`: what the venue answered.
-    `was_sent`: the venue may have read the ask.
+    The text names the rule that the venue broke, for its owner; of a venue that declines it is the venue's own.
     """
 
-    def __init__(
-        self, rule: str, refusal: EnvelopeRefused, *, blame: Blame, said: str = "", was_sent: bool = True
-    ) -> None:
-        super().__init__(rule)
-        self.refusal = refusal
-        self.blame = blame
-        self.said = said
-        self.was_sent = was_sent
+    @property
+    def refusal(self) -> EnvelopeRefused:
+        """What the caller is answered. `may_be_booked`: the venue got the ask, and did not refuse it."""
+        refused = self._make_refusal()
+        refused.may_be_booked = self.was_sent and self.blame is not Blame.NONE
+        return refused
 
     @property
     def is_fault(self) -> bool:
         """Whether the venue has something to mend. A venue that declines has not."""
-        return self.refusal.code not in (ErrorCode.SLOT_UNAVAILABLE, ErrorCode.RATE_LIMITED)
-
-    @property
-    def may_be_booked(self) -> bool:
-        """Whether the venue may have booked: it got the ask, and did not refuse it."""
-        return self.was_sent and self.blame is not Blame.NONE
+        return self.code not in DECLINED
 
     def describe(self) -> Json:
         """The failure for the log of the network, without secrets."""
         about = {"rule": str(self)[:MAX_RULE_CHARS], "venue_said": show_foreign(self.said, MAX_SAID_CHARS)}
         return {name: text for name, text in about.items() if text}
 
-
-def refuse_late(rule: str, blame: Blame) -> VenueFailed:
-    """The failure of a venue whose answer did not come in time; the hub reads no later answer."""
-    return VenueFailed(rule, EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME), blame=blame)
-
-
-def refuse_unreachable(rule: str, blame: Blame, said: str = "", *, was_sent: bool = True) -> VenueFailed:
-    """The failure of a venue that was not reached, or whose answer is of no use."""
-    refusal = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
-    return VenueFailed(rule, refusal, blame=blame, said=said, was_sent=was_sent)
+    def _make_refusal(self) -> EnvelopeRefused:
+        match self.code:
+            case ErrorCode.SLOT_UNAVAILABLE:
+                return EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, _clean(str(self)) or TAKEN)
+            case ErrorCode.RATE_LIMITED:
+                wait_s = self.retry_after_s or WAIT_S
+                return EnvelopeRefused(ErrorCode.RATE_LIMITED, _clean(str(self)) or PAUSED, retry_after_s=wait_s)
+            case ErrorCode.ROUTING_LOOP:
+                return EnvelopeRefused(ErrorCode.ROUTING_LOOP, LOOP)
+            case ErrorCode.TTL_EXCEEDED:
+                return EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
+        return EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
 
 
 def decline(reason: str) -> VenueFailed:
     """The answer of a venue that declines, in the venue's own words."""
-    return VenueFailed("", EnvelopeRefused(ErrorCode.SLOT_UNAVAILABLE, _clean(reason) or TAKEN), blame=Blame.NONE)
-
-
-def pause(reason: str, wait_s: float) -> VenueFailed:
-    """The answer of a venue that takes no orders for a while."""
-    refusal = EnvelopeRefused(ErrorCode.RATE_LIMITED, _clean(reason) or PAUSED, retry_after_s=wait_s or WAIT_S)
-    return VenueFailed("", refusal, blame=Blame.NONE)
+    return VenueFailed(ErrorCode.SLOT_UNAVAILABLE, reason, blame=Blame.NONE)
 
 
 def find_data(pieces: Iterable[Piece], text: str) -> Json:
@@ -119,15 +108,7 @@ def read_data(data: Json, ask: Ask) -> Json:
         VenueFailed: it is an error, or no response to this ask.
     """
     if "protocol" not in data:
-        data = build_envelope(
-            sender=ask.to,
-            to=ask.sender,
-            intent=ask.intent,
-            payload=data,
-            agent_context={},
-            ttl_ms=0,
-            timestamp="",
-        )
+        data = describe_response(ask, data, elapsed_s=0, now=approximate_now())
     try:
         return read_response(data, ask).payload
     except CallFailed as failed:
@@ -140,24 +121,20 @@ def read_data(data: Json, ask: Ask) -> Json:
 
 
 def blame_venue(failed: CallFailed) -> VenueFailed:
-    """The failure of a call, with the error that the caller of the hub gets."""
-    match failed.code:
-        case ErrorCode.SLOT_UNAVAILABLE:
-            return decline(str(failed))
-        case ErrorCode.RATE_LIMITED:
-            return pause(str(failed), failed.retry_after_s)
-        case ErrorCode.ROUTING_LOOP:
-            refusal = EnvelopeRefused(ErrorCode.ROUTING_LOOP, LOOP)
-        case ErrorCode.TTL_EXCEEDED:
-            refusal = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, NOT_IN_TIME)
-        case _:
-            refusal = EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, UNREACHABLE)
-    rule = f"{failed.code}: {failed}"
-    return VenueFailed(rule, refusal, blame=failed.blame, said=failed.said, was_sent=failed.was_sent)
+    """The failure of a call as that of the venue. One that declines is well."""
+    has_declined = failed.code in DECLINED
+    return VenueFailed(
+        failed.code,
+        str(failed) if has_declined else f"{failed.code}: {failed}",
+        retry_after_s=failed.retry_after_s,
+        was_sent=failed.was_sent,
+        blame=Blame.NONE if has_declined else failed.blame,
+        said=failed.said,
+    )
 
 
-def read_confirmation(payload: Json) -> VenueAnswer:
-    """The confirmation in a venue's payload.
+def read_confirmation(payload: Json) -> Json:
+    """The payload with which a venue accepts an order.
 
     Raises:
         VenueFailed: the venue does not accept; or the payload is no reply to an order.
@@ -167,17 +144,11 @@ def read_confirmation(payload: Json) -> VenueAnswer:
     except BadReply as bad:
         raise _unusable(str(bad), payload) from None
     if said.status == RATE_LIMITED:
-        raise pause(said.reason, said.retry_after_s)
+        wait_s = said.retry_after_s
+        raise VenueFailed(ErrorCode.RATE_LIMITED, said.reason, retry_after_s=wait_s, blame=Blame.NONE)
     if said.status not in ACCEPTED:
         raise decline(said.reason or said.note)
-    return VenueAnswer(
-        slot_id=said.slot_id,
-        slot_time=said.slot_time,
-        party_size=said.party_size,
-        note=said.note,
-        booking_id=said.booking_id,
-        payload=payload,
-    )
+    return payload
 
 
 def read_acknowledgement(payload: Json) -> Json:
@@ -202,7 +173,7 @@ def _read_text(text: str) -> Any:
 
 def _unusable(rule: str, said: Any = "") -> VenueFailed:
     """The failure of a venue whose answer is of no use; breakers count the answer like a status 500."""
-    return refuse_unreachable(f"the reply: {rule}", Blame.VENUE, _show(said))
+    return VenueFailed(ErrorCode.VENUE_UNREACHABLE, f"the reply: {rule}", blame=Blame.VENUE, said=_show(said))
 
 
 def _show(said: Any) -> str:

@@ -1,20 +1,29 @@
-"""A request of AGNT, and what the intake decides about a request."""
+"""A request of AGNT, what the intake decides about it, and the HTTP response."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Self
 
+import msgspec
 from msgspec import Struct
 
 from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
+from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAsk
-from agnt.wire.envelope import Envelope, Heading, count_context_bytes, find_heading, read_envelope
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from agnt.wire.envelope import Envelope, count_context_bytes, find_heading, read_envelope
+from clawbridge.agnt import describe_response
+from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json, describe_error, error_headers
 from clawbridge.agnt.fields import DEFAULT_TTL_MS
+from kit.asgi import Header, error_body
 from kit.clock import approximate_now
 
 MAX_USER_AGENT_CHARS = 200
+REPLAY_HEADER = "Idempotent-Replay"
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Answered(Struct, frozen=True):
@@ -34,7 +43,7 @@ class InProgress(Struct, frozen=True):
 class AskVenue(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event.
 
-    `was_asked`: see `HeldOrder`.
+    `was_asked`: not for the first time, so that it may hold a reservation whatever it answers now.
     """
 
     key: FoundKey
@@ -65,7 +74,7 @@ class Arrival:
     """
 
     digest: str
-    heading: Heading = field(default_factory=Heading)
+    heading: Envelope = field(default_factory=lambda: find_heading({}))
     began: float
     deadline: float
     at: datetime
@@ -99,3 +108,50 @@ class Arrival:
         except EnvelopeRefused as refused:
             self.envelope = refused
         self.deadline = self.began + self.heading.ttl_ms / 1000
+
+
+class Answer(Struct, frozen=True):
+    """A response. `code`: the code of the error, `duplicate` for the response to an earlier request, else `ok`."""
+
+    status: int
+    body: bytes
+    headers: list[Header]
+    code: str
+
+
+def make_answer(arrival: Arrival, answered: Answered) -> Answer:
+    """The response to a request that succeeded."""
+    headers = _rate_headers(arrival)
+    if answered.is_replay:
+        headers[REPLAY_HEADER] = "true"
+    return Answer(HTTPStatus.OK, answered.body, as_headers(headers), DUPLICATE if answered.is_replay else OK)
+
+
+def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float) -> Answer:
+    """The response to a request that was refused."""
+    headers = as_headers(_rate_headers(arrival) | error_headers(refused))
+    if arrival.is_envelope:
+        body = refusal_body(arrival.heading, refused, elapsed_s=elapsed_s)
+    else:
+        body = error_body(refused.code.value, str(refused))
+    return Answer(refused.status, body, headers, refused.code.value)
+
+
+def refusal_body(heading: Envelope, refused: EnvelopeRefused, *, elapsed_s: float) -> bytes:
+    """An error as a response envelope."""
+    payload = describe_error(refused)
+    return _encode(describe_response(heading, payload, elapsed_s=elapsed_s, now=approximate_now()))
+
+
+def as_headers(headers: dict[str, str]) -> list[Header]:
+    """Headers as ASGI has them."""
+    return [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+
+
+def allow(methods: Iterable[str]) -> Header:
+    """The header of a 405."""
+    return b"allow", ", ".join(methods).encode("ascii")
+
+
+def _rate_headers(arrival: Arrival) -> dict[str, str]:
+    return arrival.rate.headers() if arrival.rate is not None else {}

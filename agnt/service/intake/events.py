@@ -16,7 +16,7 @@ import msgspec
 from agnt.models import SeenEnvelope, Venue
 from agnt.service.bookings import find_change
 from agnt.service.intake.handlers import find_named
-from agnt.service.intake.rows import Event, Name, Seen, add_seen, find_seen
+from agnt.service.intake.rows import insert
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
@@ -41,13 +41,13 @@ class KnownEvent:
         self, key: FoundKey, envelope: Envelope, signature: str, now: datetime, *, is_stored: bool = True
     ) -> None:
         sender, intent, timestamp = envelope.event
-        names = [Name(sender, timestamp)] if timestamp and is_stored else []
+        self._event = {"network_id": key.network_id, "customer": key.customer, "intent": intent}
+        self._names = [(sender, timestamp)] if timestamp and is_stored else []
         if signature and intent in ACTING_INTENTS and is_stored:
-            names.append(Name("", signature))
-        self._event = Event(key.network_id, key.customer, intent, names)
+            self._names.append(("", signature))
         self._key, self._envelope, self._now = key, envelope, now
 
-    def find(self, *, may_name: bool) -> Seen | None:
+    def find(self, *, may_name: bool) -> SeenEnvelope | None:
         """The known state of the event; None when it is new, or when its stored state has expired.
 
         `may_name`: a signature with which a known event comes again names it from now on.
@@ -55,19 +55,20 @@ class KnownEvent:
         Raises:
             EnvelopeRefused: `idempotency_conflict`, it came with another payload.
         """
-        rows = find_seen(self._event)
-        if expired := [row.row_id for row in rows if row.expires_at <= self._now]:
+        rows = self._load()
+        if expired := [row.pk for row in rows if row.expires_at <= self._now]:
             # Not by the ids alone: the request that claimed them may have finished the event since they were read.
             SeenEnvelope.objects.filter(pk__in=expired, expires_at__lte=self._now).delete()
-            rows = find_seen(self._event)
+            rows = self._load()
         if not rows:
             return None
         seen = rows[0]
         # The second digest: of an answer that was stored before slugs were resolved, or of a venue that is gone.
-        if seen.digest not in (self._digest, _digest_payload(self._envelope.to, self._envelope.payload)):
+        if seen.payload_digest not in (self._digest, _digest_payload(self._envelope.to, self._envelope.payload)):
             text = "another payload came with this from, intent and timestamp"
             raise EnvelopeRefused(ErrorCode.IDEMPOTENCY_CONFLICT, text)
-        if may_name and seen.is_done and (new := set(self._event.names) - {row.name for row in rows}):
+        new = set(self._names) - {(row.sender, row.timestamp) for row in rows}
+        if may_name and seen.state == DONE:
             self._add(sorted(new), DONE, seen.expires_at, seen.answer)
         return seen
 
@@ -78,7 +79,7 @@ class KnownEvent:
 
     def claim(self) -> list[int]:
         """Note that the event runs, so that others wait for it until its lease ends."""
-        return self._add(self._event.names, RUNNING, self.lease_end)
+        return self._add(self._names, RUNNING, self.lease_end)
 
     def store(self, answer: str, claim: Sequence[int] = ()) -> None:
         """Keep the answer for requests with the same event. `claim`: its rows, if it was claimed."""
@@ -88,7 +89,7 @@ class KnownEvent:
                 state=DONE, answer=answer, http_status=HTTPStatus.OK, expires_at=until
             )
         else:
-            self._add(self._event.names, DONE, until, answer)
+            self._add(self._names, DONE, until, answer)
 
     @cached_property
     def _digest(self) -> str:
@@ -99,17 +100,32 @@ class KnownEvent:
             payload = payload | {"venue_id": str(venue.public_id)}
         return _digest_payload(self._envelope.to, payload)
 
-    def _add(self, names: Iterable[Name], state: str, until: datetime, answer: str = "") -> list[int]:
-        return add_seen(
-            self._event,
-            names,
-            key_id=self._key.key_id,
-            payload_digest=self._digest,
-            state=state,
-            answer=answer,
-            http_status=HTTPStatus.OK.value if answer else None,
-            expires_at=until,
-        )
+    def _load(self) -> list[SeenEnvelope]:
+        """The rows of the event, in the order of its names; expired ones too."""
+        if not self._names:
+            return []
+        senders, timestamps = zip(*self._names, strict=True)
+        found = SeenEnvelope.objects.filter(**self._event, sender__in=senders, timestamp__in=timestamps)
+        rows = {(row.sender, row.timestamp): row for row in found}
+        return [rows[name] for name in self._names if name in rows]
+
+    def _add(self, names: Iterable[tuple[str, str]], state: str, until: datetime, answer: str = "") -> list[int]:
+        """Add a row for each of these names; their ids. Another transaction may have added the event first."""
+        return [
+            insert(
+                SeenEnvelope,
+                **self._event,
+                sender=sender,
+                timestamp=timestamp,
+                key_id=self._key.key_id,
+                payload_digest=self._digest,
+                state=state,
+                answer=answer,
+                http_status=HTTPStatus.OK.value if answer else None,
+                expires_at=until,
+            )
+            for sender, timestamp in names
+        ]
 
 
 def repeat(answer: bytes, envelope: Envelope, network_id: int) -> bytes:

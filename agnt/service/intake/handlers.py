@@ -11,7 +11,7 @@ from agnt.service.cancellations import Reason
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
-from agnt.wire.payloads import Confirm, FollowUp, Order, Search, VenueList
+from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, Order
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import NETWORK
 from kit.clock import iso
@@ -27,9 +27,9 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
     Raises:
         EnvelopeRefused: `booking_not_found`.
     """
-    if isinstance(order, FollowUp):
+    if isinstance(order, AgntBookingOrder):
         return describe_state(_find_booking(key, order))
-    if not isinstance(order, Search | VenueList):
+    if not isinstance(order, AgntSearchOrder | AgntListOrder):
         return {
             "active_venues": venues.count(key.network_id, key.venues_version),
             "tier": key.tier,
@@ -37,7 +37,7 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
             "network_version": NETWORK_VERSION,
         }
     found = venues.find(key.network_id, key.venues_version, order, now)
-    if isinstance(order, VenueList):
+    if isinstance(order, AgntListOrder):
         return {"venues": found.venues, "count": found.count}
     return {
         "results": found.venues,
@@ -47,7 +47,7 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
     }
 
 
-def cancel_booking(key: FoundKey, order: FollowUp) -> Booking:
+def cancel_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
     """Cancel a booking of the customer; again is fine.
 
     Raises:
@@ -55,7 +55,7 @@ def cancel_booking(key: FoundKey, order: FollowUp) -> Booking:
     """
     booking = _find_booking(key, order)
     try:
-        return change_status(booking.network, str(booking.public_id), Booking.Status.CANCELLED, by=Reason.CALLER)
+        return change_status(booking, Booking.Status.CANCELLED, by=Reason.CALLER)
     except StatusRefused as refused:
         raise EnvelopeRefused(ErrorCode.BOOKING_ENDED, f"the booking is {refused.status}") from None
 
@@ -66,7 +66,7 @@ def refuse_recipient(envelope: Envelope, order: Order) -> None:
     Raises:
         EnvelopeRefused: `invalid_envelope`.
     """
-    if isinstance(order, FollowUp) and envelope.to != NETWORK:
+    if isinstance(order, AgntBookingOrder) and envelope.to != NETWORK:
         raise refuse_fields(f"to: {envelope.intent} goes to {NETWORK}", ["to"])
 
 
@@ -95,7 +95,7 @@ def find_named(venues: QuerySet[Venue], name: str) -> Venue | None:
     return venues.alias(folded=Lower("slug")).filter(folded=name.lower()).first()
 
 
-def _find_booking(key: FoundKey, order: FollowUp) -> Booking:
+def _find_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
     if booking := find_of_caller(key, order.booking_id):
         return booking
     raise EnvelopeRefused(ErrorCode.BOOKING_NOT_FOUND, "this customer has no such booking")

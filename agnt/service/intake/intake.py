@@ -7,20 +7,19 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from accounts.models import Credential
 from agents.core.ports import Clock
-from agnt.models import Booking, Venue
-from agnt.service.bookings import describe_booking, describe_state, make_booking, record_bookings
+from agnt.models import Booking, Interaction, Venue
+from agnt.service.bookings import describe_booking, describe_state, make_booking, record_booking
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
-from agnt.service.intake.events import KnownEvent, free, hold, repeat
+from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
 from agnt.service.intake.handlers import (
     answer_read,
     cancel_booking,
@@ -28,7 +27,7 @@ from agnt.service.intake.handlers import (
     refuse_recipient,
     refuse_unknown_venue,
 )
-from agnt.service.intake.rows import add_interaction, commit, count_call, find_live_key
+from agnt.service.intake.rows import commit, count_call, find_live_key, insert
 from agnt.service.key_checks import (
     Rate,
     Signed,
@@ -36,15 +35,14 @@ from agnt.service.key_checks import (
     check_permission,
     check_rate,
     check_signature,
-    make_rate,
     refuse_key,
 )
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import DUPLICATE, OK
-from agnt.service.ports import VenueAnswer
 from agnt.service.venues.search import VenueSearch
-from agnt.wire.envelope import Envelope, check_timestamp, describe_result, respond
-from agnt.wire.payloads import Confirm, FollowUp, Search, VenueList, read_payload
+from agnt.wire.envelope import Envelope, check_timestamp, describe_result
+from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload
+from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
 from kit import sql
@@ -54,6 +52,8 @@ from kit.failpoints import reach
 logger = logging.getLogger(__name__)
 
 RETRY_SOON_S = 2
+SOURCE = "external_agent"
+MAX_INTENT_CHARS = 32
 
 _encode = msgspec.json.Encoder().encode
 
@@ -107,10 +107,10 @@ class Intake:
         """Keep what a list or search finds, so that the search holds no lock of the transaction that counts it."""
         with suppress(EnvelopeRefused):
             order, _ = read_payload(envelope, is_strict=key.is_strict)
-            if isinstance(order, Search | VenueList):
+            if isinstance(order, AgntSearchOrder | AgntListOrder):
                 self._venue_search.find(key.network_id, key.venues_version, order, self._now())
 
-    def settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+    def settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
         try:
             return _reached(commit(partial(self._settle, arrival, asked, result)))
@@ -127,8 +127,6 @@ class Intake:
 
     def _decide(self, arrival: Arrival, key: FoundKey, *, is_read: bool) -> tuple[Rate, Outcome]:
         rate = self._count(arrival, key)
-        if key.is_stale:
-            Credential.touch([key.credential_id])
         try:
             return rate, self._answer(arrival, key, rate, is_read=is_read)
         except EnvelopeRefused as refused:
@@ -141,8 +139,7 @@ class Intake:
 
     def _count(self, arrival: Arrival, key: FoundKey) -> Rate:
         """Count a call once, whatever becomes of it; a request that looks again was counted before."""
-        now = self._now()
-        return arrival.rate or make_rate(key.tier, count_call(key.key_id, now.astimezone(UTC).date()), now)
+        return arrival.rate or count_call(key, self._now())
 
     def _answer(
         self,
@@ -179,7 +176,7 @@ class Intake:
             )
         event = KnownEvent(key, envelope, signed.signature, now, is_stored=is_stored)
         if known := event.find(may_name=not signed.late):
-            if not known.is_done:
+            if known.state != DONE:
                 return InProgress(key)
             self._log(arrival, key, DUPLICATE)
             return Answered(repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
@@ -200,26 +197,24 @@ class Intake:
             return Answered(body)
         if not is_stored:
             raise refuse_writing()
-        if isinstance(order, FollowUp):
+        if isinstance(order, AgntBookingOrder):
             return self._cancel(arrival, key, event, order, dropped)
         venue = find_venue(key.network_id, envelope, order)
+        claim = event.claim() if venue.is_asked else []
         asked = AskVenue(
-            claim=[], key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
+            claim=claim, key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
         )
-        if venue.is_asked:
-            asked = msgspec.structs.replace(asked, claim=event.claim())
-            if not isinstance(order, Confirm):
-                return asked
-            held = hold_order(key, envelope, venue, order, event.lease_end)
-            return msgspec.structs.replace(
-                asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=held.was_asked
-            )
         if not isinstance(order, Confirm):
-            raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
-        return self._finish(arrival, asked, event, VenueAnswer())
+            if not venue.is_asked:
+                raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
+            return asked
+        if not venue.is_asked:
+            return self._finish(arrival, asked, event, {})
+        held, was_asked = hold_order(key, envelope, venue, order, event.lease_end)
+        return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=was_asked)
 
     def _cancel(
-        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: FollowUp, dropped: Sequence[str]
+        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: AgntBookingOrder, dropped: Sequence[str]
     ) -> Answered:
         """Write that a caller cancels its booking."""
         booking = cancel_booking(key, order)
@@ -228,7 +223,7 @@ class Intake:
         self._log(arrival, key, OK, dropped=dropped, venue_id=booking.venue_id, booking=booking)
         return Answered(body)
 
-    def _settle(self, arrival: Arrival, asked: AskVenue, result: VenueAnswer | Json | EnvelopeRefused) -> Outcome:
+    def _settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
         is_ours = hold(asked.claim)
         try:
             if isinstance(result, EnvelopeRefused):
@@ -257,17 +252,15 @@ class Intake:
         else:
             release_order(asked.order_id)
 
-    def _finish(
-        self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: VenueAnswer | Json
-    ) -> Answered:
+    def _finish(self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: Json) -> Answered:
         """Write the booking, or what the venue's agent answered, with the answer."""
         key, order, booking = asked.key, asked.order, None
-        if isinstance(order, Confirm) and isinstance(result, VenueAnswer):
-            made = make_booking(
+        if isinstance(order, Confirm):
+            booking = make_booking(
                 key, asked.envelope.sender, asked.venue, order, self._now(), result, order_id=asked.order_id
             )
-            record_bookings([made])
-            booking, result = made.booking, describe_booking(made.booking)
+            record_booking(booking, key.owner_id, key.customer)
+            result = describe_booking(booking)
         body = self._respond(arrival, result)
         event.store(body.decode(), asked.claim)
         self._log(arrival, key, OK, dropped=asked.dropped, venue_id=asked.venue.pk, booking=booking)
@@ -277,8 +270,8 @@ class Intake:
         """The body of a response that succeeded."""
         if not arrival.is_envelope:
             return _encode(result)
-        elapsed_s = self._clock() - arrival.began
-        return _encode(respond(arrival.heading, describe_result(result), elapsed_s=elapsed_s, now=self._now()))
+        elapsed_s, payload = self._clock() - arrival.began, describe_result(result)
+        return _encode(describe_response(arrival.heading, payload, elapsed_s=elapsed_s, now=self._now()))
 
     def _log_refusal(
         self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused, venue_id: int | None = None
@@ -311,11 +304,13 @@ class Intake:
         about = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent} | (about or {})
         if dropped:
             about["dropped"] = list(dropped)
-        if isinstance(heading, Envelope) and heading.via:
+        if heading.via:
             about |= {"origin": heading.origin, "via": [hop.agent for hop in heading.via]}
-        add_interaction(
-            heading.intent,
-            about,
+        insert(
+            Interaction,
+            source=SOURCE,
+            intent=heading.intent[:MAX_INTENT_CHARS],
+            metadata=_encode(about).decode(),
             network_id=key.network_id,
             key_id=key.key_id,
             at=arrival.at,

@@ -12,14 +12,14 @@ from weakref import WeakValueDictionary
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
-from agnt.service.intake.answers import Answer, make_answer, make_refusal
-from agnt.service.intake.arrivals import Answered, Arrival, AskVenue
+from agnt.service.intake.arrivals import Answer, Answered, Arrival, AskVenue, make_answer, make_refusal
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
 from agnt.service.metrics import AgntCounts
-from agnt.service.ports import VenueAnswer, VenueAsks
+from agnt.service.ports import VenueAsks
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread
+from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class EnvelopeRunner:
         self._running = TaskSet()
         self._asking: set[asyncio.Task[Answer]] = set()
         self._thread = DbThread("agnt")
-        self._networks: dict[str, int] = {}  # of the keys that were used here, by digest
+        self._networks: NewestEntries[str, int] = NewestEntries(MOST_KEYS)  # of the keys used here, by digest
         self._rooms: WeakValueDictionary[int, Semaphore] = WeakValueDictionary()  # by network
         self._waiting: Counter[int] = Counter()  # by network
 
@@ -97,8 +97,7 @@ class EnvelopeRunner:
         try:
             answered = await self._answer(arrival)
             answer = make_answer(arrival, answered)
-            if answered.has_charged:
-                self._counts.note_charge()
+            self._counts.metered_events += answered.has_charged
         except EnvelopeRefused as refused:
             answer = self._refuse(arrival, refused)
         except Exception:
@@ -144,8 +143,6 @@ class EnvelopeRunner:
             if not self._waiting[network]:
                 del self._waiting[network]
             if arrival.key is not None:
-                if len(self._networks) >= MOST_KEYS:
-                    self._networks.clear()
                 self._networks[arrival.digest] = arrival.key.network_id
 
     async def _pause(self, arrival: Arrival, key: FoundKey) -> None:
@@ -171,7 +168,7 @@ class EnvelopeRunner:
         await self._write(arrival, partial(self._intake.refuse, arrival, key, arrival.late))
         raise arrival.late
 
-    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> VenueAnswer | Json | EnvelopeRefused:
+    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> Json | EnvelopeRefused:
         """What the venue answered, or why it did not."""
         left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
         if arrival.has_left:

@@ -158,7 +158,6 @@ def _describe(invoice: Invoice) -> Bill:
         customer=invoice.customer,
         day=invoice.day,
         total_cents=invoice.total_cents,
-        count=invoice.count,
         read_lines=lambda: _read_lines(events),
     )
 

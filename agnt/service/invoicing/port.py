@@ -29,7 +29,6 @@ class Bill(Struct, frozen=True, kw_only=True):
     customer: str
     day: date
     total_cents: int
-    count: int
     read_lines: Callable[[], Iterator[BillLine]]
 
     @property

@@ -8,11 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_form
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
 from gateway.service.seats.enrolment import read_role
@@ -30,7 +28,6 @@ from gateway.wire.frame_types import is_agent_name
 from kit.columns import make_bounded_field, make_form_field
 from kit.list_fields import NameLines
 
-PAGE = ["GET", "HEAD", "POST"]
 THRESHOLDS = [
     (TeamPolicy.Threshold.SIMPLE, "Simple: more than half of the voters"),
     (TeamPolicy.Threshold.SUPERMAJORITY, "Supermajority: two thirds of the voters"),
@@ -120,9 +117,7 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
     form = RulesForm(request.POST if request.method == "POST" else None, instance=get_policy(owner.pk))
@@ -137,9 +132,7 @@ def rules(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "gateway/rules.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
-@never_cache
-@require_http_methods(PAGE)
-@require_owner
+@owner_form
 def agent(request: HttpRequest, owner: User, agent_name: str) -> HttpResponse:
     """One agent of the visitor's team."""
     member = find_member(owner.pk, agent_name)

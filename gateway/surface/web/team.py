@@ -12,12 +12,9 @@ from django.db.models import Case, Prefetch, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from agents.web.desk import require_owner
+from agents.web.desk import owner_page
 from gateway.models import FrameRecord, Proposal, Vote
 from gateway.service.team.members import Member, load_members
 from gateway.surface.web import changes
@@ -71,10 +68,7 @@ class Figures:
     open_proposals: int
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def team(request: HttpRequest, visitor: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     owner = get_team_owner(request, visitor)
@@ -95,10 +89,7 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
     return render(request, "gateway/team.html", context)
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@owner_page
 def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpResponse:
     """One proposal: what it says, who voted how, what came too late or was replaced, and the decision."""
     owner = get_team_owner(request, visitor)
