@@ -70,7 +70,7 @@ async def test_absent_and_foreign_resources_look_the_same(
 
 
 async def test_the_latest_artifacts_are_listed_by_pages(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("lister", "session")
+    token = embedded_hub.mint("artifact-lister", "session")
     async with online(embedded_hub, TaskPeer) as agent, mcp_client(embedded_hub.url, token) as client:
         tasks = [
             task_id_of(

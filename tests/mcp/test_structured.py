@@ -48,7 +48,7 @@ async def test_agents_are_listed_as_data_too(embedded_hub: HubProcess) -> None:
         slug = agent.handle.partition("/")[2]
         [listed] = (await client.call_tool("list_agents", {"query": slug})).structured_content["agents"]
         assert (listed["handle"], listed["state"]) == (agent.handle, "online")
-        nothing = await client.call_tool("list_agents", {"query": "no-such-agent"})
+        nothing = await client.call_tool("list_agents", {"query": "xylophones"})
         assert nothing.structured_content == {"agents": [], "has_more": False}
         unknown = await client.call_tool("ask_agent", {"handle": "owner/nothing", "message": "hello"})
         assert (unknown.is_error, unknown.structured_content) == (True, None)
