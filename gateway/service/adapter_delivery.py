@@ -13,9 +13,9 @@ from gateway.service.letters.letters import WAITING, Draft, store_letter
 from gateway.service.letters.sealed import open_frame
 from gateway.service.messages.addressing import NO_SESSION
 from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope
-from gateway.wire.envelope import Envelope, Json, check_frame, read_type
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope, Json, check_frame, read_type
 from kit import batches
 from kit.clock import db_now
 

@@ -27,7 +27,7 @@ from gateway.service.team.health import HealthReport
 from gateway.service.team.team_rules import TeamRules
 from gateway.service.triad import proposal_news
 from gateway.service.triad.triad import Triad
-from gateway.wire.envelope import Envelope, Json
+from gateway.wire.frames import Envelope, Json
 from gateway.wire.protocol import GatewayProtocol
 
 

@@ -6,9 +6,8 @@ from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn, left_out_of
 from agents.models.choices import Outcome
 from agents.transcript.pieces import LEFT_OUT, ArtifactPiece, Part
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import FrameRefused, refuse_failed
-from gateway.wire.frames import error_frame, make_frame
+from gateway.wire.frames import Envelope, Json, error_frame, make_frame
 
 
 def text_of(envelope: Envelope) -> str:

@@ -10,9 +10,9 @@ from gateway.surface.connections.request_client import RequestClient
 from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
+from gateway.wire.frames import Envelope, Json
 from gateway.wire.permissions import Action, check_action
 from kit import strict_json
 from kit.asgi import HttpRequest, RequestRefused, Send

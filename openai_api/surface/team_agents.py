@@ -32,9 +32,9 @@ from gateway.service.client import Gateway
 from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
 from gateway.surface.http import GatewayHttp
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
+from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso

@@ -21,9 +21,8 @@ from gateway.service.letters import inbox, letter_queue
 from gateway.service.letters.letter_delivery import make_ask
 from gateway.service.letters.letters import Draft, StoredLetter, store_letter
 from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused
-from gateway.wire.frames import make_frame
+from gateway.wire.frames import Envelope, make_frame
 from kit.clock import db_now
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process, user

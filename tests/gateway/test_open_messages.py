@@ -13,8 +13,8 @@ from gateway.service.messages.addressing import NO_SESSION, Sender
 from gateway.service.messages.duplicates import RecentMessages
 from gateway.service.messages.messages import BegunMessage, MessageRouter
 from gateway.service.messages.open_messages import OpenMessages
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json
 
 WITHIN_S = 10
 SENDER = Sender(1, "owner", "alpha", 1)

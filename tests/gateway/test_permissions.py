@@ -6,9 +6,9 @@ import pytest
 
 from accounts.authn import Identity
 from gateway.surface.handlers.requests import SERVICES
-from gateway.wire.envelope import Envelope, check_frame, read_object, read_type
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES
+from gateway.wire.frames import Envelope, check_frame, read_object, read_type
 from gateway.wire.permissions import (
     MAY,
     OF_FRAMES,

@@ -12,8 +12,8 @@ from gateway.service.letters.letter_queue import CLEARED, end_letter, refuse_dea
 from gateway.service.letters.letters import WAITING
 from gateway.service.letters.sealed import show_frame
 from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.wire.envelope import Json
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 
 INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # not what died

@@ -33,9 +33,8 @@ from gateway.service.seats.seat import ENVELOPE_TYPE
 from gateway.service.sessions.entries import Place, make_place
 from gateway.service.sessions.recorder import SessionRecorder
 from gateway.service.sessions.recording import Recording
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import error_frame
+from gateway.wire.frames import Envelope, Json, error_frame
 from kit.async_db import DbCalls
 from kit.clock import db_now
 from kit.durations import seconds

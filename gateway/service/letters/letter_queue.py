@@ -25,9 +25,8 @@ from gateway.service.letters.letters import WAITING, Draft, Obstacle, find_obsta
 from gateway.service.letters.sealed import open_frame, seal_frame
 from gateway.service.seats.seat import carry_envelope
 from gateway.service.team.team_rules import AgentName, load_may_message
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frames import error_frame, make_frame
+from gateway.wire.frames import Envelope, Json, error_frame, make_frame
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered

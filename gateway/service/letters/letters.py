@@ -18,8 +18,7 @@ from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service.letters.sealed import seal_frame, show_frame
 from gateway.service.sessions.entries import Place
 from gateway.service.sessions.held_entries import HeldRecord
-from gateway.wire.envelope import LONGEST_TTL_S, Envelope, Json
-from gateway.wire.frames import encode
+from gateway.wire.frames import LONGEST_TTL_S, Envelope, Json, encode
 from kit.clock import db_now
 
 PRIORITIES = {one.label.lower(): one for one in Letter.Priority}

@@ -5,7 +5,7 @@ import msgspec
 from accounts import sealing
 from accounts.sealing import Unreadable
 from gateway.models import Letter
-from gateway.wire.envelope import Json
+from gateway.wire.frames import Json
 
 PURPOSE = b"a2a-v1 letters"
 _PLAIN = "{"  # the beginning of a frame that was stored before frames were sealed

@@ -2,8 +2,8 @@
 
 from gateway.service.channels import Channels, make_channel_frame
 from gateway.service.messages.status_feed import event_frame
-from gateway.wire.channel_names import ACTIVITY, MESSAGES, inbox_channel
-from gateway.wire.envelope import Json
+from gateway.wire.frame_types import ACTIVITY, MESSAGES, inbox_channel
+from gateway.wire.frames import Json
 
 DELIVERED = "message.delivered"
 

@@ -13,7 +13,7 @@ from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope, name_of_ask
 from gateway.service.team.registry import TAKE_NO_MESSAGES
 from gateway.service.team.statuses import load_said
 from gateway.service.team.team_rules import AgentName
-from gateway.wire.envelope import Envelope
+from gateway.wire.frames import Envelope
 from gateway.wire.permissions import find_only_agent
 
 NO_SESSION = 0  # of a client without a seat

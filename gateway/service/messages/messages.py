@@ -25,9 +25,8 @@ from gateway.service.sessions.recorder import SessionRecorder
 from gateway.service.sessions.recording import Recording
 from gateway.service.team.registry import check_takes_messages
 from gateway.service.team.team_rules import AgentName, TeamRules
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import stamp
+from gateway.wire.frames import Envelope, stamp
 from kit import trace
 from kit.async_db import DbCalls
 from kit.clock import approximate_now

@@ -16,9 +16,8 @@ from gateway.service.messages.addressing import Sender
 from gateway.service.messages.duplicates import RecentMessage, key_of
 from gateway.service.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
 from gateway.service.replies import make_refusal, make_reply
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import make_frame, new_id
+from gateway.wire.frames import Envelope, Json, make_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
 

@@ -14,9 +14,8 @@ from agents.models.session import is_online
 from gateway.service.channels import Channels, Subscriber, make_channel_frame
 from gateway.service.messages.messages import MessageRouter
 from gateway.service.team.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
-from gateway.wire.channel_names import ACTIVITY, STATUS
-from gateway.wire.envelope import Json
-from gateway.wire.frames import make_frame, now_ms
+from gateway.wire.frame_types import ACTIVITY, STATUS
+from gateway.wire.frames import Json, make_frame, now_ms
 
 FRESH_S = 1.0  # clients that subscribe within it share one look at the database
 

@@ -25,9 +25,8 @@ from agents.links.channel.protocol import TooLarge
 from agents.models import Connection, Session
 from agents.transcript.pieces import Part
 from gateway.service.seats.enrolment import ONLINE, enroll
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.frame_types import is_agent_name
-from gateway.wire.frames import new_id, now_ms
+from gateway.wire.frames import Envelope, Json, new_id, now_ms
 from kit.newest import NewestEntries
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway

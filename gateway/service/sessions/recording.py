@@ -9,8 +9,7 @@ from gateway.service.replies import content_of, reply_id
 from gateway.service.sessions.entries import Entry, Place, Record
 from gateway.service.sessions.held_entries import HeldRecord, hold
 from gateway.service.sessions.recorder import SessionRecorder
-from gateway.wire.envelope import Envelope
-from gateway.wire.frames import now_ms
+from gateway.wire.frames import Envelope, now_ms
 from kit import sql
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from gateway.models import SessionLog
 from gateway.service.sessions.rows import LONGEST_LOCK, MOST_LISTED, Archived, EntryPage, SessionPage
-from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name, is_id
+from gateway.wire.frames import Json
 from kit.clock import unix_ms
 
 LONGEST_LOCK_MS = int(LONGEST_LOCK.total_seconds() * 1000)

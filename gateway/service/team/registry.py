@@ -12,8 +12,8 @@ from agents.transcript.access import Role, sessions_visible_to
 from gateway.models import SessionLog, TeamAgent
 from gateway.service.seats.enrolment import DEFAULT_ROLE, ONLINE
 from gateway.service.team.statuses import OFFLINE, load_rows, merge_status, said_status
-from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frames import Json
 from kit.clock import db_now
 
 BUSY = TeamAgent.Status.BUSY.value

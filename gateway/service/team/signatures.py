@@ -13,9 +13,9 @@ from accounts.sealing import reseal_all, seal
 from gateway import limits
 from gateway.models import EnvelopeKey
 from gateway.service.team.team_rules import PURPOSE, TeamRules
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES
+from gateway.wire.frames import Envelope, Json
 from kit.ids import unguessable
 
 ALG = "HMAC-SHA256"

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from gateway.models import Proposal, Vote
 from gateway.service.triad.deliberation import APPROVE, APPROVED, REJECT, REJECTED
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.frames import make_frame
+from gateway.wire.frames import Envelope, Json, make_frame
 from kit.clock import unix_ms
 
 State = Proposal.State

@@ -10,8 +10,8 @@ from agents.transcript.announcements import SurfaceMessage, send_after_commit
 from gateway.models import Proposal
 from gateway.service.channels import find_watching
 from gateway.service.seats.seats import SeatConnection, load_connected
-from gateway.wire.channel_names import proposal_channel
-from gateway.wire.envelope import Json
+from gateway.wire.frame_types import proposal_channel
+from gateway.wire.frames import Json
 
 SURFACE = "gateway.triad"
 

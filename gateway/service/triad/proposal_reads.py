@@ -7,7 +7,7 @@ from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, show_proposal, show_with_votes
 from gateway.service.triad.proposals import get_proposal
-from gateway.wire.envelope import Json
+from gateway.wire.frames import Json
 
 State = Proposal.State
 

@@ -19,8 +19,8 @@ from gateway.service.team.team_changes import get_policy
 from gateway.service.triad import deliberation
 from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, vote_frame
 from gateway.service.triad.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
-from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
 from kit.sql import AnyRow

@@ -12,7 +12,7 @@ from gateway import limits
 from gateway.service.channels import Channels, Subscriber
 from gateway.service.triad import proposal_reads
 from gateway.service.triad.proposal_news import ProposalNews
-from gateway.wire.envelope import Json
+from gateway.wire.frames import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import DbCalls
 from kit.newest import NewestEntries

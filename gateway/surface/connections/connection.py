@@ -33,8 +33,8 @@ from gateway.service.seats.seat import NameTaken, Seat, renew_seat, take_seat
 from gateway.surface.connections.sign_in import SignIn, get_wanted_seat
 from gateway.surface.connections.tokens import describe_token, get_token
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json
 from gateway.wire.permissions import may_subscribe
 from gateway.wire.protocol import (
     SIGN_IN,

@@ -16,8 +16,8 @@ from gateway.service.seats.seat import Seat
 from gateway.service.team.signatures import check_signature
 from gateway.surface.handlers.table import get_handler
 from gateway.wire import frames, permissions
-from gateway.wire.envelope import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.protocol import DEFAULT_MS, GatewayProtocol
 from kit.ids import unguessable
 

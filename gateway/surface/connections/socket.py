@@ -16,9 +16,9 @@ from gateway.surface.connections.connection import GatewayConnection
 from gateway.surface.connections.tokens import is_refused
 from gateway.surface.handlers.table import get_handler
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Role, check_frame, find_role, may_take_seat
 from gateway.wire.protocol import NORMAL, UNAUTHORIZED
 from kit.async_db import db_call

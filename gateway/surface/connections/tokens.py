@@ -5,8 +5,8 @@ from typing import NamedTuple
 from accounts.authn import Identity
 from accounts.models import Credential
 from agents.core.ledger import Ledger
-from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Json
 from gateway.wire.permissions import find_role
 from kit.async_db import db_call
 from kit.clock import db_now, unix_ms

@@ -3,9 +3,9 @@
 from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client
 from gateway.service.team import registry
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frame_types import is_target
+from gateway.wire.frames import Envelope, Json
 
 
 async def list_agents(client: Client, envelope: Envelope, params: Json) -> Json:

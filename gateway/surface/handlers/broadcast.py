@@ -8,7 +8,7 @@ from gateway.service.team.registry import check_not_halted
 from gateway.service.team.team_rules import AgentName
 from gateway.surface.handlers.team import get_team
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
+from gateway.wire.frames import Envelope, Json
 
 ALIAS = "broadcast"  # as the `agent` of a message
 

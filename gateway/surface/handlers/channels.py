@@ -8,7 +8,8 @@ from gateway.service.messages.status_feed import event_frame, status_frame
 from gateway.service.team.statuses import AgentStatus, find_unknown
 from gateway.service.triad.proposals import get_proposal
 from gateway.surface.handlers.team import get_team
-from gateway.wire.channel_names import (
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import (
     ACTIVITY,
     GENERAL,
     MESSAGES,
@@ -16,11 +17,10 @@ from gateway.wire.channel_names import (
     STATUS,
     find_inbox_agent,
     find_proposal_id,
+    is_agent_name,
     is_channel,
 )
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope, Json
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
 MOST_SUBSCRIPTIONS = 100

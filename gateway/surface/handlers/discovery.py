@@ -5,8 +5,8 @@ from gateway.service.team import registry
 from gateway.surface.handlers import agents
 from gateway.surface.handlers.requests import SERVICES
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json
 from gateway.wire.permissions import Action, is_permitted
 
 

@@ -11,10 +11,9 @@ from accounts.authn import AGENT_KINDS
 from gateway.service.client import Client
 from gateway.service.letters import inbox
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import Envelope, Json, check_frame
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id
-from gateway.wire.frames import new_id
+from gateway.wire.frames import Envelope, Json, check_frame, new_id
 
 MOST_AT_ONCE = 100
 DEFAULT_LIMIT = 10

@@ -8,8 +8,8 @@ from gateway.service.frame_log import DROPPED
 from gateway.service.messages.messages import LONGEST_WAIT_S
 from gateway.surface.handlers.broadcast import ALIAS, broadcast_message
 from gateway.surface.handlers.relay import relay
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope
 
 logger = logging.getLogger(__name__)
 

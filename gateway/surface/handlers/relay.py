@@ -13,8 +13,7 @@ from gateway.service.seats.seat import make_told, name_of_asker
 from gateway.service.seats.seats import HeldSeat
 from gateway.service.team.registry import TAKE_NO_MESSAGES
 from gateway.service.team.team_rules import AgentName
-from gateway.wire.envelope import Envelope
-from gateway.wire.frames import encode
+from gateway.wire.frames import Envelope, encode
 from gateway.wire.permissions import find_only_agent
 from kit.durations import seconds
 

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from gateway.service.client import Client
 from gateway.surface.handlers import agents, inbox, sessions, team, triad
 from gateway.surface.handlers.messages import send
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frames import describe_error
+from gateway.wire.frames import Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
 
 Service = Callable[[Client, Envelope, Json], Awaitable[Json]]

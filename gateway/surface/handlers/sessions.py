@@ -8,9 +8,9 @@ from gateway.service.client import Client
 from gateway.service.sessions import rows, shapes, transfer
 from gateway.service.sessions.access import SessionUser
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import MAX_NUMBER
+from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, Json
 
 FLUSHED_WITHIN_S = 5.0
 MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.service.client import Client
 from gateway.surface.handlers import broadcast, channels, discovery, messages, requests, team, triad
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope
 
 Handler = Callable[[Client, Envelope], Awaitable[None]]
 

@@ -5,9 +5,9 @@ from gateway.service.client import Client
 from gateway.service.seats import enrolment
 from gateway.service.team import registry
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope, Json
 
 
 async def take_status(client: Client, envelope: Envelope) -> None:

@@ -8,10 +8,9 @@ from gateway.service.triad import proposal_reads, proposals
 from gateway.service.triad.proposal_frames import acknowledge, carry
 from gateway.service.triad.proposals import NewProposal, NewVote
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_id
-from gateway.wire.frames import new_id
+from gateway.wire.frames import Envelope, Json, new_id
 
 MAX_TEXT_BYTES = 16_384
 LISTED = 50

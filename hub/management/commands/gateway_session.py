@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 
 from gateway.service.sessions import rows, shapes, transfer
 from gateway.service.sessions.access import SessionUser
-from gateway.wire.envelope import Json
 from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import Json
 from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 
