@@ -211,6 +211,11 @@ def answer_frame(envelope: Envelope, type_name: str, content: Json) -> Json:
     return make_frame(type_name, content, _about(envelope.correlation_id, envelope.id))
 
 
+def event_frame(event: str, content: Json, metadata: Json | None = None, **fields: Any) -> Json:
+    """An event; its name stands beside `content` and in it, as both registries have it."""
+    return make_frame("event", {"event": event, **content}, metadata, event=event, **fields)
+
+
 def describe_error(refused: FrameRefused) -> Json:
     """An error as the content of a frame shows it."""
     shown: Json = {"error": refused.code.name, "code": int(refused.code), "message": str(refused)}

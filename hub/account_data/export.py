@@ -55,7 +55,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.service.letters.sealed import show_frame
+from gateway.service.letters.letters import show_frame
 from gateway.service.sessions.entries import show_content
 from kit.async_db import stream_slices
 from kit.clock import db_now, iso

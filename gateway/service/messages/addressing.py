@@ -8,8 +8,8 @@ from agents.core.ask_starter import find_agent, get_peer
 from agents.core.types import Target
 from agents.models.session import is_online
 from agents.transcript.pieces import Part
-from gateway.service.seats.enrolment import ONLINE
-from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope, name_of_asker
+from gateway.service.seats.seat import GATEWAY_LINK, ONLINE
+from gateway.service.seats.seat_frames import carry_envelope, name_of_asker, parts_of
 from gateway.service.team.registry import TAKE_NO_MESSAGES
 from gateway.service.team.statuses import load_said
 from gateway.service.team.team_rules import AgentName
@@ -72,7 +72,7 @@ class Sender(NamedTuple):
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
-        return carry_envelope(envelope, self.shown_to(target), login)
+        return parts_of(carry_envelope(envelope, self.shown_to(target), login))
 
     def shown_to(self, target: Target) -> str:
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""

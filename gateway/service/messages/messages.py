@@ -17,7 +17,7 @@ from gateway.service.letters.letter_delivery import LetterDelivery
 from gateway.service.letters.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
 from gateway.service.messages.addressing import Addressee, Sender, find_addressee
 from gateway.service.messages.duplicates import RecentMessages
-from gateway.service.replies import text_of
+from gateway.service.seats.seat_frames import text_of
 from gateway.service.seats.seats import Seats
 from gateway.service.sessions.access import check_sessions
 from gateway.service.sessions.entries import Place, make_place

@@ -15,9 +15,9 @@ from gateway.service.letters.letters import StoredLetter
 from gateway.service.messages.addressing import Sender
 from gateway.service.messages.duplicates import RecentMessage, key_of
 from gateway.service.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
-from gateway.service.replies import make_refusal, make_reply
+from gateway.service.seats.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import Envelope, Json, make_frame, new_id
+from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
 
@@ -178,10 +178,10 @@ class OpenMessages:
         self, key: str, envelope: Envelope, letter: StoredLetter, caller_id: int, recent: RecentMessage
     ) -> None:
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
-        content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
+        content: Json = {"agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
             content["expiresAt"] = unix_ms(letter.expires_at)
-        await self._answer(make_frame("event", content, about, event="message.queued"), recent)
+        await self._answer(event_frame("message.queued", content, about), recent)
         if not envelope.wants_response:
             return
         if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
-from gateway.service.replies import content_of, reply_id
+from gateway.service.seats.seat_frames import content_of, reply_id
 from gateway.service.sessions.entries import Entry, Place, Record
 from gateway.service.sessions.held_entries import HeldRecord, hold
 from gateway.service.sessions.recorder import SessionRecorder

@@ -10,7 +10,7 @@ from agents.models import Halt, Turn
 from agents.models.session import SEEN_AT
 from agents.transcript.access import Role, sessions_visible_to
 from gateway.models import SessionLog, TeamAgent
-from gateway.service.seats.enrolment import DEFAULT_ROLE, ONLINE
+from gateway.service.seats.seat import DEFAULT_ROLE, ONLINE
 from gateway.service.team.statuses import OFFLINE, load_rows, merge_status, said_status
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frames import Json

@@ -10,8 +10,7 @@ from agents.models import Session
 from agents.models.session import SEEN_AT, online_sessions
 from agents.transcript.access import seen_at
 from gateway.models import TeamAgent
-from gateway.service.seats.enrolment import ONLINE
-from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seats.seat import GATEWAY_LINK, ONLINE
 from kit.clock import unix_ms
 
 OFFLINE = "offline"

@@ -10,8 +10,7 @@ from django.db import transaction
 from accounts.quotas import QuotaExceeded
 from gateway import limits
 from gateway.models import TeamAgent
-from gateway.service.seats.enrolment import DEFAULT_ROLE, MAX_CONFIG_BYTES, read_role
-from gateway.service.seats.seat import make_seat
+from gateway.service.seats.seat import DEFAULT_ROLE, MAX_CONFIG_BYTES, make_seat, read_role
 from gateway.wire.frame_types import is_agent_name
 
 DEFAULT_TEAM = Path(__file__).with_name("data") / "default_team.json"

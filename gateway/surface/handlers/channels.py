@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from gateway.service.channels import AgentFilter
 from gateway.service.client import Client
-from gateway.service.messages.status_feed import event_frame, status_frame
+from gateway.service.messages.status_feed import status_frame
 from gateway.service.team.statuses import AgentStatus, find_unknown
 from gateway.service.triad.proposals import get_proposal
 from gateway.surface.handlers.team import get_team
@@ -20,7 +20,7 @@ from gateway.wire.frame_types import (
     is_agent_name,
     is_channel,
 )
-from gateway.wire.frames import Envelope, Json
+from gateway.wire.frames import Envelope, Json, event_frame
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
 MOST_SUBSCRIPTIONS = 100

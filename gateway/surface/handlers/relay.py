@@ -7,9 +7,9 @@ import asyncio
 
 from agents.links.channel.requests import ActingFor
 from gateway.service.client import Client
-from gateway.service.messages import activity
+from gateway.service.messages import status_feed
 from gateway.service.messages.duplicates import key_of
-from gateway.service.seats.seat import make_told, name_of_asker
+from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.seats.seats import HeldSeat
 from gateway.service.team.registry import TAKE_NO_MESSAGES
 from gateway.service.team.team_rules import AgentName
@@ -73,12 +73,12 @@ async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> Hel
 async def _push(client: Client, envelope: Envelope, key: bytes, held: HeldSeat) -> bool:
     identity, gateway, seat = client.identity, client.gateway, _seat_of(client)
     sender, caller = (seat, "") if seat else (name_of_asker(identity.login), identity.login)
-    frame = make_told(envelope, sender, caller, held.seat.name)
+    frame = address_frame(carry_envelope(envelope, sender, caller), held.seat.name)
     if not held.client.push("message", encode(frame)):
         return False
     gateway.router.recent.add((identity.login, seat), key).end()
     if gateway.channels.may_reach(identity.user_id):
-        await activity.publish_delivered(gateway.channels, identity.user_id, held.seat.name, frame)
+        await status_feed.publish_delivered(gateway.channels, identity.user_id, held.seat.name, frame)
     return True
 
 

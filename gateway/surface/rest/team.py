@@ -16,7 +16,7 @@ from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of, get_one
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import RULES
-from gateway.service.seats.enrolment import MAX_CONFIG_BYTES, read_role
+from gateway.service.seats.seat import MAX_CONFIG_BYTES, read_role
 from gateway.service.team.registry import load_own_agents
 from gateway.service.team.statuses import OFFLINE
 from gateway.service.team.team_changes import (

@@ -8,7 +8,7 @@ from a2a_bridge.service.pushes import configs
 from accounts import signing
 from agents.links.remote import access
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
-from gateway.service.letters.sealed import reseal_letters
+from gateway.service.letters.letters import reseal_letters
 from gateway.service.sessions.entries import reseal_entries
 from gateway.service.team.signatures import reseal_keys
 from hub.management.command import HubCommand
