@@ -22,10 +22,10 @@ from gateway.service.messages.status_feed import StatusFeed
 from gateway.service.seats import seats
 from gateway.service.seats.seat import Seat
 from gateway.service.seats.seats import Seats
-from gateway.service.sessions.recorder import SessionRecorder
+from gateway.service.sessions.recording import SessionRecorder
 from gateway.service.team.health import HealthReport
 from gateway.service.team.team_rules import TeamRules
-from gateway.service.triad import proposal_news
+from gateway.service.triad import triad
 from gateway.service.triad.triad import Triad
 from gateway.wire.frames import Envelope, Json
 from gateway.wire.protocol import GatewayProtocol
@@ -83,7 +83,7 @@ class Gateway:
             self.channels.take(message.body)
         elif message.surface == seats.SURFACE:
             self.seats.take(message.body)
-        elif message.surface == proposal_news.SURFACE:
+        elif message.surface == triad.SURFACE:
             self.triad.take(message.body)
 
     async def close(self) -> None:

@@ -29,8 +29,9 @@ from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.addressing import Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
+from gateway.service.seats.seat import NO_SESSION
 from gateway.surface.http import GatewayHttp
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id

@@ -9,10 +9,11 @@ import pytest
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from gateway.service.frame_log import FrameLog, begin_note
-from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.addressing import Sender
 from gateway.service.messages.duplicates import RecentMessages
 from gateway.service.messages.messages import BegunMessage, MessageRouter
 from gateway.service.messages.open_messages import OpenMessages
+from gateway.service.seats.seat import NO_SESSION
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import Envelope, Json
 

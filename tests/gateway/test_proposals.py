@@ -16,8 +16,8 @@ from gateway.models import Proposal, TeamPolicy, Vote
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.triad import proposal_reads
 from gateway.service.triad.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.service.triad.proposal_news import ProposalNews
 from gateway.service.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.service.triad.triad import ProposalNews
 from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying

@@ -12,10 +12,9 @@ from django.core.management import CommandError, call_command
 
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
-from gateway.service.sessions import access, rows, transfer, writing
-from gateway.service.sessions.access import SessionUser
-from gateway.service.sessions.entries import Entry, Record, make_place
-from gateway.service.sessions.held_entries import hold
+from gateway.service.sessions import rows, transfer, writing
+from gateway.service.sessions.entries import Entry, Record, hold, make_place
+from gateway.service.sessions.rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase
@@ -114,7 +113,7 @@ def test_a_session_is_committed_archived_and_deleted(owner: SessionUser) -> None
     assert len(rows.list_sessions(owner, archived=True).logs) == 2
     assert texts_of(owner, "beta", "s-1") == ["hi", "more"]
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(access.check_sessions, place) == (4002, "archived")
+    assert code_of(rows.check_sessions, place) == (4002, "archived")
     rows.delete_session(owner, "beta", "s-1")
     assert code_of(rows.delete_session, owner, "beta", "s-1") == (4001, "")
     assert SessionEntry.objects.filter(log__agent="beta").count() == 0
@@ -138,9 +137,9 @@ def test_an_expired_session_takes_no_messages(owner: SessionUser) -> None:
     say(owner, "hi")
     TeamPolicy.objects.create(owner_id=owner.owner_id, session_ttl_s=3600)
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    access.check_sessions(place)
+    rows.check_sessions(place)
     set_age("s-1", timedelta(hours=2))
-    assert code_of(access.check_sessions, place) == (4002, "")
+    assert code_of(rows.check_sessions, place) == (4002, "")
     assert texts_of(owner, "beta", "s-1") == ["hi"]
 
 
@@ -164,9 +163,9 @@ def test_a_session_that_is_locked_has_one_writer(owner: SessionUser) -> None:
     for function in (rows.commit_session, rows.archive_session, rows.delete_session):
         assert code_of(function, owner, "beta", "s-1") == (4003, "")
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(access.check_sessions, place) == (4003, "")
+    assert code_of(rows.check_sessions, place) == (4003, "")
     rows.commit_session(beta, "beta", "s-1")  # ends its lock
-    access.check_sessions(place)
+    rows.check_sessions(place)
     rows.commit_session(beta, "beta", "s-1", 60_000)
     SessionLog.objects.update(locked_until=rows.db_now())  # as when the time is over
     rows.delete_session(owner, "beta", "s-1")

@@ -20,8 +20,9 @@ from gateway.service.agent_protocol.files import files_of
 from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.addressing import Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
+from gateway.service.seats.seat import NO_SESSION
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frames import Envelope
 from kit.async_db import db_call

@@ -17,8 +17,7 @@ from agents.models import Session
 from gateway.models import Letter
 from gateway.service.letters.letter_queue import CLEARED, end_letter, refuse_dead, tell_sender
 from gateway.service.letters.letters import WAITING, Draft, open_frame, show_frame, store_letter
-from gateway.service.messages.addressing import NO_SESSION
-from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seats.seat import GATEWAY_LINK, NO_SESSION
 from gateway.service.seats.seat_frames import carry_envelope
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name

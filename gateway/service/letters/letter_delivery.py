@@ -28,8 +28,7 @@ from gateway.service.letters import letter_queue, letters
 from gateway.service.letters.letters import StoredLetter, open_frame
 from gateway.service.seats.seat_frames import make_reply, parts_of, read_carried, text_of
 from gateway.service.sessions.entries import Place, make_place
-from gateway.service.sessions.recorder import SessionRecorder
-from gateway.service.sessions.recording import Recording
+from gateway.service.sessions.recording import Recording, SessionRecorder
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frames import Envelope, Json, error_frame
 from kit.async_db import DbCalls

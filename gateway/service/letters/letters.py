@@ -17,8 +17,7 @@ from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.service.sessions.entries import Place
-from gateway.service.sessions.held_entries import HeldRecord
+from gateway.service.sessions.entries import HeldRecord, Place
 from gateway.wire.frames import LONGEST_TTL_S, Envelope, Json, encode
 from kit.clock import db_now
 

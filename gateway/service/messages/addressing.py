@@ -10,13 +10,10 @@ from agents.models.session import is_online
 from agents.transcript.pieces import Part
 from gateway.service.seats.seat import GATEWAY_LINK, ONLINE
 from gateway.service.seats.seat_frames import carry_envelope, name_of_asker, parts_of
-from gateway.service.team.registry import TAKE_NO_MESSAGES
-from gateway.service.team.statuses import load_said
+from gateway.service.team.registry import TAKE_NO_MESSAGES, load_said
 from gateway.service.team.team_rules import AgentName
 from gateway.wire.frames import Envelope
 from gateway.wire.permissions import find_only_agent
-
-NO_SESSION = 0  # of a client without a seat
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,9 @@ from gateway.service.messages.addressing import Addressee, Sender, find_addresse
 from gateway.service.messages.duplicates import RecentMessages
 from gateway.service.seats.seat_frames import text_of
 from gateway.service.seats.seats import Seats
-from gateway.service.sessions.access import check_sessions
 from gateway.service.sessions.entries import Place, make_place
-from gateway.service.sessions.recorder import SessionRecorder
-from gateway.service.sessions.recording import Recording
+from gateway.service.sessions.recording import Recording, SessionRecorder
+from gateway.service.sessions.rows import check_sessions
 from gateway.service.team.registry import check_takes_messages
 from gateway.service.team.team_rules import AgentName, TeamRules
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied

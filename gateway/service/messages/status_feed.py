@@ -12,7 +12,7 @@ from agents.core.ports import Clock
 from agents.models.session import is_online
 from gateway.service.channels import Channels, Subscriber, make_channel_frame
 from gateway.service.messages.messages import MessageRouter
-from gateway.service.team.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
+from gateway.service.team.registry import OFFLINE, AgentStatus, Said, load_said, load_statuses
 from gateway.wire.frame_types import ACTIVITY, MESSAGES, STATUS, inbox_channel
 from gateway.wire.frames import Json, event_frame, make_frame, now_ms
 

@@ -29,6 +29,7 @@ from kit.clock import db_now
 from kit.newest import NewestEntries
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway
+NO_SESSION = 0  # of a client without a seat
 ANSWERED_KEPT = 256
 MAX_CONFIG_BYTES = 16_384
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")

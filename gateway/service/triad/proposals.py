@@ -17,8 +17,13 @@ from gateway.service.seats.seats import load_connected
 from gateway.service.team.registry import check_not_halted
 from gateway.service.team.team_changes import get_policy
 from gateway.service.triad import deliberation
-from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, vote_frame
-from gateway.service.triad.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
+from gateway.service.triad.proposal_reads import decision_frame, proposal_frame, refuse_unknown, vote_frame
+from gateway.service.triad.triad import (
+    send_decision,
+    send_to_seats,
+    send_to_steward,
+    send_to_subscribers,
+)
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
@@ -151,33 +156,16 @@ def close_due() -> int:
     return len(keys)
 
 
-def get_proposal(owner_id: int, name: str) -> Proposal:
-    """A proposal of a team by one of its ids.
-
-    Raises:
-        FrameRefused: 2005 `proposal_not_found`, also for one of another team.
-    """
-    found = Proposal.objects.filter(Q(key=name) | Q(alias=name), owner_id=owner_id).first()
-    if found is None:
-        raise _not_found()
-    return found
-
-
 def _lock(owner_id: int, names: tuple[str, ...]) -> Proposal:
     """The proposal that all of the names are of, locked."""
     of_team = Proposal.objects.select_for_update(no_key=True).filter(owner_id=owner_id)
     found = list(of_team.filter(Q(key__in=names) | Q(alias__in=names)).order_by("pk"))
     if not any(names[0] in (one.key, one.alias) for one in found):
-        raise _not_found()
+        raise refuse_unknown()
     if len(found) > 1 or not {found[0].key, found[0].alias}.issuperset(names):
         text = "content.proposalId and the correlation id name two proposals"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.proposalId")
     return found[0]
-
-
-def _not_found() -> FrameRefused:
-    text = "there is no such proposal"
-    return FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_not_found")
 
 
 def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:

@@ -27,9 +27,9 @@ from agents.models.choices import Failure
 from gateway.service.client import Gateway
 from gateway.service.frame_log import FrameNote
 from gateway.service.letters.letter_queue import receipts_channel
-from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.addressing import Sender
 from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import NameTaken, Seat, renew_seat, take_seat
+from gateway.service.seats.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
 from gateway.surface.connections.sign_in import SignIn, get_wanted_seat
 from gateway.surface.connections.tokens import describe_token, get_token
 from gateway.wire import frames

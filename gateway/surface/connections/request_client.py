@@ -10,10 +10,10 @@ from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from gateway.service.client import Gateway
 from gateway.service.frame_log import begin_note
-from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.addressing import Sender
 from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import Seat
-from gateway.service.team.signatures import check_signature
+from gateway.service.seats.seat import NO_SESSION, Seat
+from gateway.service.team.team_rules import check_signature
 from gateway.surface.handlers.table import get_handler
 from gateway.wire import frames, permissions
 from gateway.wire.errors import ErrorCode, FrameRefused

@@ -11,7 +11,7 @@ from agents.models.choices import Failure
 from agents.transcript.announcements import CloseAgent
 from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.messages.status_feed import publish_delivered
-from gateway.service.team.signatures import check_signature
+from gateway.service.team.team_rules import check_signature
 from gateway.surface.connections.connection import GatewayConnection
 from gateway.surface.connections.tokens import is_refused
 from gateway.surface.handlers.table import get_handler

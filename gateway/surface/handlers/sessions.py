@@ -6,7 +6,7 @@ from typing import TypeVar
 from accounts.authn import AGENT_KINDS
 from gateway.service.client import Client
 from gateway.service.sessions import rows, shapes, transfer
-from gateway.service.sessions.access import SessionUser
+from gateway.service.sessions.rows import SessionUser
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import MAX_NUMBER

@@ -2,6 +2,7 @@
 
 from accounts.models import User
 from gateway.service.client import Client
+from gateway.service.seats.seat import SAID, set_status
 from gateway.service.team import registry
 from gateway.wire import frames
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
@@ -20,11 +21,11 @@ async def take_status(client: Client, envelope: Envelope) -> None:
     if seat is None or envelope.content.get("agent", seat.name) != seat.name:
         text = "an agent sets its own status, and no other one"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.agent")
-    if status not in seat.SAID:
+    if status not in SAID:
         text = f"content.status: an agent that is connected is not {status}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.status")
     owner_id = client.identity.user_id
-    previous = await client.gateway.router.read(seat.set_status, owner_id, seat.name, status)
+    previous = await client.gateway.router.read(set_status, owner_id, seat.name, status)
     seat.status = status
     await client.gateway.statuses.publish(owner_id, seat.name, status, previous)
 

@@ -5,7 +5,7 @@ import msgspec
 from gateway.models import Proposal
 from gateway.service.client import Client
 from gateway.service.triad import proposal_reads, proposals
-from gateway.service.triad.proposal_frames import acknowledge, carry
+from gateway.service.triad.proposal_reads import acknowledge, carry
 from gateway.service.triad.proposals import NewProposal, NewVote
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import ErrorCode, FrameRefused

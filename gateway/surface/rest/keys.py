@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from accounts.api.rendering import NO_STORE
 from accounts.rest import Body, caller_of
 from gateway.models import EnvelopeKey
-from gateway.service.team.signatures import make_key
+from gateway.service.team.team_rules import make_key
 from kit.describe import ErrorBody, Items, Time
 from kit.rows import show
 

@@ -17,8 +17,7 @@ from accounts.rest import Body, caller_of, get_one
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import RULES
 from gateway.service.seats.seat import MAX_CONFIG_BYTES, read_role
-from gateway.service.team.registry import load_own_agents
-from gateway.service.team.statuses import OFFLINE
+from gateway.service.team.registry import OFFLINE, load_own_agents
 from gateway.service.team.team_changes import (
     PEERS,
     VOTERS,

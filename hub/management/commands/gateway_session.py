@@ -9,7 +9,7 @@ import msgspec
 from django.core.management.base import CommandError
 
 from gateway.service.sessions import rows, shapes, transfer
-from gateway.service.sessions.access import SessionUser
+from gateway.service.sessions.rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Json
 from hub.management.command import HubCommand
