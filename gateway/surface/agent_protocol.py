@@ -12,8 +12,7 @@ from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import read_form
-from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_page
+from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_form, read_page
 from gateway.service.agent_protocol.steps import StepRunner
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer, refuse_reply
 from gateway.wire.errors import FrameRefused

@@ -69,7 +69,6 @@ OF_FRAMES = {
 OF_SERVICES = {
     "agents.list": Action.FIND,
     "agents.get": Action.FIND,
-    "agents.restart": Action.MANAGE_AGENT,
     "gateway.status": Action.FIND,
     "triad.get": Action.FIND,
     "triad.list": Action.FIND,

@@ -21,17 +21,16 @@ from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope, Unauthenticated
-from agents.core.ask_starter import NOT_ASKED, Asker
+from agents.core.ask_starter import NOT_ASKED
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
-from gateway.service.seats.seat import NO_SESSION
+from gateway.service.seats.seat import act_without_seat
 from gateway.surface.http import GatewayHttp
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
@@ -193,7 +192,7 @@ class TeamAgents:
             session_id=wanted.context_id,
             extra={},
         )
-        behalf = ActingFor(Asker(user_id=user_id, login=identity.login, traceparent=traceparent), NO_SESSION)
+        behalf = act_without_seat(user_id, identity.login, traceparent)
         question = MessageToAsk(wanted.question, tuple(wanted.parts))
         wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
         try:

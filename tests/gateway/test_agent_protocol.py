@@ -14,8 +14,7 @@ from accounts.quotas import QuotaExceeded
 from gateway import jobs
 from gateway.models import ProtocolStep, ProtocolTask
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import NewFile
-from gateway.service.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
+from gateway.service.agent_protocol.shapes import NewFile, PageOf, RequestBody, read_relative_path
 from gateway.service.agent_protocol.store import BegunStep
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, gone, online

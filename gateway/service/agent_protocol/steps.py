@@ -9,20 +9,18 @@ import msgspec
 from msgspec import UNSET
 
 from accounts.authn import Identity
-from agents.core.ask_starter import NOT_ASKED, Asker
+from agents.core.ask_starter import NOT_ASKED
 from agents.core.types import SettledTurn, Target
 from agents.core.waiting import RunningTurn, text_of
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import files_of
-from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
+from gateway.service.agent_protocol.shapes import ApiStep, RequestBody, files_of
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
 from gateway.service.messages.addressing import Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
-from gateway.service.seats.seat import NO_SESSION
+from gateway.service.seats.seat import act_without_seat
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frames import Envelope
 from kit.async_db import db_call
@@ -62,7 +60,7 @@ class StepRunner:
         target = await self.find_agent(task.agent, user_id)
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
-        behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
+        behalf = act_without_seat(user_id, login, traceparent)
         envelope, sender = make_message(begun), Sender.of(identity)
         question = MessageToAsk(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:

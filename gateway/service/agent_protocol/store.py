@@ -15,11 +15,11 @@ from agents.limits import STORAGE
 from agents.transcript.files import MAX_NAME_CHARS, clean_mime, clean_name
 from gateway import limits
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
-from gateway.service.agent_protocol.files import NewFile
 from gateway.service.agent_protocol.shapes import (
     ApiArtifact,
     ApiStep,
     ApiTask,
+    NewFile,
     PageOf,
     Pagination,
     RequestBody,

@@ -11,13 +11,11 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Least
 
 from accounts.models import User
-from agents.core.ask_starter import Asker
-from agents.links.channel.requests import ActingFor
 from agents.models import Session
 from gateway.models import Letter
 from gateway.service.letters.letter_queue import CLEARED, end_letter, refuse_dead, tell_sender
 from gateway.service.letters.letters import WAITING, Draft, open_frame, show_frame, store_letter
-from gateway.service.seats.seat import GATEWAY_LINK, NO_SESSION
+from gateway.service.seats.seat import GATEWAY_LINK, act_without_seat
 from gateway.service.seats.seat_frames import carry_envelope
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
@@ -227,7 +225,7 @@ def _store(owner: User, envelope: Envelope, seat: Session) -> int:
         return 0
     draft = Draft(
         recipient_id=seat.pk,
-        behalf=ActingFor(Asker(user_id=owner.pk, login=owner.login), NO_SESSION),
+        behalf=act_without_seat(owner.pk, owner.login),
         sender=envelope.sender,
         tells="",
         correlation_id=envelope.correlation_id,

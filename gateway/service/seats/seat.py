@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from accounts import quotas
 from accounts.authn import Identity
+from agents.core.ask_starter import Asker
 from agents.core.ports import Clock
 from agents.core.post import Prompt
 from agents.core.presence import MayNotConnect, Registration
@@ -20,6 +21,7 @@ from agents.limits import SESSIONS
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
+from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import TeamAgent
@@ -36,6 +38,11 @@ ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 DEFAULT_ROLE = "agent"
 ONLINE = TeamAgent.Status.ONLINE.value
 SAID = frozenset(TeamAgent.Status.values)
+
+
+def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingFor:
+    """On whose behalf a client without a seat acts: its user."""
+    return ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
 
 
 class NameTaken(Exception):

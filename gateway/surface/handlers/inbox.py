@@ -4,7 +4,6 @@ An agent reads its own inbox, but not while it works for a caller who is not its
 any inbox of the team, by `agent`, if their role and token are for it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from accounts.authn import AGENT_KINDS
@@ -154,15 +153,3 @@ def _read(params: Json, name: str, kind: type, wanted: str, *, default: Any) -> 
         text = f"{name}: want {wanted}"
         raise FrameRefused(ErrorCode.INVALID_TYPE, text, field=f"content.params.{name}")
     return value
-
-
-SERVICES: dict[str, Callable[..., Any]] = {
-    "inbox.send": send,
-    "inbox.get": get,
-    "inbox.unread": unread,
-    "inbox.mark_read": mark_read,
-    "inbox.count": count,
-    "inbox.clear": clear,
-    "inbox.list": list_inboxes,
-    "inbox.receipt": receipt,
-}

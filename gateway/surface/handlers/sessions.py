@@ -112,7 +112,7 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     if client.seat is None and identity.kind in AGENT_KINDS:
         text = "this connection has no seat: say agentId, or from"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
-    return SessionUser(owner_id, identity.login, client.seat.name if client.seat is not None else "")
+    return SessionUser(owner_id, identity.login, client.seat_name)
 
 
 async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:
@@ -123,15 +123,3 @@ async def _run(client: Client, function: Callable[..., Result], *args: object) -
 
 def _lock_ms(params: Json) -> int:
     return shapes.read_number(params, "lockMs", 0, shapes.LONGEST_LOCK_MS)
-
-
-SERVICES = {
-    "sessions.archive": archive_sessions,
-    "sessions.commit": commit_session,
-    "sessions.create": create_session,
-    "sessions.delete": delete_session,
-    "sessions.export": export_session,
-    "sessions.get": get_session,
-    "sessions.import": import_sessions,
-    "sessions.list": list_sessions,
-}

@@ -51,7 +51,7 @@ async def take_vote(client: Client, envelope: Envelope) -> None:
         raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
     given = NewVote(
         names=names,
-        voter=client.seat.name if client.seat is not None else "",
+        voter=client.seat_name,
         vote=content["vote"],
         reasoning=_read_text(content, "reasoning"),
         confidence=content.get("confidence"),
@@ -101,6 +101,3 @@ def _too_large(field: str) -> FrameRefused:
 
 def _bad_parameter(name: str, wanted: str) -> FrameRefused:
     return FrameRefused(ErrorCode.INVALID_CONTENT, f"{name}: {wanted}", field=f"content.params.{name}")
-
-
-SERVICES = {"triad.get": get_proposal, "triad.list": list_proposals}
