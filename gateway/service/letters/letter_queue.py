@@ -31,7 +31,7 @@ from gateway.service.letters.letters import (
     store_letter,
 )
 from gateway.service.seats.seat_frames import carry_envelope, read_carried
-from gateway.service.team.team_rules import AgentName, load_may_message
+from gateway.service.team.team_rules import AgentName, allow_message, load_peers
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import Json, error_frame, event_frame
 from kit.clock import db_now
@@ -322,7 +322,7 @@ def _may_send(letter: Letter) -> bool:
     """Whether the sender may still send to the recipient: a share may have been taken back, or a list changed."""
     if letter.tells and letter.sender_session is not None:  # a reply tells nothing, and no list holds for it
         sender, recipient = _name_of(letter.sender_session), _name_of(letter.recipient)
-        if not load_may_message(sender, recipient):
+        if not allow_message(sender, load_peers(sender), recipient, load_peers(recipient)):
             return False
     if letter.sender_owner_id == letter.owner_id:
         return True

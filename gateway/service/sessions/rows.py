@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from msgspec import Struct
 
 from agents.models import Session
@@ -188,10 +188,7 @@ def list_sessions(
     Raises:
         FrameRefused: 3001, 5004.
     """
-    agent = agent or user.agent
-    if agent:
-        check_agent(user, agent)
-    found = SessionLog.objects.filter(owner_id=user.owner_id, **({"agent": agent} if agent else {}))
+    found = _find_sessions(user, agent)
     if not archived:
         found = found.exclude(state=SessionLog.State.ARCHIVED)
     rows = list(found.filter(pk__gt=after).order_by("pk")[: limit + 1])
@@ -253,12 +250,8 @@ def archive_older(user: SessionUser, agent: str, older_than: timedelta) -> Archi
     Raises:
         FrameRefused: 3001, 5004.
     """
-    agent = agent or user.agent
-    if agent:
-        check_agent(user, agent)
     now = db_now()
-    found = SessionLog.objects.filter(owner_id=user.owner_id, **({"agent": agent} if agent else {}))
-    kept = found.exclude(state=SessionLog.State.ARCHIVED).order_by("last_entry_at", "pk")
+    kept = _find_sessions(user, agent).exclude(state=SessionLog.State.ARCHIVED).order_by("last_entry_at", "pk")
     old = kept.filter(last_entry_at__lt=now - older_than)
     locked = _locked_for(user, now)
     young = kept.exclude(last_entry_at__lt=now - older_than)
@@ -306,6 +299,18 @@ def read_age(text: str) -> timedelta:
         wanted = "olderThan: want a number above 0 and a unit of s, m, h, d or w, such as 7d"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="olderThan")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _find_sessions(user: SessionUser, agent: str) -> "QuerySet[SessionLog]":
+    """The sessions of an agent, or of all that the user may see.
+
+    Raises:
+        FrameRefused: 3001, 5004.
+    """
+    agent = agent or user.agent
+    if agent:
+        check_agent(user, agent)
+    return SessionLog.objects.filter(owner_id=user.owner_id, **({"agent": agent} if agent else {}))
 
 
 def _lock_until(lock_ms: int, now: datetime) -> datetime | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import rfc8785
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from accounts.models import User
 from accounts.sealing import Unreadable, reseal_all, seal, unseal
@@ -27,9 +27,15 @@ PURPOSE = b"clawbridge keys of envelopes"
 READ_EVERY_S = 1.0
 TEAMS_KEPT = 1_000
 
-Names = frozenset[str]
-Peers = Mapping[str, Names]
+Peers = Mapping[str, frozenset[str]]
 ALG = "HMAC-SHA256"
+
+
+class PeerLists(NamedTuple):
+    """The lists of peers of a team's agents by name; an agent without one is in none."""
+
+    may_send_to: Peers
+    may_hear_from: Peers
 
 
 class Rules(NamedTuple):
@@ -37,25 +43,12 @@ class Rules(NamedTuple):
 
     `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
     because admission decides then.
-
-    `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
     """
 
     demands_signature: bool
     relays_told: bool
     keys: Mapping[str, bytes]
-    may_send_to: Peers
-    may_hear_from: Peers
-
-    def check_peers(self, sender: "AgentName", recipient: "AgentName") -> None:
-        """Check a message within the team. See `TeamRules.check_peers`."""
-        if sender.name and not self.allow(sender, recipient):
-            raise refuse_peer()
-
-    def allow(self, sender: "AgentName", recipient: "AgentName") -> bool:
-        """Whether the lists of peers of two agents of the team allow a message."""
-        may_send_to, may_hear_from = self.may_send_to.get(sender.name), self.may_hear_from.get(recipient.name)
-        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+    peers: PeerLists
 
 
 class AgentName(NamedTuple):
@@ -100,9 +93,8 @@ class TeamRules:
 
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
         """Whether the lists of peers of both agents allow a message."""
-        may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
-        may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
-        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+        of_sender, of_recipient = await self.get(sender.owner_id), await self.get(recipient.owner_id)
+        return allow_message(sender, of_sender.peers, recipient, of_recipient.peers)
 
     async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
         """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
@@ -120,43 +112,35 @@ def refuse_peer() -> FrameRefused:
     return FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
 
 
-def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
-    """As `TeamRules.may_message`, by the rows as they are now."""
-    may_send_to = _load_peers(sender.owner_id, sender.name)[0].get(sender.name)
-    may_hear_from = _load_peers(recipient.owner_id, recipient.name)[1].get(recipient.name)
-    return _is_allowed(sender, recipient, may_send_to, may_hear_from)
-
-
-def _is_allowed(
-    sender: AgentName,
-    recipient: AgentName,
-    may_send_to: Names | None,
-    may_hear_from: Names | None,
-) -> bool:
+def allow_message(sender: AgentName, of_sender: PeerLists, recipient: AgentName, of_recipient: PeerLists) -> bool:
+    """Whether the lists of the teams of two agents allow a message of one to the other."""
+    may_send_to = of_sender.may_send_to.get(sender.name)
+    may_hear_from = of_recipient.may_hear_from.get(recipient.name)
     if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
         return False
     return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
 
 
-def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
-    """Both lists of the agents of a team that have one. `name`: only of this agent."""
-    limited = TeamAgent.objects.filter(owner_id=owner_id, **({"name": name} if name else {}))
-    found = limited.exclude(may_send_to=None, may_hear_from=None)
+def load_peers(agent: AgentName) -> PeerLists:
+    """The lists of one agent, as the database has them."""
+    return _read_peers(TeamAgent.objects.filter(owner_id=agent.owner_id, name=agent.name))
+
+
+def _read_peers(agents: "QuerySet[TeamAgent]") -> PeerLists:
+    found = agents.exclude(may_send_to=None, may_hear_from=None)
     rows = list(found.values_list("name", "may_send_to", "may_hear_from"))
     may_send_to = {name: _lower(peers) for name, peers, _ in rows if peers is not None}
-    return may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None}
+    return PeerLists(may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None})
 
 
 def _load(owner_id: int) -> Rules:
-    may_send_to, may_hear_from = _load_peers(owner_id)
     policy = get_policy(owner_id)
     return Rules(
         demands_signature=policy.requires_signature,
         relays_told=not policy.stores_told
         and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
         keys=_load_keys(owner_id) if policy.requires_signature else {},
-        may_send_to=may_send_to,
-        may_hear_from=may_hear_from,
+        peers=_read_peers(TeamAgent.objects.filter(owner_id=owner_id)),
     )
 
 

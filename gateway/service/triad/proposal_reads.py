@@ -67,7 +67,7 @@ def vote_frame(proposal: Proposal, vote: Vote) -> Json:
 def decision_frame(proposal: Proposal, votes: Iterable[Vote]) -> Json:
     """The decision. `votes`: those that count."""
     metadata = {"correlationId": proposal.key} | ({"parentId": proposal.alias} if proposal.alias else {})
-    return make_frame("decision", {"proposalId": proposal.key, **_show_result(proposal, votes)}, metadata)
+    return make_frame("decision", {"proposalId": proposal.key, **show_result(proposal, votes)}, metadata)
 
 
 def acknowledge(proposal: Proposal) -> Json:
@@ -98,10 +98,11 @@ def show_with_votes(proposal: Proposal, votes: list[Vote]) -> Json:
         _show_vote(one) | {"agent": one.voter, "timestamp": unix_ms(one.voted_at), "late": one.is_late}
         for one in votes
     ]
-    return {**show_proposal(proposal), **_show_result(proposal, counting), "history": history}
+    return {**show_proposal(proposal), **show_result(proposal, counting), "history": history}
 
 
-def _show_result(proposal: Proposal, votes: Iterable[Vote]) -> Json:
+def show_result(proposal: Proposal, votes: Iterable[Vote]) -> Json:
+    """The state of a proposal, and the votes that count. `missing`: the members who did not vote."""
     by_voter = {one.voter: one.vote for one in votes}
     cast = {name: by_voter[name] for name in proposal.members if name in by_voter}
     decisive = [list(cast.values()).count(name) for name in (APPROVE, REJECT)]

@@ -109,11 +109,8 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
         wanted = f"limit: want 1 to {MOST_AT_ONCE}; offset: 0 to {FARTHEST}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="content.params.limit")
     session_id = await _find_inbox(client, envelope, params)
-
-    def load() -> list[Json]:
-        return inbox.load_letters(session_id, limit, offset, is_unread=is_unread)
-
-    return {"messages": await client.gateway.router.read(load)}
+    read = client.gateway.router.read
+    return {"messages": await read(inbox.load_letters, session_id, limit, offset, is_unread=is_unread)}
 
 
 def _own_seat(client: Client, envelope: Envelope) -> int:

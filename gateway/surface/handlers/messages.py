@@ -18,7 +18,7 @@ from gateway.service.messages.messages import LONGEST_WAIT_S
 from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.seats.seats import HeldSeat, load_connected
 from gateway.service.team.registry import TAKE_NO_MESSAGES, check_not_halted
-from gateway.service.team.team_rules import AgentName
+from gateway.service.team.team_rules import AgentName, allow_message, refuse_peer
 from gateway.surface.handlers.team import get_team
 from gateway.wire import frames
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -148,7 +148,8 @@ async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> Hel
     if gateway.router.recent.find((identity.login, seat), key) is not None:
         return None
     sender = AgentName(identity.user_id, identity.login, seat)
-    rules.check_peers(sender, sender._replace(name=held.seat.name))
+    if seat and not allow_message(sender, rules.peers, sender._replace(name=held.seat.name), rules.peers):
+        raise refuse_peer()
     return held
 
 

@@ -35,11 +35,8 @@ async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Jso
     if not isinstance(archived, bool):
         raise FrameRefused(ErrorCode.INVALID_TYPE, "archived: want a boolean", field="archived")
     limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
-
-    def find() -> rows.SessionPage:
-        return rows.list_sessions(user, agent, archived=archived, limit=limit, after=after)
-
-    return shapes.show_sessions(await _run(client, find))
+    found = await _run(client, rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
+    return shapes.show_sessions(found)
 
 
 async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
@@ -47,11 +44,8 @@ async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
     user = _user_of(client, envelope)
     agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
     limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
-
-    def find() -> rows.EntryPage:
-        return rows.get_entries(user, agent, session_id, limit=limit, after=after)
-
-    return shapes.show_entries(await _run(client, find))
+    found = await _run(client, rows.get_entries, user, agent, session_id, limit=limit, after=after)
+    return shapes.show_entries(found)
 
 
 async def commit_session(client: Client, envelope: Envelope, params: Json) -> Json:
@@ -115,10 +109,10 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     return SessionUser(owner_id, identity.login, client.seat_name)
 
 
-async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:
+async def _run(client: Client, function: Callable[..., Result], *args: object, **options: object) -> Result:
     """Read or change sessions; what this process took before is written by then, if the database takes it."""
     await client.gateway.recorder.flush(FLUSHED_WITHIN_S)
-    return await client.gateway.router.read(function, *args)
+    return await client.gateway.router.read(function, *args, **options)
 
 
 def _lock_ms(params: Json) -> int:
