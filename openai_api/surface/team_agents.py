@@ -28,7 +28,7 @@ from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import Sender, find_addressee
+from gateway.service.messages.addressing import NewMessage, Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
 from gateway.service.seats.seat import act_without_seat
 from gateway.surface.http import GatewayHttp
@@ -195,8 +195,9 @@ class TeamAgents:
         behalf = act_without_seat(user_id, identity.login, traceparent)
         question = MessageToAsk(wanted.question, tuple(wanted.parts))
         wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
+        message = NewMessage(envelope, behalf, Sender.of(identity), wait_s)
         try:
-            begun = await router.begin(message_id, envelope, behalf, Sender.of(identity), wait_s, question)
+            begun = await router.begin(message_id, message, question)
         except MustWait as waits:
             raise waits.refused from None
         return begun.running

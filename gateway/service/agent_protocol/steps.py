@@ -18,7 +18,7 @@ from gateway.service.agent_protocol import store
 from gateway.service.agent_protocol.shapes import ApiStep, RequestBody, files_of
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import Sender, find_addressee
+from gateway.service.messages.addressing import NewMessage, Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
 from gateway.service.seats.seat import act_without_seat
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
@@ -61,10 +61,10 @@ class StepRunner:
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
         behalf = act_without_seat(user_id, login, traceparent)
-        envelope, sender = make_message(begun), Sender.of(identity)
+        asked = NewMessage(make_message(begun), behalf, Sender.of(identity), wait_s)
         question = MessageToAsk(begun.step.input, parts_of(begun), begun.step.agent_task_id)
         try:
-            message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
+            message = await self._gateway.router.begin(asked.envelope.id, asked, question)
         except (FrameRefused, MustWait) as refused:
             await db_call(store.drop_step)(begun)
             raise (refused.refused if isinstance(refused, MustWait) else refused) from None

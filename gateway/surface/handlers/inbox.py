@@ -9,6 +9,7 @@ from typing import Any
 from accounts.authn import AGENT_KINDS
 from gateway.service.client import Client
 from gateway.service.letters import inbox
+from gateway.service.messages.addressing import NewMessage
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id
@@ -34,7 +35,7 @@ async def send(client: Client, envelope: Envelope, params: Json) -> Json:
     }
     message = check_frame(frame, FRAME_TYPES["message"])
     behalf = client.get_behalf(envelope)
-    letter = await client.messages.leave(message, behalf, client.sender)
+    letter = await client.messages.leave(NewMessage(message, behalf, client.sender))
     return {"messageId": letter.message_id, "agent": message.agent, "state": "queued"}
 
 

@@ -13,6 +13,7 @@ from agents.links.channel.requests import ActingFor
 from gateway.service.client import Client
 from gateway.service.frame_log import DROPPED
 from gateway.service.messages import status_feed
+from gateway.service.messages.addressing import NewMessage
 from gateway.service.messages.duplicates import key_of
 from gateway.service.messages.messages import LONGEST_WAIT_S
 from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
@@ -52,7 +53,7 @@ def send(client: Client, envelope: Envelope) -> None:
     """Send a message, or a request, to its agent; the reply comes later."""
     behalf = client.get_behalf(envelope)
     wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-    client.start(client.messages.take(envelope, behalf, client.sender, wait_s, client.note), "message")
+    client.start(client.messages.take(NewMessage(envelope, behalf, client.sender, wait_s), client.note), "message")
 
 
 async def broadcast(client: Client, envelope: Envelope) -> None:
