@@ -17,7 +17,8 @@ from gateway.models import SessionEntry, SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.sessions.entries import Entry, Place, read_row
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
-from kit.clock import db_now
+from gateway.wire.frames import Json
+from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
 
 MOST_LISTED = 500
@@ -129,26 +130,18 @@ def _is_known(owner_id: int, agent: str) -> bool:
     return seats.exists() or enrolled.exists() or logs.exists()
 
 
-class SessionPage(Struct, frozen=True):
-    """Sessions of a list. `next_after`: from where the next page goes on, 0: there is none."""
-
-    logs: Sequence[SessionLog]
-    next_after: int
-
-
-class EntryPage(Struct, frozen=True):
-    """Entries of a session, each with its position. `next_after`: the last one's, 0: these are the last."""
-
-    log: SessionLog
-    entries: Sequence[tuple[int, Entry]]
-    next_after: int
-
-
-class Archived(Struct, frozen=True):
-    """The result of archiving. `skipped`: at most REPORTED sessions with each reason, `active` or `locked`."""
-
-    archived: Sequence[SessionLog]
-    skipped: Sequence[tuple[SessionLog, str]]
+def show_session(log: SessionLog) -> Json:
+    """One session. Times are Unix milliseconds."""
+    shown: Json = {
+        "id": log.session_id,
+        "agent": log.agent,
+        "entries": log.entries,
+        "createdAt": unix_ms(log.created_at),
+        "lastActivity": unix_ms(log.last_entry_at),
+        "state": log.state,
+    }
+    more = {"importedFrom": log.imported_from, "compacted": log.compacted}
+    return shown | {key: value for key, value in more.items() if value}
 
 
 @transaction.atomic
@@ -182,8 +175,10 @@ def create_session(user: SessionUser, agent: str, session_id: str = "", lock_ms:
 
 def list_sessions(
     user: SessionUser, agent: str = "", *, archived: bool = False, limit: int = 100, after: int = 0
-) -> SessionPage:
+) -> Json:
     """The sessions of an agent, or of all that the user may see, oldest first; archived ones only if wanted.
+
+    `next`: the value of `after` for the next page, if there is one.
 
     Raises:
         FrameRefused: 3001, 5004.
@@ -192,25 +187,30 @@ def list_sessions(
     if not archived:
         found = found.exclude(state=SessionLog.State.ARCHIVED)
     rows = list(found.filter(pk__gt=after).order_by("pk")[: limit + 1])
-    return SessionPage(rows[:limit], rows[limit - 1].pk if len(rows) > limit else 0)
+    further = {"next": rows[limit - 1].pk} if len(rows) > limit else {}
+    return {"sessions": [show_session(one) for one in rows[:limit]], **further}
 
 
-def get_entries(user: SessionUser, agent: str, session_id: str, *, limit: int = 100, after: int = 0) -> EntryPage:
+def get_entries(user: SessionUser, agent: str, session_id: str, *, limit: int = 100, after: int = 0) -> Json:
     """Entries of a session in the order in which they were written, at most about PAGE_BYTES.
+
+    `next`: see `list_sessions`.
 
     Raises:
         FrameRefused: 3001, 5004, 4001, 4004.
     """
     log = get_session(user, agent, session_id)
-    taken: list[tuple[int, Entry]] = []
-    size = 0
+    entries: list[Json] = []
+    size = last = 0
     rows = list(SessionEntry.objects.filter(log=log, pk__gt=after).order_by("pk")[: limit + 1])
     for row in rows[:limit]:
         size += row.bytes
-        if taken and size > PAGE_BYTES:
+        if entries and size > PAGE_BYTES:
             break
-        taken.append((row.pk, read_row(row)))
-    return EntryPage(log, taken, taken[-1][0] if len(taken) < len(rows) else 0)
+        entries.append(read_row(row).show(log.session_id))
+        last = row.pk
+    further = {"next": last} if len(entries) < len(rows) else {}
+    return {"session": show_session(log), "entries": entries, **further}
 
 
 def commit_session(user: SessionUser, agent: str, session_id: str, lock_ms: int = 0) -> SessionLog:
@@ -244,8 +244,10 @@ def archive_session(user: SessionUser, agent: str, session_id: str) -> SessionLo
 
 
 @transaction.atomic
-def archive_older(user: SessionUser, agent: str, older_than: timedelta) -> Archived:
+def archive_older(user: SessionUser, agent: str, older_than: timedelta) -> Json:
     """Archive the sessions whose last entry is older, of an agent or of all that the user may see.
+
+    `skipped`: at most REPORTED sessions, each with its reason, `active` or `locked`.
 
     Raises:
         FrameRefused: 3001, 5004.
@@ -259,7 +261,8 @@ def archive_older(user: SessionUser, agent: str, older_than: timedelta) -> Archi
     skipped += [(log, "active") for log in young[: REPORTED - len(skipped)]]
     done = list(old.exclude(locked).select_for_update()[:REPORTED])
     _archive(done, now)
-    return Archived(done, skipped)
+    shown = [{"id": log.session_id, "agent": log.agent, "reason": reason} for log, reason in skipped]
+    return {"archived": [show_session(log) for log in done], "skipped": shown}
 
 
 @transaction.atomic
