@@ -7,16 +7,21 @@ from gateway.models import EnvelopeKey, FrameRecord, Letter, Proposal, SessionLo
 from gateway.models.team import RULES
 
 
-@admin.register(TeamAgent, site=site)
-class TeamAgentAdmin(OwnerScopedAdmin):
-    """The agents of a team, each with its role."""
+class TeamRowsAdmin(OwnerScopedAdmin):
+    """The rows of a team, newest first."""
 
     owner_lookup = "owner"
+    list_select_related = ("owner",)
+    ordering = ("-pk",)
+
+
+@admin.register(TeamAgent, site=site)
+class TeamAgentAdmin(TeamRowsAdmin):
+    """The agents of a team, each with its role."""
+
     list_display = ("name", "role", "is_active", "status", "status_at", "owner")
     list_filter = ("is_active", "status")
-    list_select_related = ("owner",)
     search_fields = ("name", "role")
-    ordering = ("-pk",)
     fields = (
         *("name", "role", "is_active", "status", "status_at", "config", "may_send_to", "may_hear_from"),
         *("owner", "created_at"),
@@ -24,27 +29,21 @@ class TeamAgentAdmin(OwnerScopedAdmin):
 
 
 @admin.register(TeamPolicy, site=site)
-class TeamPolicyAdmin(OwnerScopedAdmin):
+class TeamPolicyAdmin(TeamRowsAdmin):
     """The rules of teams, where their owners have set any."""
 
-    owner_lookup = "owner"
     list_display = ("owner", "queues_messages", "threshold", "requires_signature", "frames_kept_days")
     list_filter = ("threshold",)
-    list_select_related = ("owner",)
-    ordering = ("-pk",)
     fields = ("owner", *RULES)
 
 
 @admin.register(SessionLog, site=site)
-class SessionLogAdmin(OwnerScopedAdmin):
+class SessionLogAdmin(TeamRowsAdmin):
     """The messages of a session between agents: their number, size and time."""
 
-    owner_lookup = "owner"
     list_display = ("session_id", "agent", "owner", "state", "entries", "bytes", "last_entry_at")
     list_filter = ("state",)
-    list_select_related = ("owner",)
     search_fields = ("session_id", "agent", "owner__login")
-    ordering = ("-pk",)
     fields = (
         *("session_id", "agent", "owner", "state", "entries", "bytes", "compacted", "created_at"),
         *("last_entry_at", "committed_at", "archived_at", "locked_by", "locked_until", "imported_from"),
@@ -52,10 +51,9 @@ class SessionLogAdmin(OwnerScopedAdmin):
 
 
 @admin.register(Letter, site=site)
-class LetterAdmin(OwnerScopedAdmin):
+class LetterAdmin(TeamRowsAdmin):
     """Messages that were stored for agents, and what became of them."""
 
-    owner_lookup = "owner"
     list_display = (
         "message_id",
         "recipient",
@@ -69,7 +67,6 @@ class LetterAdmin(OwnerScopedAdmin):
     list_filter = ("state", "priority")
     list_select_related = ("recipient",)
     search_fields = ("message_id", "sender", "recipient__routing_name")
-    ordering = ("-pk",)
     fields = (
         *("owner", "recipient", "sender", "message_id", "priority", "state", "reason", "wants_response"),
         *("bytes", "received_at", "expires_at", "delivered_at", "read_at"),
@@ -77,15 +74,12 @@ class LetterAdmin(OwnerScopedAdmin):
 
 
 @admin.register(Proposal, site=site)
-class ProposalAdmin(OwnerScopedAdmin):
+class ProposalAdmin(TeamRowsAdmin):
     """The proposals of teams, decided or open."""
 
-    owner_lookup = "owner"
     list_display = ("key", "proposer", "state", "has_consensus", "owner", "created_at", "deadline", "decided_at")
     list_filter = ("state", "created_at")
-    list_select_related = ("owner",)
     search_fields = ("key", "proposer")
-    ordering = ("-pk",)
     fields = (
         *("key", "alias", "proposer", "text", "reasoning", "category", "members", "steward", "threshold"),
         *("state", "has_consensus", "tie_broken_by", "owner", "created_at", "deadline", "decided_at"),
@@ -93,7 +87,7 @@ class ProposalAdmin(OwnerScopedAdmin):
 
 
 @admin.register(Vote, site=site)
-class VoteAdmin(OwnerScopedAdmin):
+class VoteAdmin(TeamRowsAdmin):
     """Each vote as it came, changed and late ones among them."""
 
     owner_lookup = "proposal__owner"
@@ -101,32 +95,25 @@ class VoteAdmin(OwnerScopedAdmin):
     list_filter = ("vote", "is_late", "voted_at")
     list_select_related = ("proposal",)
     search_fields = ("voter",)
-    ordering = ("-pk",)
     fields = ("proposal", "voter", "vote", "reasoning", "confidence", "voted_at", "counts", "is_late")
 
 
 @admin.register(FrameRecord, site=site)
-class FrameRecordAdmin(OwnerScopedAdmin):
+class FrameRecordAdmin(TeamRowsAdmin):
     """The record of frames; no row can be changed."""
 
-    owner_lookup = "owner"
     list_display = (
         *("at", "owner", "source", "destination", "type"),
         *("outcome", "error_code", "bytes", "latency_ms", "message_id"),
     )
     list_filter = ("outcome", "type", "at")
-    list_select_related = ("owner",)
     search_fields = ("source", "destination", "message_id")
-    ordering = ("-pk",)
     fields = (*list_display, "session_id")
 
 
 @admin.register(EnvelopeKey, site=site)
-class EnvelopeKeyAdmin(OwnerScopedAdmin):
+class EnvelopeKeyAdmin(TeamRowsAdmin):
     """By which keys a team signs; they are made and deleted over REST."""
 
-    owner_lookup = "owner"
     list_display = ("key_id", "name", "owner", "created_at")
-    list_select_related = ("owner",)
-    ordering = ("-pk",)
     fields = list_display

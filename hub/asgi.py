@@ -29,10 +29,10 @@ from gateway.surface.addresses import (  # noqa: E402
     refuse_off_upgrade,
 )
 from gateway.surface.agent_protocol import is_agent_protocol  # noqa: E402
-from gateway.surface.connections.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from gateway.surface.fipa import PATH as FIPA_PATH  # noqa: E402
 from gateway.surface.health import is_health_call  # noqa: E402
 from gateway.surface.prototype import serve_prototype, speaks_prototype  # noqa: E402
+from gateway.surface.socket import PATHS as GATEWAY_PATHS  # noqa: E402
 from hub import wiring  # noqa: E402
 from hub.bounded_django import BoundedDjango, OneThreadHandler  # noqa: E402
 from hub.monitoring.endpoints import PATHS as WATCHED  # noqa: E402

@@ -27,9 +27,9 @@ from agnt.service.asks.asker import VenueAsker
 from agnt.service.asks.canceller import Canceller
 from gateway.service.client import Gateway
 from gateway.surface.agent_protocol import AgentProtocol
-from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
+from gateway.surface.socket import GatewaySocket
 from hub.job_thread import JobThread
 from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts

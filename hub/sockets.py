@@ -10,7 +10,7 @@ from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 
-from gateway.surface.connections.socket import PATHS as GATEWAY_PATHS
+from gateway.surface.socket import PATHS as GATEWAY_PATHS
 from kit.asgi import below
 from kit.durations import seconds
 

@@ -35,7 +35,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include("hub.account_data.rest")),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("gateway.surface.rest.keys")),
     path("api/v1/", include("gateway.surface.rest.team")),
     path("api/v1/", include("gateway.surface.rest.sessions")),
     path("api/v1/", include("gateway.surface.rest.letters")),

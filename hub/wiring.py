@@ -54,11 +54,11 @@ from gateway.service.client import Gateway
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.team.health import HealthReport
 from gateway.surface.agent_protocol import AgentProtocol
-from gateway.surface.connections.sign_in import too_many_sockets
-from gateway.surface.connections.socket import GatewaySocket
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.http import GatewayHttp
+from gateway.surface.sign_in import too_many_sockets
+from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
 from hub.job_thread import make_sender_thread

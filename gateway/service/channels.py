@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from agents.core.post import Post
 from agents.transcript.announcements import SurfaceMessage, send_after_commit
 from gateway.models import ChannelWatch
-from gateway.wire.envelope import Json
+from gateway.wire.frames import Json
 from kit.async_db import db_call
 
 SURFACE = "gateway"

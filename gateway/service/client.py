@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher
 from agents.core.post import Post
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway.service import channels
@@ -20,15 +20,16 @@ from gateway.service.messages.messages import MessageRouter
 from gateway.service.messages.open_messages import OpenMessages
 from gateway.service.messages.status_feed import StatusFeed
 from gateway.service.seats import seats
-from gateway.service.seats.seat import Seat
+from gateway.service.seats.seat import Seat, act_without_seat
 from gateway.service.seats.seats import Seats
-from gateway.service.sessions.recorder import SessionRecorder
+from gateway.service.sessions.recording import SessionRecorder
 from gateway.service.team.health import HealthReport
 from gateway.service.team.team_rules import TeamRules
-from gateway.service.triad import proposal_news
+from gateway.service.triad import triad
 from gateway.service.triad.triad import Triad
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.protocol import GatewayProtocol
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json, answer_frame
+from gateway.wire.protocol import SIGN_IN, GatewayProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Gateway:
             self.channels.take(message.body)
         elif message.surface == seats.SURFACE:
             self.seats.take(message.body)
-        elif message.surface == proposal_news.SURFACE:
+        elif message.surface == triad.SURFACE:
             self.triad.take(message.body)
 
     async def close(self) -> None:
@@ -106,12 +107,8 @@ class Client(Subscriber, Protocol):
     seat: Seat | None
 
     @property
-    def identity(self) -> Identity:
-        """The signed-in user and token.
-
-        Raises:
-            FrameRefused: 5001.
-        """
+    def signed_in(self) -> Identity | None:
+        """The user and token; None before it signed in."""
 
     @property
     def is_over(self) -> bool:
@@ -121,11 +118,43 @@ class Client(Subscriber, Protocol):
     def sender(self) -> Sender:
         """The sender of its messages."""
 
+    async def say(self, frame: Json) -> None:
+        """Send a frame."""
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something while further frames are read."""
+
+    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
+        """Answer a frame: by one with its correlation id."""
+        await self.say(answer_frame(envelope, type_name, content))
+
+    @property
+    def identity(self) -> Identity:
+        """The signed-in user and token.
+
+        Raises:
+            FrameRefused: 5001.
+        """
+        if self.signed_in is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        return self.signed_in
+
+    @property
+    def seat_name(self) -> str:
+        """The name of the agent; empty for a client without a seat."""
+        return self.seat.name if self.seat is not None else ""
+
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
         """On whose behalf it acts: an agent that works on a message for its sender, else for the token's user.
 
         None: it is not signed in.
         """
+        identity = self.signed_in
+        if identity is None:
+            return None
+        if self.seat is None:
+            return act_without_seat(identity.user_id, identity.login)
+        return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
 
     def get_behalf(self, envelope: Envelope) -> ActingFor:
         """As `find_behalf`, for what reaches other agents.
@@ -133,12 +162,10 @@ class Client(Subscriber, Protocol):
         Raises:
             FrameRefused: 5001; 5004 while it is isolated.
         """
-
-    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
-        """Answer a frame: by one with its correlation id."""
-
-    async def say(self, frame: Json) -> None:
-        """Send a frame."""
-
-    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Go on with something while further frames are read."""
+        behalf = self.find_behalf(envelope)
+        if behalf is None:
+            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+        if behalf.isolated:
+            text = "while this agent works for another caller it reaches no other agent"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
+        return behalf

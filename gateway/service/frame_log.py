@@ -16,9 +16,8 @@ from agents.core.ledger.database import thread_database
 from agents.core.ledger.texts import insert
 from agents.core.ports import Clock
 from gateway.models import FrameRecord
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import FrameRefused
-from gateway.wire.frames import GATEWAY
+from gateway.wire.frames import GATEWAY, Envelope
 from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import approximate_now
 

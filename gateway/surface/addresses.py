@@ -1,9 +1,9 @@
 """The addresses that only the gateway has, and the answers of a hub without the gateway there."""
 
 from gateway.surface.agent_protocol import is_agent_protocol
-from gateway.surface.connections.socket import PATHS
 from gateway.surface.fipa import PATH as FIPA_PATH
 from gateway.surface.health import STATUS_PATH
+from gateway.surface.socket import PATHS
 from kit.asgi import Header, Receive, RequestRefused, Send, respond_refused
 from kit.sockets import refuse_upgrade
 

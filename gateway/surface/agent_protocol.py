@@ -12,8 +12,7 @@ from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import read_form
-from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_page
+from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_form, read_page
 from gateway.service.agent_protocol.steps import StepRunner
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer, refuse_reply
 from gateway.wire.errors import FrameRefused
@@ -63,16 +62,6 @@ class AgentProtocol:
             raise invalid(f"additional_input.agent: {refused}") from None
         return json_answer(await db_call(store.create_task)(identity.user_id, agent, wanted))
 
-    async def list_tasks(self, request: HttpRequest, names: Names) -> HttpAnswer:
-        """`GET /tasks`"""
-        user_id = await self._reader(request)
-        tasks, pagination = await db_call(store.list_tasks)(user_id, read_page(request))
-        return json_answer({"tasks": tasks, "pagination": pagination})
-
-    async def get_task(self, request: HttpRequest, names: Names) -> HttpAnswer:
-        """`GET /tasks/{task_id}`"""
-        return json_answer(await db_call(store.get_task)(await self._reader(request), names["task"]))
-
     async def run_step(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`POST /tasks/{task_id}/steps`: waits for the agent."""
         body = await request.read_checked(("POST",))
@@ -83,17 +72,6 @@ class AgentProtocol:
             raise refuse_reply(done)
         return json_answer(done)
 
-    async def list_steps(self, request: HttpRequest, names: Names) -> HttpAnswer:
-        """`GET /tasks/{task_id}/steps`"""
-        user_id = await self._reader(request)
-        steps, pagination = await db_call(store.list_steps)(user_id, names["task"], read_page(request))
-        return json_answer({"steps": steps, "pagination": pagination})
-
-    async def get_step(self, request: HttpRequest, names: Names) -> HttpAnswer:
-        """`GET /tasks/{task_id}/steps/{step_id}`"""
-        user_id = await self._reader(request)
-        return json_answer(await db_call(store.get_step)(user_id, names["task"], names["step"]))
-
     async def add_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`POST /tasks/{task_id}/artifacts`: a form."""
         body = await request.read_checked(("POST",), takes_form=True)
@@ -101,23 +79,37 @@ class AgentProtocol:
         upload = read_form(request.headers.get("content-type", ""), body)
         return json_answer(await db_call(store.add_artifact)(identity.user_id, names["task"], upload))
 
-    async def list_artifacts(self, request: HttpRequest, names: Names) -> HttpAnswer:
-        """`GET /tasks/{task_id}/artifacts`"""
-        user_id = await self._reader(request)
-        artifacts, pagination = await db_call(store.list_artifacts)(user_id, names["task"], read_page(request))
-        return json_answer({"artifacts": artifacts, "pagination": pagination})
-
     async def download_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`GET /tasks/{task_id}/artifacts/{artifact_id}`: its bytes, to be saved and never shown."""
-        user_id = await self._reader(request)
+        user_id = await self.reader(request)
         found = await db_call(store.get_artifact)(user_id, names["task"], names["artifact"])
         disposition = content_disposition_header(True, found.file_name) or "attachment"
         headers = (*INERT, (b"content-disposition", disposition.encode("latin-1")))
         return HttpAnswer(200, bytes(found.data), headers)
 
-    async def _reader(self, request: HttpRequest) -> int:
+    async def reader(self, request: HttpRequest) -> int:
+        """The user of a request that reads."""
         await request.read_checked(READS)
         return (await self.http.get_caller(request, TokenScope.READ)).user_id
+
+
+def _read(load: Callable[..., object]) -> Handle:
+    """Answers with what `load` finds of a user, by the ids in the address."""
+
+    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> HttpAnswer:
+        return json_answer(await db_call(load)(await self.reader(request), *names.values()))
+
+    return answer
+
+
+def _list(load: Callable[..., object]) -> Handle:
+    """As `_read`, of a list: `load` gets its page, too."""
+
+    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> HttpAnswer:
+        user_id = await self.reader(request)
+        return json_answer(await db_call(load)(user_id, *names.values(), page=read_page(request)))
+
+    return answer
 
 
 def _route(
@@ -128,11 +120,11 @@ def _route(
 
 
 ROUTES = (
-    _route("/tasks", AgentProtocol.list_tasks, AgentProtocol.create_task),
-    _route("/tasks/{task}", AgentProtocol.get_task),
-    _route("/tasks/{task}/steps", AgentProtocol.list_steps, AgentProtocol.run_step),
-    _route("/tasks/{task}/steps/{step}", AgentProtocol.get_step),
-    _route("/tasks/{task}/artifacts", AgentProtocol.list_artifacts, AgentProtocol.add_artifact),
+    _route("/tasks", _list(store.list_tasks), AgentProtocol.create_task),
+    _route("/tasks/{task}", _read(store.get_task)),
+    _route("/tasks/{task}/steps", _list(store.list_steps), AgentProtocol.run_step),
+    _route("/tasks/{task}/steps/{step}", _read(store.get_step)),
+    _route("/tasks/{task}/artifacts", _list(store.list_artifacts), AgentProtocol.add_artifact),
     _route("/tasks/{task}/artifacts/{artifact}", AgentProtocol.download_artifact),
 )
 

@@ -1,26 +1,118 @@
-"""`POST /api/v1/gateway/fipa`: an ACL message is sent as the frame that it stands for, and answered by another."""
+"""`POST /api/v1/gateway/fipa`: an ACL message is sent as the frame that it stands for, and answered by another.
 
+The frame is handled like one of a socket, by a client that lives as long as the request (docs/adr/0133).
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from accounts.authn import Identity, TokenScope
 from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client, Gateway
-from gateway.service.messages.addressing import find_addressee
-from gateway.surface.connections.request_client import RequestClient
+from gateway.service.frame_log import begin_note
+from gateway.service.messages.addressing import Sender, find_addressee
+from gateway.service.messages.open_messages import OpenMessages
+from gateway.service.seats.seat import Seat
+from gateway.service.team.team_rules import check_signature
 from gateway.surface.handlers.messages import send as send_to_agent
+from gateway.surface.handlers.table import get_handler
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
-from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
+from gateway.wire import frames, permissions
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
+from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.permissions import Action, check_action
+from gateway.wire.protocol import DEFAULT_MS, GatewayProtocol
 from kit import strict_json
 from kit.asgi import HttpRequest, RequestRefused, Send
+from kit.ids import unguessable
 from kit.tasks import start_apart
 
 PATH = "/api/v1/gateway/fipa"
 SENT = frozenset({"message", "request", "proposal", "broadcast"})
 NO_CONTENT = HttpAnswer(204, b"", ())
+
+
+class RequestClient(Client):
+    """The user of one request. It has no seat, and takes no pushes."""
+
+    def __init__(self, gateway: Gateway, identity: Identity) -> None:
+        self.gateway = gateway
+        self.client_id = unguessable("client-")
+        self.protocol = GatewayProtocol(time.monotonic, DEFAULT_MS)
+        self.protocol.is_authenticated = True
+        self.messages = OpenMessages(gateway.router, self.say)
+        self.seat: Seat | None = None
+        self.note = begin_note(gateway.frame_log, time.monotonic, 0)
+        self.note.owner_id, self.note.source = identity.user_id, identity.login
+        self._identity = identity
+        self._said: list[Json] = []
+        self._started: list[asyncio.Task[None]] = []
+
+    @property
+    def signed_in(self) -> Identity:
+        """The user and token of the request."""
+        return self._identity
+
+    @property
+    def is_over(self) -> bool:
+        """Never: it lives as long as its request."""
+        return False
+
+    @property
+    def sender(self) -> Sender:
+        """The sender of its messages."""
+        return Sender.of(self._identity)
+
+    async def exchange(
+        self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None" = None
+    ) -> Json | None:
+        """Handle a frame; the frame that answers it, or None. A refusal is an `error` frame.
+
+        An `event` with the state of a message is the answer only if no other frame comes. `handle`: handles the
+        frame instead of the handler of its type.
+        """
+        self.note.bytes = len(frames.encode(frame))
+        try:
+            await self._handle(frame, handle)
+        except FrameRefused as refused:
+            self.note.finish(refused)
+            return frames.error_frame(name_frame(refused, frame))
+        await asyncio.gather(*self._started)
+        if not self.note.is_deferred:
+            self.note.finish()
+        answers = [one for one in self._said if one["type"] != "event"] or self._said
+        decisions = [one for one in answers if one["type"] == "decision"]  # of a proposal that was decided already
+        return next(iter(decisions or answers), None)
+
+    async def _handle(
+        self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None"
+    ) -> None:
+        type_ = read_type(frame)
+        envelope = check_frame(frame, type_)
+        self.note.read(envelope)
+        if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
+            text = f"from: this token is of {self._identity.login}"
+            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+        handle = handle or get_handler(type_.name)
+        await check_signature(self.gateway.rules, self._identity.user_id, envelope)
+        permissions.check_frame(self._identity, "", envelope)
+        await handle(self, envelope)
+
+    async def say(self, frame: Json) -> None:
+        """Note an answer."""
+        self._said.append(frame)
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """Take nothing: a request has one answer."""
+        return False
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something; `exchange` waits for it."""
+        self._started.append(asyncio.get_running_loop().create_task(work, name=name))
 
 
 @dataclass(frozen=True, slots=True)

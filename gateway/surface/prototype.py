@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from gateway.wire.frame_types import is_agent_name
-from gateway.wire.prototype.dialect import PrototypeDialect
+from gateway.wire.prototype_dialect import PrototypeDialect
 from kit.asgi import Message, Receive, Scope, Send, headers_of
 from kit.sockets import find_set_heartbeat
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import MAX_NUMBER, ROLES, read_iso
+from gateway.wire.frames import Envelope, Json
 from kit.clock import iso, unix_ms
 
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"

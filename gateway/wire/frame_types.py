@@ -1,4 +1,4 @@
-"""The registry of frame types of `a2a-v1`: the fields of each, and which values they take. No I/O."""
+"""The registry of frame types of `a2a-v1`: the fields of each, their values, and the names of channels. No I/O."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -19,6 +19,11 @@ STATUSES = frozenset({"online", "offline", "busy", "idle", "error"})
 VOTES = frozenset({"approve", "reject", "abstain"})
 PRIORITIES = frozenset({"low", "normal", "high", "critical"})
 DISCONNECT_REASONS = frozenset({"shutdown", "timeout", "error", "manual"})
+STATUS = "agent:status"
+GENERAL = "agent:a2a"
+MESSAGES = "agent:message"
+ACTIVITY = "agent:activity"
+PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
 
 
 def is_agent_name(text: str) -> bool:
@@ -240,3 +245,31 @@ _ALL = (
     FrameType("broadcast", 0x35, (Field("content.message", "a string or an object", is_required=True),)),
 )
 FRAME_TYPES = {one.name: one for one in _ALL}
+
+
+def inbox_channel(agent: str) -> str:
+    """The channel of what one agent is sent."""
+    return f"agent:{agent}:inbox"
+
+
+def find_inbox_agent(channel: str) -> str:
+    """The agent whose inbox a channel is; empty for other channels."""
+    start, _, rest = channel.partition(":")
+    name, _, end = rest.partition(":")
+    return name if (start, end) == ("agent", "inbox") and AGENT_NAME.fullmatch(name) else ""
+
+
+def proposal_channel(proposal_id: str) -> str:
+    """The channel of the votes and the decision on a proposal."""
+    return f"triad:{proposal_id}"
+
+
+def find_proposal_id(channel: str) -> str:
+    """The proposal whose channel it is; empty for other channels."""
+    start, _, proposal_id = channel.partition(":")
+    return proposal_id if start == "triad" and is_id(proposal_id) else ""
+
+
+def is_channel(name: str) -> bool:
+    """Whether clients may name the channel."""
+    return name in PLAIN or bool(find_inbox_agent(name)) or bool(find_proposal_id(name))

@@ -1,18 +1,180 @@
-"""The frames that the gateway sends, as JSON."""
+"""The frames of `a2a-v1`: reads and checks those of clients, and makes those that the gateway sends.
+
+A frame is checked in the order of the protocol, and its first flaw answers: size, JSON, object, rate, type,
+whether its sender is signed in, content, required fields, types of fields, their values.
+"""
 
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import FrameRefused
-from gateway.wire.protocol import VERSION
+from agents.links.channel.protocol import size_of
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
+from kit import strict_json
+from kit.clock import unix_ms
 from kit.ids import unguessable
+from kit.strict_json import BadShape, ForbiddenText, NotJson
 
+Json = dict[str, Any]
+
+VERSION = "1.0.0"  # of the protocol
+MAX_FRAME_BYTES = 1_048_576
+ENVELOPE_KEYS = frozenset({"type", "content", "id", "agent", "from", "sessionId", "timestamp", "metadata"})
+TOO_LARGE = 1009
+LONGEST_TTL_S = 30 * 24 * 3600.0  # a longer `ttl` of a message is cut to this
+_MISSING = object()
 GATEWAY = "gateway"
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """A checked frame. Empty text: the frame has none.
+
+    `timestamp_ms`: None without one. `extra`: the keys that the protocol does not name, passed on as they are.
+    `frame`: the whole frame as it was sent.
+    """
+
+    type: str
+    content: Json
+    metadata: Json
+    id: str = ""
+    agent: str = ""
+    sender: str = ""
+    session_id: str = ""
+    timestamp_ms: int | None = None
+    extra: Json
+    frame: Json = {}
+
+    @property
+    def correlation_id(self) -> str:
+        """The id that ties it to another frame: also at the top level, where the prototype has it."""
+        found = (
+            self.metadata.get("correlationId") or self.extra.get("correlationId") or self.extra.get("inReplyTo")
+        )
+        return found if isinstance(found, str) and is_id(found) else ""
+
+    @property
+    def wants_response(self) -> bool:
+        """Whether its sender waits for a reply."""
+        return self.type == "request" or self.metadata.get("requiresResponse") is True
+
+    @property
+    def said(self) -> str | Json:
+        """The words of a message; of another frame all of its content."""
+        content: str | Json = self.content["content"] if self.type == "message" else self.content
+        return content
+
+
+def read_object(text: str) -> Json:
+    """A message of a client as an object.
+
+    Raises:
+        FrameRefused: 1004 when it is too large, 2001, 2003, 2005.
+    """
+    if size_of(text) > MAX_FRAME_BYTES:
+        wide = f"a frame holds at most {MAX_FRAME_BYTES} bytes"
+        raise FrameRefused(ErrorCode.PROTOCOL_ERROR, wide, close_code=TOO_LARGE)
+    try:
+        value = strict_json.parse(text, max_brackets=None)
+        strict_json.check_strings(text, value)
+    except (NotJson, BadShape) as bad:
+        raise FrameRefused(ErrorCode.INVALID_JSON, str(bad)) from None
+    except ForbiddenText as forbidden:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, str(forbidden), field="$") from None
+    if not isinstance(value, dict):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, "a frame is an object", field="$")
+    return value
+
+
+def read_type(frame: Json) -> FrameType:
+    """The type of a frame.
+
+    Raises:
+        FrameRefused: 2002, 2003, 2004.
+    """
+    name = frame.get("type", "")
+    if not isinstance(name, str):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, "type: want a string", field="type")
+    if not name:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "type is missing", field="type")
+    if name not in FRAME_TYPES:
+        raise FrameRefused(ErrorCode.UNKNOWN_TYPE, f"there is no frame of type {name[:60]!r}", field="type")
+    return FRAME_TYPES[name]
+
+
+def check_frame(frame: Json, type_: FrameType) -> Envelope:
+    """The envelope of a frame whose type is known.
+
+    Raises:
+        FrameRefused: 2002, 2003, 2005.
+    """
+    if "content" not in frame and type_.needs_content:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+    if not isinstance(frame.get("content", {}), dict):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, "content: want an object", field="content")
+    found = [(field, _find(frame, field.keys)) for field in type_.fields_of(frame)]
+    for field, value in found:
+        if value is _MISSING and field.is_required and not _has_other(frame, field):
+            raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field.path} is missing", field=field.path)
+    present = [one for one in found if one[1] is not _MISSING]
+    for field, value in present:
+        if field.kind and not KINDS[field.kind](value):
+            raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field.path}: want {field.kind}", field=field.path)
+    for field, value in present:
+        if not field.takes(value):
+            raise FrameRefused(field.illegal, f"{field.path}: {_wanted(field)}", field=field.path)
+    return Envelope(
+        type=type_.name,
+        content=frame.get("content", {}),
+        metadata=frame.get("metadata", {}),
+        id=frame.get("id", ""),
+        agent=frame.get("agent", ""),
+        sender=frame.get("from", ""),
+        session_id=frame.get("sessionId", ""),
+        timestamp_ms=_in_ms(frame.get("timestamp")),
+        extra={key: value for key, value in frame.items() if key not in ENVELOPE_KEYS},
+        frame=frame,
+    )
+
+
+def name_frame(refused: FrameRefused, frame: Json) -> FrameRefused:
+    """Note in a refusal which frame it is about, as far as its ids can be read."""
+    metadata = frame.get("metadata")
+    found = metadata.get("correlationId") if isinstance(metadata, dict) else None
+    found = found or frame.get("correlationId")
+    refused.correlation_id = found if isinstance(found, str) and is_id(found) else ""
+    type_name = frame.get("type")
+    refused.frame_type = type_name if isinstance(type_name, str) and type_name in FRAME_TYPES else ""
+    refused.frame_id = frame["id"] if isinstance(frame.get("id"), str) and is_id(frame["id"]) else ""
+    return refused
+
+
+def _find(frame: Json, keys: Sequence[str]) -> Any:
+    value: Any = frame
+    for key in keys:
+        value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
+    return value
+
+
+def _has_other(frame: Json, field: Field) -> bool:
+    return bool(field.either) and _find(frame, field.either.split(".")) is not _MISSING
+
+
+def _wanted(field: Field) -> str:
+    if isinstance(field.legal, frozenset):
+        return f"want one of {', '.join(sorted(field.legal))}"
+    return "this value is not allowed"
+
+
+def _in_ms(value: Any) -> int | None:
+    if value is None:
+        return None
+    moment = read_iso(value) if isinstance(value, str) else None
+    return unix_ms(moment) if moment else int(value)
 
 
 def encode(frame: Json) -> bytes:
@@ -47,6 +209,11 @@ def make_frame(type_name: str, content: Json, metadata: Json | None = None, **fi
 def answer_frame(envelope: Envelope, type_name: str, content: Json) -> Json:
     """A frame that answers another, with the ids of that one."""
     return make_frame(type_name, content, _about(envelope.correlation_id, envelope.id))
+
+
+def event_frame(event: str, content: Json, metadata: Json | None = None, **fields: Any) -> Json:
+    """An event; its name stands beside `content` and in it, as both registries have it."""
+    return make_frame("event", {"event": event, **content}, metadata, event=event, **fields)
 
 
 def describe_error(refused: FrameRefused) -> Json:

@@ -6,9 +6,9 @@ A role is that of a token in the team of its user. What is shared by other users
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, RESERVED_SEATS, Identity, TokenScope
-from gateway.wire.channel_names import STATUS, find_inbox_agent, is_channel
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import STATUS, find_inbox_agent, is_channel
+from gateway.wire.frames import Envelope, Json
 
 
 class Role(StrEnum):
@@ -69,7 +69,6 @@ OF_FRAMES = {
 OF_SERVICES = {
     "agents.list": Action.FIND,
     "agents.get": Action.FIND,
-    "agents.restart": Action.MANAGE_AGENT,
     "gateway.status": Action.FIND,
     "triad.get": Action.FIND,
     "triad.list": Action.FIND,

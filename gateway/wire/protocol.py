@@ -10,15 +10,21 @@ from enum import IntEnum
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
-from gateway.wire.envelope import Envelope, check_frame, name_frame, read_object, read_type
 from gateway.wire.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES, FrameType, is_agent_name
+from gateway.wire.frames import (
+    VERSION,
+    Envelope,
+    check_frame,
+    name_frame,
+    read_object,
+    read_type,
+)
 from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION
 from kit.token_bucket import TokenBucket
 
 SUBPROTOCOL = "a2a-v1"
-VERSION = "1.0.0"
 NORMAL = 1000
 UNSUPPORTED_DATA = 1003
 UNAUTHORIZED = 4001

@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.wire.channel_names import GENERAL, STATUS, inbox_channel
-from gateway.wire.envelope import Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import ROLES, read_iso
+from gateway.wire.frame_types import GENERAL, ROLES, STATUS, inbox_channel, read_iso
+from gateway.wire.frames import Json
 from kit.clock import iso, unix_ms
 
 Dialect = Literal["envelope", "inbox"]

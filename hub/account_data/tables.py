@@ -66,7 +66,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.service.letters.sealed import show_frame
+from gateway.service.letters.letters import show_frame
 from gateway.service.sessions.entries import show_content
 from webhooks.models import Delivery, Subscription
 

@@ -21,20 +21,20 @@ from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope, Unauthenticated
-from agents.core.ask_starter import NOT_ASKED, Asker
+from agents.core.ask_starter import NOT_ASKED
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.addressing import NewMessage, Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
+from gateway.service.seats.seat import act_without_seat
 from gateway.surface.http import GatewayHttp
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
+from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
@@ -192,11 +192,12 @@ class TeamAgents:
             session_id=wanted.context_id,
             extra={},
         )
-        behalf = ActingFor(Asker(user_id=user_id, login=identity.login, traceparent=traceparent), NO_SESSION)
+        behalf = act_without_seat(user_id, identity.login, traceparent)
         question = MessageToAsk(wanted.question, tuple(wanted.parts))
         wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
+        message = NewMessage(envelope, behalf, Sender.of(identity), wait_s)
         try:
-            begun = await router.begin(message_id, envelope, behalf, Sender.of(identity), wait_s, question)
+            begun = await router.begin(message_id, message, question)
         except MustWait as waits:
             raise waits.refused from None
         return begun.running

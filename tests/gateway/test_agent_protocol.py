@@ -14,8 +14,7 @@ from accounts.quotas import QuotaExceeded
 from gateway import jobs
 from gateway.models import ProtocolStep, ProtocolTask
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import NewFile
-from gateway.service.agent_protocol.shapes import PageOf, RequestBody, read_relative_path
+from gateway.service.agent_protocol.shapes import NewFile, PageOf, RequestBody, read_relative_path
 from gateway.service.agent_protocol.store import BegunStep
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, gone, online
@@ -228,7 +227,7 @@ def owner(db: None) -> User:
 
 
 def new_task(owner: User, text: str = "first") -> UUID:
-    return store.create_task(owner.pk, "main", RequestBody(input=text)).task_id
+    return UUID(store.create_task(owner.pk, "main", RequestBody(input=text))["task_id"])
 
 
 def begin(owner: User, task_id: UUID, text: str | None = None) -> BegunStep:
@@ -248,7 +247,7 @@ def test_each_list_of_a_user_is_bounded(owner: User, monkeypatch: pytest.MonkeyP
     files = [NewFile(name=str(n), mime="", data=b"y") for n in range(3)]
     for number in range(2):
         made = store.finish_step(begin(owner, tasks[0], "hi"), "ho", False, files)
-        assert len(made.artifacts) == 1 - number  # what the agent makes is cut to the room that is left
+        assert len(made["artifacts"]) == 1 - number  # what the agent makes is cut to the room that is left
     with pytest.raises(QuotaExceeded):
         begin(owner, tasks[0], "hi")
     with pytest.raises(QuotaExceeded):
@@ -281,10 +280,10 @@ def test_a_step_whose_process_died_is_gone_when_its_time_is_up(owner: User) -> N
     assert refused.value.status == 409
     ProtocolStep.objects.filter(pk=lost.step.pk).update(until=timezone.now())
     page = PageOf(1, 10)
-    assert store.list_steps(owner.pk, task_id, page)[0] == []
+    assert store.list_steps(owner.pk, task_id, page)["steps"] == []
     store.finish_step(begin(owner, task_id), "done", False, ())
-    (step,) = store.list_steps(owner.pk, task_id, page)[0]
-    assert (step.input, step.output) == ("first", "done")
+    (step,) = store.list_steps(owner.pk, task_id, page)["steps"]
+    assert (step["input"], step["output"]) == ("first", "done")
     with pytest.raises(RequestRefused):
         store.finish_step(lost, "late", False, ())
 
@@ -295,5 +294,5 @@ def test_tasks_that_are_not_used_are_forgotten(owner: User) -> None:
     store.finish_step(begin(owner, old), "ho", False, [NewFile(name="f", mime="", data=b"y")])
     ProtocolTask.objects.filter(public_id=old).update(used_at=timezone.now() - timedelta(days=8))
     assert jobs.forget_protocol_tasks(7) > 0
-    assert [one.task_id for one in store.list_tasks(owner.pk, PageOf(1, 10))[0]] == [kept]
+    assert [one["task_id"] for one in store.list_tasks(owner.pk, PageOf(1, 10))["tasks"]] == [str(kept)]
     assert not ProtocolStep.objects.exists()

@@ -1,10 +1,15 @@
 """The rules by which votes decide: all multisets of three votes, other thresholds, and the tie-break."""
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import product
+from typing import Any
 
 import pytest
 
+from gateway.models import Proposal, Vote
 from gateway.service.triad.deliberation import Verdict, break_tie, decide, votes_needed
+from gateway.service.triad.proposal_reads import show_result
 
 MEMBERS = ("alpha", "beta", "charlie")
 KINDS = ("approve", "reject", "abstain")
@@ -40,24 +45,36 @@ def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[st
     return dict(zip(MEMBERS, cast, strict=False))
 
 
+def show(verdict: Verdict, votes: Mapping[str, str], members: Sequence[str] = MEMBERS) -> dict[str, Any]:
+    """What clients are shown of a proposal with these votes."""
+    decided_at = None if verdict.is_open else datetime.now(UTC)
+    proposal = Proposal(
+        members=list(members), state=verdict.state, has_consensus=verdict.consensus, decided_at=decided_at
+    )
+    return show_result(proposal, [Vote(voter=voter, vote=vote) for voter, vote in votes.items()])
+
+
 def test_the_votes_at_the_deadline_decide(subtests: pytest.Subtests) -> None:
     kinds = (*KINDS, "missing")
     assert {tuple(votes.count(kind) for kind in kinds) for votes in product(kinds, repeat=3)} == set(TABLE)
     for counts, expected in TABLE.items():
         with subtests.test(counts=counts):
-            verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=True)
-            assert (verdict.result, verdict.consensus) == expected
-            assert verdict.unanimous is (counts in ((3, 0, 0, 0), (0, 3, 0, 0)))
-            assert verdict.missing == MEMBERS[3 - counts[3] :]
+            votes = make_votes(*counts)
+            verdict = decide(votes, MEMBERS, "simple", is_over=True)
+            shown = show(verdict, votes)
+            assert (shown["result"], shown["consensus"]) == expected
+            assert shown["unanimous"] is (counts in ((3, 0, 0, 0), (0, 3, 0, 0)))
+            assert shown["missing"] == list(MEMBERS[3 - counts[3] :])
             assert (verdict.state == "blocked") is not verdict.consensus
 
 
 def test_before_the_deadline_it_is_open_while_two_votes_can_be_equal(subtests: pytest.Subtests) -> None:
     for counts, (result, _) in TABLE.items():
         with subtests.test(counts=counts):
-            verdict = decide(make_votes(*counts), MEMBERS, "simple", is_over=False)
+            votes = make_votes(*counts)
+            verdict = decide(votes, MEMBERS, "simple", is_over=False)
             assert verdict.is_open is (counts in OPEN_BEFORE_THE_DEADLINE)
-            assert verdict.result == ("" if verdict.is_open else result)
+            assert show(verdict, votes).get("result") == (None if verdict.is_open else result)
 
 
 def test_the_order_of_members_does_not_matter(subtests: pytest.Subtests) -> None:
@@ -69,8 +86,10 @@ def test_the_order_of_members_does_not_matter(subtests: pytest.Subtests) -> None
 
 
 def test_votes_of_others_do_not_count() -> None:
-    verdict = decide({"steward": "approve", "alpha": "approve"}, MEMBERS, "simple", is_over=False)
-    assert verdict == Verdict("deliberating", missing=("beta", "charlie"))
+    votes = {"steward": "approve", "alpha": "approve"}
+    verdict = decide(votes, MEMBERS, "simple", is_over=False)
+    assert verdict == Verdict("deliberating")
+    assert show(verdict, votes)["missing"] == ["beta", "charlie"]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +105,10 @@ def test_the_threshold_says_how_many_equal_votes_decide(members: int, threshold:
     names = [f"agent-{number}" for number in range(members)]
     for vote, result in (("approve", "approved"), ("reject", "rejected")):
         votes = dict.fromkeys(names[:needed], vote)
-        assert decide(votes, names, threshold, is_over=False) == Verdict(
-            result, True, needed == members, tuple(names[needed:])
-        )
+        verdict = decide(votes, names, threshold, is_over=False)
+        assert verdict == Verdict(result, consensus=True)
+        shown = show(verdict, votes, names)
+        assert (shown["unanimous"], shown["missing"]) == (needed == members, names[needed:])
         del votes[names[0]]
         assert decide(votes, names, threshold, is_over=False).is_open
 
@@ -110,4 +130,4 @@ def test_one_rejection_blocks_what_all_have_to_approve() -> None:
 )
 def test_the_steward_breaks_a_tie_or_it_is_rejected(vote: str | None, is_over: bool, state: str) -> None:
     votes = {"alpha": "approve", "beta": "reject"} | ({"steward": vote} if vote else {})
-    assert break_tie(votes, MEMBERS, "steward", is_over=is_over) == Verdict(state, missing=("charlie",))
+    assert break_tie(votes, "steward", is_over=is_over) == Verdict(state)

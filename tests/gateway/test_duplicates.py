@@ -2,7 +2,7 @@
 
 from gateway.service.messages import duplicates
 from gateway.service.messages.duplicates import RecentMessages, key_of
-from gateway.wire.envelope import Envelope, Json
+from gateway.wire.frames import Envelope, Json
 
 ALPHA = ("owner", "alpha")
 

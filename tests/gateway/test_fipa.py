@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.envelope import check_frame, read_type
 from gateway.wire.errors import FrameRefused
 from gateway.wire.fipa import FRAME_OF, as_information, from_acl, to_acl
+from gateway.wire.frames import check_frame, read_type
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -13,10 +13,9 @@ from agents.core.errors import (
     RateLimited,
 )
 from agents.models.choices import Failure
-from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, check_frame, read_type
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
 from gateway.wire.frame_types import FRAME_TYPES
-from gateway.wire.frames import error_frame
+from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, check_frame, error_frame, read_type
 from gateway.wire.protocol import DEFAULT_HEARTBEAT_S, GatewayProtocol, UpgradeRefused, read_parameters
 
 Json = dict[str, Any]

@@ -20,10 +20,10 @@ from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service.letters import inbox, letter_queue
 from gateway.service.letters.letter_delivery import make_ask
 from gateway.service.letters.letters import Draft, StoredLetter, store_letter
-from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope
-from gateway.wire.envelope import Envelope
+from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seats.seat_frames import carry_envelope
 from gateway.wire.errors import FrameRefused
-from gateway.wire.frames import make_frame
+from gateway.wire.frames import Envelope, make_frame
 from kit.clock import db_now
 from kit.ids import time_ordered
 from tests.contracts.rows import HOME, live_process, user
@@ -77,7 +77,7 @@ def draft(
         tells=tells,
         correlation_id="c-1",
         envelope=envelope,
-        carried=carry_envelope(envelope, name, "")[0].data,
+        carried=carry_envelope(envelope, name, ""),
         received_at=db_now(),
         wait_s=60.0,
     )

@@ -9,12 +9,13 @@ import pytest
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
 from gateway.service.frame_log import FrameLog, begin_note
-from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.addressing import NewMessage, Sender
 from gateway.service.messages.duplicates import RecentMessages
 from gateway.service.messages.messages import BegunMessage, MessageRouter
 from gateway.service.messages.open_messages import OpenMessages
-from gateway.wire.envelope import Envelope, Json
+from gateway.service.seats.seat import NO_SESSION
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json
 
 WITHIN_S = 10
 SENDER = Sender(1, "owner", "alpha", 1)
@@ -32,9 +33,9 @@ class Router:
         self.has_begun = asyncio.Event()
         self._failure = failure
 
-    async def begin(self, key: str, envelope: Envelope, *_: object) -> BegunMessage:
+    async def begin(self, key: str, message: NewMessage) -> BegunMessage:
         """See `MessageRouter.begin`."""
-        self.begun.append(envelope)
+        self.begun.append(message.envelope)
         self.has_begun.set()
         if self._failure is not None:
             raise self._failure
@@ -54,7 +55,7 @@ async def send_twice(router: Router) -> list[Json]:
 
     def start() -> "asyncio.Task[None]":
         note: Any = begin_note(FrameLog(write=lambda rows: None), time.monotonic, 0)
-        return asyncio.create_task(messages.take(MESSAGE, behalf, SENDER, 1.0, note))
+        return asyncio.create_task(messages.take(NewMessage(MESSAGE, behalf, SENDER, 1.0), note))
 
     async with asyncio.timeout(WITHIN_S):
         first = start()

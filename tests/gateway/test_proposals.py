@@ -16,8 +16,8 @@ from gateway.models import Proposal, TeamPolicy, Vote
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.triad import proposal_reads
 from gateway.service.triad.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.service.triad.proposal_news import ProposalNews
-from gateway.service.triad.proposals import NewProposal, NewVote, cast_vote, close_due, propose
+from gateway.service.triad.proposals import cast_vote, close_due, propose
+from gateway.service.triad.triad import ProposalNews
 from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying
@@ -34,28 +34,26 @@ def owner() -> int:
     return get_or_create_local_user("owner").pk
 
 
-def proposed(owner: int, key: str = "p", **fields: Any) -> Proposal:
+def proposed(owner: int, key: str = "p", deadline_ms: int | None = None, **fields: Any) -> Proposal:
     """A proposal of the steward."""
     given = {
         "key": key,
         "alias": "",
         "proposer": "steward",
-        "has_seat": True,
+        "awaits_decision": True,
         "home": "",
         "text": "text",
         "reasoning": "",
         "category": "",
-        "deadline_ms": None,
         "carried": {},
     }
-    return propose(owner, NewProposal(**{**given, **fields}))
+    return propose(owner, Proposal(**{**given, **fields}), deadline_ms)
 
 
 def vote(owner: int, voter: str, choice: str, key: str = "p") -> str:
     """The state after a vote, or the reason why it is refused."""
     try:
-        given = NewVote(names=(key,), voter=voter, vote=choice, reasoning="", confidence=None)
-        return cast_vote(owner, given).state
+        return cast_vote(owner, (key,), Vote(voter=voter, vote=choice)).state
     except FrameRefused as refused:
         return refused.reason
 

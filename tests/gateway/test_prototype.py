@@ -11,8 +11,8 @@ import pytest
 
 from gateway.service.letters.letters import LONGEST_TTL_S
 from gateway.surface.prototype import speaks_prototype
-from gateway.wire.prototype.asked import MOST_OPEN
-from gateway.wire.prototype.dialect import PrototypeDialect
+from gateway.wire.prototype_dialect import PrototypeDialect
+from gateway.wire.prototype_frames import MOST_OPEN
 from lab.frames import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

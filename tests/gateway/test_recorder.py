@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError
 
 from gateway.service.sessions.entries import Entry, Place, Record
-from gateway.service.sessions.recorder import SessionRecorder
+from gateway.service.sessions.recording import SessionRecorder
 from kit.batch_writer import TRIES
 
 WITHIN_S = 30

@@ -12,10 +12,9 @@ from django.core.management import CommandError, call_command
 
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
-from gateway.service.sessions import access, rows, transfer, writing
-from gateway.service.sessions.access import SessionUser
-from gateway.service.sessions.entries import Entry, Record, make_place
-from gateway.service.sessions.held_entries import hold
+from gateway.service.sessions import rows, transfer, writing
+from gateway.service.sessions.entries import Entry, Record, hold, make_place
+from gateway.service.sessions.rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from hub.account_data.closure import close
 from hub.account_data.erasure import erase
@@ -66,7 +65,7 @@ def code_of(function: Any, *args: Any) -> tuple[int, str]:
 
 
 def texts_of(user: SessionUser, name: str, session_id: str) -> list[object]:
-    return [entry.content for _, entry in rows.get_entries(user, name, session_id).entries]
+    return [entry["content"] for entry in rows.get_entries(user, name, session_id)["entries"]]
 
 
 def set_age(session_id: str, age: timedelta) -> None:
@@ -83,22 +82,22 @@ def test_entries_are_sealed_in_order_and_paged(owner: SessionUser) -> None:
         texts_of(owner, "alpha", "s-1") == texts_of(agent(owner, "beta"), "beta", "s-1") == [WORD, "two", "three"]
     )
     first = rows.get_entries(owner, "beta", "s-1", limit=2)
-    rest = rows.get_entries(owner, "beta", "s-1", limit=2, after=first.next_after)
-    assert [one.id for page in (first, rest) for _, one in page.entries] == ["m-1", "m-2", "m-3"]
-    assert rest.next_after == 0
+    rest = rows.get_entries(owner, "beta", "s-1", limit=2, after=first["next"])
+    assert [one["id"] for page in (first, rest) for one in page["entries"]] == ["m-1", "m-2", "m-3"]
+    assert "next" not in rest
 
 
 def test_an_agent_reads_its_own_sessions_and_the_owner_all(owner: SessionUser, bob: Person) -> None:
     say(owner, "hi")
     alpha, stranger = agent(owner, "alpha"), SessionUser(bob.user.pk, "bob")
-    assert [log.agent for log in rows.list_sessions(owner).logs] == ["alpha", "beta"]
-    assert [log.agent for log in rows.list_sessions(alpha).logs] == ["alpha"]
+    assert [one["agent"] for one in rows.list_sessions(owner)["sessions"]] == ["alpha", "beta"]
+    assert [one["agent"] for one in rows.list_sessions(alpha)["sessions"]] == ["alpha"]
     for function in (rows.get_entries, rows.commit_session, rows.delete_session, transfer.export_session):
         assert code_of(function, alpha, "beta", "s-1") == (5004, "")
         # Another owner's agent, and one that is not there, look the same.
         assert code_of(function, stranger, "beta", "s-1") == code_of(function, owner, "gamma", "s-1") == (3001, "")
         assert code_of(function, owner, "beta", "s-9") == (4001, "")
-    assert rows.list_sessions(stranger).logs == []
+    assert rows.list_sessions(stranger)["sessions"] == []
 
 
 def test_a_session_is_committed_archived_and_deleted(owner: SessionUser) -> None:
@@ -110,11 +109,11 @@ def test_a_session_is_committed_archived_and_deleted(owner: SessionUser) -> None
     assert SessionLog.objects.get(agent="beta").state == "active"
     for _ in range(2):
         assert rows.archive_session(owner, "beta", "s-1").state == "archived"
-    assert [log.agent for log in rows.list_sessions(owner).logs] == ["alpha"]
-    assert len(rows.list_sessions(owner, archived=True).logs) == 2
+    assert [one["agent"] for one in rows.list_sessions(owner)["sessions"]] == ["alpha"]
+    assert len(rows.list_sessions(owner, archived=True)["sessions"]) == 2
     assert texts_of(owner, "beta", "s-1") == ["hi", "more"]
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(access.check_sessions, place) == (4002, "archived")
+    assert code_of(rows.check_sessions, place) == (4002, "archived")
     rows.delete_session(owner, "beta", "s-1")
     assert code_of(rows.delete_session, owner, "beta", "s-1") == (4001, "")
     assert SessionEntry.objects.filter(log__agent="beta").count() == 0
@@ -127,8 +126,8 @@ def test_archiving_takes_old_sessions_and_reports_the_others(owner: SessionUser)
         set_age(session_id, timedelta(days=8))
     beta = agent(owner, "beta")
     done = rows.archive_older(beta, "", rows.read_age("7d"))
-    assert [log.session_id for log in done.archived] == ["old"]
-    assert [(log.session_id, why) for log, why in done.skipped] == [("locked", "locked"), ("young", "active")]
+    assert [one["id"] for one in done["archived"]] == ["old"]
+    assert [(one["id"], one["reason"]) for one in done["skipped"]] == [("locked", "locked"), ("young", "active")]
     for age in ("", "7", "d", "0d", "-1d", "7y", "7 d", "1.5h", "9" * 40 + "d"):
         assert code_of(rows.read_age, age) == (2005, "")
     assert rows.read_age("2w") == timedelta(days=14)
@@ -138,9 +137,9 @@ def test_an_expired_session_takes_no_messages(owner: SessionUser) -> None:
     say(owner, "hi")
     TeamPolicy.objects.create(owner_id=owner.owner_id, session_ttl_s=3600)
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    access.check_sessions(place)
+    rows.check_sessions(place)
     set_age("s-1", timedelta(hours=2))
-    assert code_of(access.check_sessions, place) == (4002, "")
+    assert code_of(rows.check_sessions, place) == (4002, "")
     assert texts_of(owner, "beta", "s-1") == ["hi"]
 
 
@@ -164,9 +163,9 @@ def test_a_session_that_is_locked_has_one_writer(owner: SessionUser) -> None:
     for function in (rows.commit_session, rows.archive_session, rows.delete_session):
         assert code_of(function, owner, "beta", "s-1") == (4003, "")
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(access.check_sessions, place) == (4003, "")
+    assert code_of(rows.check_sessions, place) == (4003, "")
     rows.commit_session(beta, "beta", "s-1")  # ends its lock
-    access.check_sessions(place)
+    rows.check_sessions(place)
     rows.commit_session(beta, "beta", "s-1", 60_000)
     SessionLog.objects.update(locked_until=rows.db_now())  # as when the time is over
     rows.delete_session(owner, "beta", "s-1")
@@ -207,14 +206,14 @@ def test_a_team_with_too_many_sessions_loses_the_oldest_and_archived_ones_first(
     rows.archive_session(owner, "beta", "second")
     lower(monkeypatch, TEAM_SESSIONS=3)
     say(owner, "hi", session_id="fourth", sender="")
-    assert [log.session_id for log in rows.list_sessions(owner, archived=True).logs] == [
+    assert [one["id"] for one in rows.list_sessions(owner, archived=True)["sessions"]] == [
         "first",
         "third",
         "fourth",
     ]
     lower(monkeypatch, TEAM_SESSIONS_TEXT=SessionLog.objects.get(session_id="third").bytes)
     say(owner, "hi", session_id="fourth", sender="")
-    assert [log.session_id for log in rows.list_sessions(owner).logs] == ["fourth"]
+    assert [one["id"] for one in rows.list_sessions(owner)["sessions"]] == ["fourth"]
     lower(monkeypatch, TEAM_SESSIONS=1)
     assert code_of(rows.create_session, owner, "beta") == (2005, "quota_exceeded")
 
@@ -249,7 +248,7 @@ def test_sessions_without_new_entries_are_forgotten(owner: SessionUser) -> None:
     say(owner, "hi", session_id="young")
     set_age("old", timedelta(days=91))
     assert writing.forget_old(90) == 4  # two sessions and their entries
-    assert {log.session_id for log in rows.list_sessions(owner).logs} == {"young"}
+    assert {one["id"] for one in rows.list_sessions(owner)["sessions"]} == {"young"}
 
 
 def test_rest_exports_and_imports(owner: SessionUser, alice: Person, bob: Person) -> None:

@@ -11,7 +11,7 @@ from websockets.typing import Subprotocol
 
 from accounts.open_requests import OpenRequests
 from accounts.unsigned_sockets import UnsignedSockets
-from gateway.surface.connections.socket import GatewaySocket
+from gateway.surface.socket import GatewaySocket
 from kit.concurrency import ConcurrencyLimit
 from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent

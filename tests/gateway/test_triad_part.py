@@ -12,9 +12,8 @@ from agents.core.post import LocalPost
 from agents.models import Process
 from gateway.models import Proposal
 from gateway.service.channels import Channels
-from gateway.service.triad.proposal_news import ProposalNews
-from gateway.service.triad.triad import Triad
-from gateway.wire.envelope import Json
+from gateway.service.triad.triad import ProposalNews, Triad
+from gateway.wire.frames import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import db_call
 from kit.clock import db_now

@@ -18,7 +18,8 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage, set_carrier  # noqa: E402
-from gateway.service.triad.proposals import NewVote, cast_vote  # noqa: E402
+from gateway.models import Vote  # noqa: E402
+from gateway.service.triad.proposals import cast_vote  # noqa: E402
 from gateway.wire.errors import FrameRefused  # noqa: E402
 
 THREADS = 10
@@ -28,8 +29,7 @@ LOCK_WAIT_S = 60  # 20 threads share one writer, beside other tests
 def approve(owner_id: int, key: str, name: str) -> str:
     """The state after the vote of a member, or the reason why it is refused."""
     try:
-        given = NewVote(names=(key,), voter=name, vote="approve", reasoning="", confidence=None)
-        return cast_vote(owner_id, given).state
+        return cast_vote(owner_id, (key,), Vote(voter=name, vote="approve")).state
     except FrameRefused as refused:
         return refused.reason
 

@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.surface.handlers.requests import SERVICES
+from gateway.surface.handlers.table import SERVICES
 from gateway.wire.errors import ErrorCode
 from gateway.wire.frame_types import FRAME_TYPES
 from tests.repository.test_docs import page, rows_of

@@ -1,17 +1,29 @@
-"""The bodies of the Agent Protocol: what is read is checked here, what is shown has the names of the protocol."""
+"""The bodies of the Agent Protocol: what is read is checked here, what is shown has the names of the protocol.
 
+Files of a task come from an upload, a form with `file` and `relative_path`, or from a reply of its agent.
+"""
+
+import base64
+import binascii
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
-from uuid import UUID
+from io import BytesIO
+from typing import Annotated, Any, TypedDict, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadhandler import MemoryFileUploadHandler
+from django.db.models import Model, QuerySet
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
+from msgspec import UNSET, Meta, Struct
 
+from agents.transcript.pieces import ArtifactPiece, Part, Piece
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
+from gateway.wire.frames import Json
 from kit import strict_json
-from kit.asgi import HttpRequest, RequestRefused
+from kit.asgi import MAX_BODY_BYTES, HttpRequest, RequestRefused, too_large
+from kit.rows import Source, show
 from kit.strict_json import UnreadableText
 
 MAX_INPUT_CHARS = 262_144
@@ -23,7 +35,7 @@ FARTHEST_PAGE = 1_000_000
 DEFAULT_AGENT = "main"
 NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 
-Shown = TypeVar("Shown")
+Row = TypeVar("Row", bound=Model)
 Text = Annotated[str, Meta(max_length=MAX_INPUT_CHARS)]
 
 
@@ -34,45 +46,36 @@ class RequestBody(Struct, frozen=True):
     additional_input: Any = None
 
 
-class ApiArtifact(Struct, frozen=True, kw_only=True):
+class ApiArtifact(TypedDict):
     """A file of a task."""
 
-    artifact_id: UUID
+    artifact_id: Annotated[str, Source("public_id")]
     agent_created: bool
     file_name: str
     relative_path: str | None
 
 
-class ApiTask(Struct, frozen=True, kw_only=True):
+class ApiTask(TypedDict):
     """A task."""
 
-    task_id: UUID
+    task_id: Annotated[str, Source("public_id")]
     input: str | None
     additional_input: Any
     artifacts: list[ApiArtifact]
 
 
-class ApiStep(Struct, frozen=True, kw_only=True):
-    """A step."""
+class ApiStep(TypedDict):
+    """A step with the artifacts that its agent made."""
 
-    task_id: UUID
-    step_id: UUID
-    name: str
+    task_id: Annotated[str, Source("task.public_id")]
+    step_id: Annotated[str, Source("public_id")]
+    name: Annotated[str, Source("task.agent")]
     status: str
     input: str | None
     additional_input: Any
     output: str | None
     artifacts: list[ApiArtifact]
     is_last: bool
-
-
-class Pagination(Struct, frozen=True):
-    """Where a page of a list is."""
-
-    total_items: int
-    total_pages: int
-    current_page: int
-    page_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,19 @@ class PageOf:
     number: int
     size: int
 
-    @property
-    def rows(self) -> slice:
+    def take(self, rows: "QuerySet[Row]") -> list[Row]:
         """Its rows."""
-        return slice((self.number - 1) * self.size, self.number * self.size)
+        return list(rows[(self.number - 1) * self.size : self.number * self.size])
 
-    def place(self, total: int) -> Pagination:
-        """The description of a page within its list."""
-        return Pagination(total, -(-total // self.size), self.number, self.size)
+    def answer(self, name: str, shown: Sequence[object], total: int) -> Json:
+        """The page as an answer: its items by the name of the list, and its place in the list."""
+        place = {
+            "total_items": total,
+            "total_pages": -(-total // self.size),
+            "current_page": self.number,
+            "page_size": self.size,
+        }
+        return {name: shown, "pagination": place}
 
 
 def invalid(text: str) -> RequestRefused:
@@ -145,45 +153,21 @@ def read_relative_path(given: str) -> str:
     return "/".join(parts)
 
 
-def show_artifact(one: ProtocolArtifact) -> ApiArtifact:
-    """One artifact."""
-    return ApiArtifact(
-        artifact_id=one.public_id,
-        agent_created=one.agent_created,
-        file_name=one.file_name,
-        relative_path=one.relative_path or None,
-    )
-
-
 def show_artifacts(artifacts: Iterable[ProtocolArtifact]) -> list[ApiArtifact]:
     """Artifacts, oldest first."""
-    return [show_artifact(one) for one in artifacts]
+    return [show(ApiArtifact, one) for one in artifacts]
 
 
-def show_task(task: ProtocolTask, artifacts: Sequence[ProtocolArtifact]) -> ApiTask:
+def show_task(task: ProtocolTask, artifacts: Iterable[ProtocolArtifact]) -> ApiTask:
     """One task with its artifacts."""
-    return ApiTask(
-        task_id=task.public_id,
-        input=task.input or None,
-        additional_input=task.additional_input,
-        artifacts=show_artifacts(artifacts),
-    )
+    return show(ApiTask, task, artifacts=show_artifacts(artifacts))
 
 
-def show_step(task: ProtocolTask, step: ProtocolStep, artifacts: Sequence[ProtocolArtifact]) -> ApiStep:
+def show_step(step: ProtocolStep, artifacts: Iterable[ProtocolArtifact]) -> ApiStep:
     """One step with the artifacts that its agent made."""
     is_done = step.status == ProtocolStep.Status.COMPLETED
-    return ApiStep(
-        task_id=task.public_id,
-        step_id=step.public_id,
-        name=task.agent,
-        status=step.status,
-        input=step.input or None,
-        additional_input=step.additional_input,
-        output=step.output if is_done else None,
-        artifacts=show_artifacts(artifacts),
-        is_last=is_done and not step.asks_input,
-    )
+    output, is_last = step.output if is_done else None, is_done and not step.asks_input
+    return show(ApiStep, step, output=output, artifacts=show_artifacts(artifacts), is_last=is_last)
 
 
 def _number(request: HttpRequest, name: str, default: int) -> int:
@@ -193,3 +177,65 @@ def _number(request: HttpRequest, name: str, default: int) -> int:
     if not NUMBER.fullmatch(values[-1]):
         raise invalid(f"{name}: want a number from 1")
     return int(values[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file for a task; its name and type are the sender's."""
+
+    name: str
+    mime: str
+    data: bytes
+    relative_path: str = ""
+
+
+def read_form(content_type: str, body: bytes) -> NewFile:
+    """The file of a form.
+
+    Raises:
+        RequestRefused: 413, 422.
+    """
+    head = {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(len(body))}
+    try:
+        fields, files = MultiPartParser(head, BytesIO(body), [MemoryFileUploadHandler()], "utf-8").parse()
+    except RequestDataTooBig:
+        raise too_large(MAX_BODY_BYTES) from None
+    except (MultiPartParserError, SuspiciousOperation, ValueError, LookupError):
+        raise invalid("the form cannot be read") from None
+    file = files.get("file")
+    if file is None:
+        raise invalid("file: this part is missing")
+    path = read_relative_path(str(fields.get("relative_path", "")))
+    return NewFile(name=file.name or "", mime=file.content_type or "", data=file.read(), relative_path=path)
+
+
+def files_of(pieces: Sequence[Piece]) -> Iterator[NewFile]:
+    """The artifacts that an agent made besides its reply: files, texts with a name, and data."""
+    for piece in pieces:
+        if isinstance(piece, ArtifactPiece) and piece.lead is None:
+            name = piece.name or piece.artifact_id
+            for part in piece.parts:
+                if (data := _bytes_of(part)) is not None:
+                    yield NewFile(name=part.filename or name, mime=_mime_of(part), data=data)
+
+
+def _bytes_of(part: Part) -> bytes | None:
+    """The bytes of a part; None for raw that is no base64."""
+    if isinstance(part.raw, str):
+        try:
+            return base64.b64decode(part.raw.replace("-", "+").replace("_", "/") + "==")
+        except binascii.Error:
+            return None
+    if isinstance(part.url, str):
+        return part.url.encode()
+    if part.data is not UNSET:
+        return msgspec.json.encode(part.data)
+    return part.text.encode() if isinstance(part.text, str) else None
+
+
+def _mime_of(part: Part) -> str:
+    if isinstance(part.url, str):
+        return "text/uri-list"
+    if part.data is not UNSET:
+        return part.media_type or "application/json"
+    return part.media_type or ("text/plain" if isinstance(part.text, str) else "")

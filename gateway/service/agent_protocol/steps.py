@@ -9,21 +9,20 @@ import msgspec
 from msgspec import UNSET
 
 from accounts.authn import Identity
-from agents.core.ask_starter import NOT_ASKED, Asker
+from agents.core.ask_starter import NOT_ASKED
 from agents.core.types import SettledTurn, Target
 from agents.core.waiting import RunningTurn, text_of
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, question_of, text_in
 from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.files import files_of
-from gateway.service.agent_protocol.shapes import ApiStep, RequestBody
+from gateway.service.agent_protocol.shapes import ApiStep, RequestBody, files_of
 from gateway.service.agent_protocol.store import BegunStep
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import NO_SESSION, Sender, find_addressee
+from gateway.service.messages.addressing import NewMessage, Sender, find_addressee
 from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
-from gateway.wire.envelope import Envelope
+from gateway.service.seats.seat import act_without_seat
 from gateway.wire.errors import FrameRefused, refuse_denied, refuse_failed
+from gateway.wire.frames import Envelope
 from kit.async_db import db_call
 from kit.tasks import start_apart
 
@@ -61,13 +60,12 @@ class StepRunner:
         target = await self.find_agent(task.agent, user_id)
         wait_s = min(float(target.wait_s or self._reply_wait_s), LONGEST_WAIT_S)
         begun = await db_call(store.begin_step)(user_id, task_id, wanted, wait_s)
-        behalf = ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
-        envelope, sender = make_message(begun), Sender.of(identity)
+        behalf = act_without_seat(user_id, login, traceparent)
+        asked = NewMessage(make_message(begun), behalf, Sender.of(identity), wait_s)
         parts = parts_of(begun)
-        text = question_of(parts, "") or begun.step.input
-        question = MessageToAsk(text, parts, begun.step.agent_task_id)
+        question = MessageToAsk(question_of(parts, "") or begun.step.input, parts, begun.step.agent_task_id)
         try:
-            message = await self._gateway.router.begin(envelope.id, envelope, behalf, sender, wait_s, question)
+            message = await self._gateway.router.begin(asked.envelope.id, asked, question)
         except (FrameRefused, MustWait) as refused:
             await db_call(store.drop_step)(begun)
             raise (refused.refused if isinstance(refused, MustWait) else refused) from None

@@ -15,19 +15,18 @@ from agents.limits import STORAGE
 from agents.transcript.files import MAX_NAME_CHARS, clean_mime, clean_name
 from gateway import limits
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
-from gateway.service.agent_protocol.files import NewFile
 from gateway.service.agent_protocol.shapes import (
     ApiArtifact,
     ApiStep,
     ApiTask,
+    NewFile,
     PageOf,
-    Pagination,
     RequestBody,
-    show_artifact,
     show_artifacts,
     show_step,
     show_task,
 )
+from gateway.wire.frames import Json
 from kit import batches
 from kit.asgi import RequestRefused
 from kit.clock import db_now
@@ -74,12 +73,12 @@ def create_task(owner_id: int, agent: str, wanted: RequestBody) -> ApiTask:
     return show_task(task, ())
 
 
-def list_tasks(owner_id: int, page: PageOf) -> tuple[list[ApiTask], Pagination]:
+def list_tasks(owner_id: int, page: PageOf) -> Json:
     """A page of the tasks of a user, newest first."""
     rows = ProtocolTask.objects.filter(owner=owner_id)
-    tasks = list(rows.order_by("-pk")[page.rows])
+    tasks = page.take(rows.order_by("-pk"))
     artifacts = _artifacts_by("task_id", ProtocolArtifact.objects.filter(task__in=tasks))
-    return [show_task(one, artifacts[one.pk]) for one in tasks], page.place(rows.count())
+    return page.answer("tasks", [show_task(one, artifacts[one.pk]) for one in tasks], rows.count())
 
 
 def get_task(owner_id: int, task_id: UUID) -> ApiTask:
@@ -89,7 +88,7 @@ def get_task(owner_id: int, task_id: UUID) -> ApiTask:
         RequestRefused: 404.
     """
     task = find_task(owner_id, task_id)
-    return show_task(task, list(task.artifacts.defer("data").order_by("pk")))
+    return show_task(task, task.artifacts.defer("data").order_by("pk"))
 
 
 def find_task(owner_id: int, task_id: UUID) -> ProtocolTask:
@@ -101,17 +100,16 @@ def find_task(owner_id: int, task_id: UUID) -> ProtocolTask:
     return _get(ProtocolTask.objects.filter(owner=owner_id, public_id=task_id), TASK)
 
 
-def list_steps(owner_id: int, task_id: UUID, page: PageOf) -> tuple[list[ApiStep], Pagination]:
+def list_steps(owner_id: int, task_id: UUID, page: PageOf) -> Json:
     """A page of the steps of a task, oldest first.
 
     Raises:
         RequestRefused: 404.
     """
-    task = find_task(owner_id, task_id)
-    rows = _steps_of(task)
-    steps = list(rows.order_by("pk")[page.rows])
+    rows = _steps_of(find_task(owner_id, task_id))
+    steps = page.take(rows.order_by("pk"))
     artifacts = _artifacts_by("step_id", ProtocolArtifact.objects.filter(step__in=steps))
-    return [show_step(task, one, artifacts[one.pk]) for one in steps], page.place(rows.count())
+    return page.answer("steps", [show_step(one, artifacts[one.pk]) for one in steps], rows.count())
 
 
 def get_step(owner_id: int, task_id: UUID, step_id: UUID) -> ApiStep:
@@ -120,9 +118,8 @@ def get_step(owner_id: int, task_id: UUID, step_id: UUID) -> ApiStep:
     Raises:
         RequestRefused: 404.
     """
-    task = find_task(owner_id, task_id)
-    step = _get(_steps_of(task).filter(public_id=step_id), STEP)
-    return show_step(task, step, list(step.artifacts.defer("data").order_by("pk")))
+    step = _get(_steps_of(find_task(owner_id, task_id)).filter(public_id=step_id), STEP)
+    return show_step(step, step.artifacts.defer("data").order_by("pk"))
 
 
 @transaction.atomic
@@ -176,7 +173,7 @@ def finish_step(begun: BegunStep, output: str, asks_input: bool, files: Iterable
     kept = [one for _, one in zip(range(room), files, strict=False)]
     made = [_store(task, one, step=step, agent_created=True, was_sent=True) for one in kept]
     _add_size(task, len(output.encode()) + sum(one.size for one in made), db_now())
-    return show_step(task, step, made)
+    return show_step(step, made)
 
 
 def drop_step(begun: BegunStep) -> None:
@@ -209,17 +206,17 @@ def add_artifact(owner_id: int, task_id: UUID, file: NewFile) -> ApiArtifact:
     _check_room(owner_id, size)
     artifact = _store(task, file)
     _add_size(task, size, db_now())
-    return show_artifact(artifact)
+    return show_artifacts([artifact])[0]
 
 
-def list_artifacts(owner_id: int, task_id: UUID, page: PageOf) -> tuple[list[ApiArtifact], Pagination]:
+def list_artifacts(owner_id: int, task_id: UUID, page: PageOf) -> Json:
     """A page of the artifacts of a task, oldest first.
 
     Raises:
         RequestRefused: 404.
     """
     rows = find_task(owner_id, task_id).artifacts.defer("data")
-    return show_artifacts(rows.order_by("pk")[page.rows]), page.place(rows.count())
+    return page.answer("artifacts", show_artifacts(page.take(rows.order_by("pk"))), rows.count())
 
 
 def get_artifact(owner_id: int, task_id: UUID, artifact_id: UUID) -> ProtocolArtifact:

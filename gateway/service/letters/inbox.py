@@ -1,24 +1,32 @@
-"""The inboxes of a team, as rows: reading, marking and clearing the letters of an agent. Synchronous."""
+"""The inboxes of a team, as rows: reading, marking and clearing the letters of an agent. Synchronous.
 
-from collections.abc import Collection, Sequence
+`deliver` and `read_waiting` are for messages that came over another transport, or leave over it.
+"""
 
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Least
 
+from accounts.models import User
 from agents.models import Session
 from gateway.models import Letter
 from gateway.service.letters.letter_queue import CLEARED, end_letter, refuse_dead, tell_sender
-from gateway.service.letters.letters import WAITING
-from gateway.service.letters.sealed import show_frame
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.wire.envelope import Json
+from gateway.service.letters.letters import WAITING, Draft, open_frame, show_frame, store_letter
+from gateway.service.seats.seat import GATEWAY_LINK, act_without_seat
+from gateway.service.seats.seat_frames import carry_envelope
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope, Json, check_frame, read_type
+from kit import batches
 from kit.clock import db_now, unix_ms
 
 INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # not what died
 CLEARED_AT_ONCE = 1_000
 MOST_INBOXES = 500
+MOST_SEATS = 1_000  # that one broadcast is for
 
 
 def get_seat(owner_id: int, name: str) -> int:
@@ -167,3 +175,65 @@ def retry_letter(letter: Letter) -> bool:
     }
     dead = Letter.objects.filter(pk=letter.pk, state=Letter.State.DEAD)
     return bool(dead.update(**again, reply="", reply_at=None))
+
+
+def deliver(owner: User, frame: Json) -> int:
+    """Put a message into the inbox of its agent, a broadcast into that of every other agent; into how many.
+
+    A message that waits there already is not stored twice. Its sender waits for no response any more. Frames of
+    other types wait in no inbox: 0.
+
+    Raises:
+        FrameRefused: it is not in order, or did not fit into all of these inboxes.
+    """
+    metadata = {key: value for key, value in frame.get("metadata", {}).items() if key != "requiresResponse"}
+    envelope = check_frame({**frame, "metadata": metadata}, read_type(frame))
+    if not is_agent_name(envelope.sender):
+        text = "from: want the name of an agent: lower-case letters, digits and hyphens"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="from")
+    seats = Session.objects.filter(owner=owner, link=GATEWAY_LINK, archived_at=None).order_by("pk")
+    match envelope.type:
+        case "message":
+            seat = seats.filter(routing_name=envelope.agent).last()
+            if seat is None:
+                raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND, field="agent")
+            return _store(owner, envelope, seat)
+        case "broadcast":
+            content = {"role": "agent", "content": envelope.content["message"]}
+            told = msgspec.structs.replace(envelope, type="message", content=content)
+            others = seats.exclude(routing_name=envelope.sender)[:MOST_SEATS]
+            return sum(_store(owner, msgspec.structs.replace(told, agent=one.routing_name), one) for one in others)
+    return 0
+
+
+def read_waiting(owner: User) -> Iterator[Json]:
+    """The messages that wait in the inboxes of a team as frames, oldest first."""
+    waiting = Letter.objects.filter(owner=owner, state__in=WAITING)
+    for rows in batches.walk_rows(waiting, "envelope", "recipient__routing_name", at_once=200):
+        for _, text, name in rows:
+            carried = open_frame(text)
+            extra = carried.pop("extra", {})
+            yield {**extra, **carried, "type": "message", "agent": name}
+
+
+def _store(owner: User, envelope: Envelope, seat: Session) -> int:
+    carried = carry_envelope(envelope, envelope.sender, "")
+    twins = Letter.objects.filter(
+        recipient=seat, state__in=WAITING, message_id=carried["id"], sender=envelope.sender
+    )
+    if envelope.id and twins.exists():
+        return 0
+    draft = Draft(
+        recipient_id=seat.pk,
+        behalf=act_without_seat(owner.pk, owner.login),
+        sender=envelope.sender,
+        tells="",
+        correlation_id=envelope.correlation_id,
+        envelope=envelope,
+        carried=carried,
+        place=None,
+        received_at=db_now(),
+        wait_s=0,
+    )
+    store_letter(draft, is_wanted=True)
+    return 1

@@ -22,20 +22,15 @@ from agents.core.types import Ask, SettledTurn, Source, Target
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.mentions import mentions
-from agents.transcript.pieces import Part
 from gateway.models import Letter
 from gateway.service.channels import Channels, Subscriber
 from gateway.service.letters import letter_queue, letters
-from gateway.service.letters.letters import StoredLetter
-from gateway.service.letters.sealed import open_frame
-from gateway.service.replies import make_reply, text_of
-from gateway.service.seats.seat import ENVELOPE_TYPE
+from gateway.service.letters.letters import StoredLetter, open_frame
+from gateway.service.seats.seat_frames import make_reply, parts_of, read_carried, text_of
 from gateway.service.sessions.entries import Place, make_place
-from gateway.service.sessions.recorder import SessionRecorder
-from gateway.service.sessions.recording import Recording
-from gateway.wire.envelope import Envelope, Json
+from gateway.service.sessions.recording import Recording, SessionRecorder
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import error_frame
+from gateway.wire.frames import Envelope, Json, error_frame
 from kit.async_db import DbCalls
 from kit.clock import db_now
 from kit.durations import seconds
@@ -222,16 +217,7 @@ class _Watch:
 
 def read_envelope(letter: Letter) -> Envelope:
     """The message of a letter as its sender sent it, with the time that it has left."""
-    carried = _read_carried(letter)
-    return Envelope(
-        type="message",
-        content=carried["content"],
-        metadata=carried["metadata"],
-        id=letter.message_id,
-        agent=letter.addressed_to,
-        session_id=carried.get("sessionId", ""),
-        extra=carried.get("extra", {}),
-    )
+    return read_carried(_open_carried(letter), letter.addressed_to)
 
 
 def find_place(letter: Letter) -> Place | None:
@@ -239,14 +225,14 @@ def find_place(letter: Letter) -> Place | None:
     if letter.sender_owner_id != letter.owner_id:
         return None
     sender = letter.sender if letter.sender_session_id else ""
-    session_id = _read_carried(letter).get("sessionId", "")
+    session_id = _open_carried(letter).get("sessionId", "")
     recipient = letter.recipient
     return make_place(letter.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
 
 
 def make_ask(letter: Letter) -> Ask:
     """The ask by which a claimed letter is sent."""
-    envelope, carried = read_envelope(letter), _read_carried(letter)
+    envelope, carried = read_envelope(letter), _open_carried(letter)
     text = text_of(envelope)
     handle = f"{letter.recipient.owner.login}/{letter.recipient.routing_name}"
     return Ask(
@@ -264,11 +250,11 @@ def make_ask(letter: Letter) -> Ask:
         files=tuple(mentions(text)),
         message_id=letter.message_id,
         context_id=envelope.session_id,
-        parts=(Part(data=carried, media_type=ENVELOPE_TYPE),),
+        parts=parts_of(carried),
     )
 
 
-def _read_carried(letter: Letter) -> Json:
+def _open_carried(letter: Letter) -> Json:
     carried = open_frame(letter.envelope)
     if letter.expires_at is not None:
         left_s = round((letter.expires_at - db_now()).total_seconds(), 3)

@@ -21,13 +21,19 @@ from agents.models.session import alive_since, online_sessions
 from agents.transcript.access import Role, sessions_visible_to
 from gateway.models import Letter
 from gateway.service.channels import publish_after_commit
-from gateway.service.letters.letters import WAITING, Draft, Obstacle, find_obstacle, store_letter
-from gateway.service.letters.sealed import open_frame, seal_frame
-from gateway.service.seats.seat import carry_envelope
-from gateway.service.team.team_rules import AgentName, load_may_message
-from gateway.wire.envelope import Envelope, Json
+from gateway.service.letters.letters import (
+    WAITING,
+    Draft,
+    Obstacle,
+    find_obstacle,
+    open_frame,
+    seal_frame,
+    store_letter,
+)
+from gateway.service.seats.seat_frames import carry_envelope, read_carried
+from gateway.service.team.team_rules import AgentName, allow_message, load_peers
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frames import error_frame, make_frame
+from gateway.wire.frames import Json, error_frame, event_frame
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
@@ -156,7 +162,7 @@ def answer_sender(letter: Letter, frame: Json) -> None:
     if letter.wants_response:
         Letter.objects.filter(pk=letter.pk).update(reply=seal_frame(frame), reply_at=db_now())
         publish_after_commit(
-            letter.sender_owner_id, reply_channel(letter.pk), event_frame(letter, "message.ended")
+            letter.sender_owner_id, reply_channel(letter.pk), _event_frame(letter, "message.ended")
         )
     elif letter.tells:
         publish_after_commit(receipts_owner(letter), letter.tells, frame)
@@ -170,15 +176,13 @@ def refuse_dead(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> Frame
 def tell_sender(letter: Letter, event: str) -> None:
     """Push an event about a letter to its sender, if it is connected and takes events."""
     if letter.tells:
-        publish_after_commit(receipts_owner(letter), letter.tells, event_frame(letter, event))
+        publish_after_commit(receipts_owner(letter), letter.tells, _event_frame(letter, event))
 
 
-def event_frame(letter: Letter, event: str) -> Json:
-    """An event about a letter, for its sender."""
+def _event_frame(letter: Letter, event: str) -> Json:
     about = {"correlationId": letter.correlation_id, "parentId": letter.message_id}
     metadata = {key: value for key, value in about.items() if value}
-    content = {"event": event, "agent": letter.addressed_to, "messageId": letter.message_id}
-    return make_frame("event", content, metadata, event=event)
+    return event_frame(event, {"agent": letter.addressed_to, "messageId": letter.message_id}, metadata)
 
 
 def take_reply(letter_id: int) -> Json | None:
@@ -279,16 +283,7 @@ def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:
         # What an agent answers a stranger is not its owner's own.
         passed_by_stranger=letter.passed_by_stranger or letter.sender_owner_id != owner.pk,
     )
-    envelope = Envelope(
-        type="message",
-        content=frame["content"],
-        metadata=frame["metadata"],
-        id=frame["id"],
-        agent=frame["agent"],
-        session_id=frame.get("sessionId", ""),
-        timestamp_ms=frame["timestamp"],
-        extra={},
-    )
+    envelope = read_carried(frame, frame["agent"])
     return Draft(
         recipient_id=session_id,
         behalf=ActingFor(asker, letter.recipient_id),
@@ -297,7 +292,7 @@ def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:
         correlation_id=letter.correlation_id,
         envelope=envelope,
         place=None,  # the reply is in its session already
-        carried=carry_envelope(envelope, frame["from"], "")[0].data,
+        carried=carry_envelope(envelope, frame["from"], ""),
         received_at=db_now(),
         wait_s=0.0,
     )
@@ -327,7 +322,7 @@ def _may_send(letter: Letter) -> bool:
     """Whether the sender may still send to the recipient: a share may have been taken back, or a list changed."""
     if letter.tells and letter.sender_session is not None:  # a reply tells nothing, and no list holds for it
         sender, recipient = _name_of(letter.sender_session), _name_of(letter.recipient)
-        if not load_may_message(sender, recipient):
+        if not allow_message(sender, load_peers(sender), recipient, load_peers(recipient)):
             return False
     if letter.sender_owner_id == letter.owner_id:
         return True

@@ -5,21 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from accounts import quotas
+from accounts import quotas, sealing
 from accounts.quotas import EVERY_ROW
+from accounts.sealing import Unreadable
 from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.service.letters.sealed import seal_frame, show_frame
-from gateway.service.sessions.entries import Place
-from gateway.service.sessions.held_entries import HeldRecord
-from gateway.wire.envelope import LONGEST_TTL_S, Envelope, Json
-from gateway.wire.frames import encode
+from gateway.service.sessions.entries import HeldRecord, Place
+from gateway.wire.frames import LONGEST_TTL_S, Envelope, Json, encode
 from kit.clock import db_now
 
 PRIORITIES = {one.label.lower(): one for one in Letter.Priority}
@@ -27,6 +26,8 @@ WAITING = (Letter.State.QUEUED, Letter.State.SENDING)
 KEPT = (Letter.State.DELIVERED, Letter.State.READ)
 SENDERS_SHARE = 4  # one sender fills at most a quarter of an inbox
 FORGOTTEN_AT_ONCE = 200
+PURPOSE = b"a2a-v1 letters"
+_PLAIN = "{"  # the beginning of a frame that was stored before frames were sealed
 
 
 class Obstacle(StrEnum):
@@ -199,3 +200,39 @@ def find_old_letters(kept_days: int) -> QuerySet[Letter]:
     """The letters that came longer ago than that, and do not wait any more."""
     before = db_now() - timedelta(days=kept_days)
     return Letter.objects.exclude(state__in=WAITING).filter(received_at__lt=before)
+
+
+def seal_frame(frame: Json) -> str:
+    """Encrypt a frame for storage."""
+    return sealing.seal_json(frame, PURPOSE)
+
+
+def open_frame(stored: str) -> Json:
+    """Decrypt a frame from its row.
+
+    Raises:
+        Unreadable: the frame is damaged, or no key opens it.
+    """
+    if stored.startswith(_PLAIN):
+        plain: Json = msgspec.json.decode(stored)
+        return plain
+    opened: Json = sealing.open_json(stored, PURPOSE)
+    return opened
+
+
+def show_frame(stored: str) -> Json:
+    """A frame for a list or an export of all rows; an unreadable frame has empty content."""
+    try:
+        return open_frame(stored) if stored else {}
+    except Unreadable:
+        return {"content": {}, "metadata": {}}
+
+
+def reseal_letters() -> tuple[int, int]:
+    """Seal the frames of all letters anew with the newest key; the numbers of sealed and of unreadable ones."""
+    for column in ("envelope", "reply"):
+        for letter in Letter.objects.filter(**{f"{column}__startswith": _PLAIN}).only(column).iterator():
+            stored = getattr(letter, column)
+            as_read = Letter.objects.filter(pk=letter.pk, **{column: stored})
+            as_read.update(**{column: seal_frame(msgspec.json.decode(stored))})
+    return sealing.reseal_all(Letter.objects.all(), PURPOSE, "envelope", "reply")

@@ -1,22 +1,22 @@
 """The sender and the addressee of a message."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from accounts.authn import Identity
 from agents.core.ask_starter import find_agent, get_peer
 from agents.core.types import Target
+from agents.links.channel.requests import ActingFor
 from agents.models.session import is_online
 from agents.transcript.pieces import Part
-from gateway.service.seats.enrolment import ONLINE
-from gateway.service.seats.seat import GATEWAY_LINK, carry_envelope, name_of_asker
-from gateway.service.team.registry import TAKE_NO_MESSAGES
-from gateway.service.team.statuses import load_said
+from gateway.service.messages.duplicates import SenderKey, key_of
+from gateway.service.seats.seat import GATEWAY_LINK, ONLINE
+from gateway.service.seats.seat_frames import carry_envelope, name_of_asker, parts_of
+from gateway.service.team.registry import TAKE_NO_MESSAGES, load_said
 from gateway.service.team.team_rules import AgentName
-from gateway.wire.envelope import Envelope
+from gateway.wire.frames import Envelope, stamp
 from gateway.wire.permissions import find_only_agent
-
-NO_SESSION = 0  # of a client without a seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Sender(NamedTuple):
     def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
-        return carry_envelope(envelope, self.shown_to(target), login)
+        return parts_of(carry_envelope(envelope, self.shown_to(target), login))
 
     def shown_to(self, target: Target) -> str:
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
@@ -82,6 +82,25 @@ class Sender(NamedTuple):
 
     def _is_owner_of(self, target: Target) -> bool:
         return target.handle.partition("/")[0].lower() == self.login.lower()
+
+
+@dataclass(frozen=True)
+class NewMessage:
+    """A message that a client sends. `wait_s`: how long its sender waits for a response."""
+
+    envelope: Envelope
+    behalf: ActingFor
+    sender: Sender
+    wait_s: float = 0.0
+
+    def stamped(self) -> "NewMessage":
+        """The message with an id and a time, where its sender gave none."""
+        return replace(self, envelope=stamp(self.envelope))
+
+    @cached_property
+    def identity(self) -> tuple[SenderKey, bytes]:
+        """Its sender and its key, which it shares with a message that repeats it."""
+        return (self.sender.login, self.sender.seat), key_of(self.envelope)
 
 
 def find_addressee(name: str, user_id: int) -> Addressee:

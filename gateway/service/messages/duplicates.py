@@ -6,9 +6,8 @@ from collections import OrderedDict, deque
 import msgspec
 
 from agents.core.ports import Clock
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frames import encode, error_frame
+from gateway.wire.frames import Envelope, Json, encode, error_frame
 from kit.waits import Waiters
 
 KEPT_S = 300.0

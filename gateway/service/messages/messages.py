@@ -9,25 +9,22 @@ from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Offline, OverCap
 from agents.core.types import Ask, Source, Target
 from agents.core.waiting import RunningTurn
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Surface
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.service.letters.letter_delivery import LetterDelivery
 from gateway.service.letters.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
-from gateway.service.messages.addressing import Addressee, Sender, find_addressee
+from gateway.service.messages.addressing import Addressee, NewMessage, Sender, find_addressee
 from gateway.service.messages.duplicates import RecentMessages
-from gateway.service.replies import text_of
+from gateway.service.seats.seat_frames import text_of
 from gateway.service.seats.seats import Seats
-from gateway.service.sessions.access import check_sessions
 from gateway.service.sessions.entries import Place, make_place
-from gateway.service.sessions.recorder import SessionRecorder
-from gateway.service.sessions.recording import Recording
+from gateway.service.sessions.recording import Recording, SessionRecorder
+from gateway.service.sessions.rows import check_sessions
 from gateway.service.team.registry import check_takes_messages
 from gateway.service.team.team_rules import AgentName, TeamRules
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import stamp
+from gateway.wire.frames import Envelope
 from kit import trace
 from kit.async_db import DbCalls
 from kit.clock import approximate_now
@@ -82,35 +79,28 @@ class MessageRouter:
         self.recent = RecentMessages(time.monotonic)
         self.read = DbCalls(READS_AT_ONCE)
 
-    async def begin(
-        self,
-        key: str,
-        envelope: Envelope,
-        behalf: ActingFor,
-        sender: Sender,
-        wait_s: float,
-        question: MessageToAsk | None = None,
-    ) -> BegunMessage:
+    async def begin(self, key: str, message: NewMessage, question: MessageToAsk | None = None) -> BegunMessage:
         """Start the turn of a message. `key`: its correlation id. `question`: by default that of its content.
 
         Raises:
             FrameRefused: nothing was sent.
             MustWait: nothing was sent; it may be stored.
         """
-        envelope = stamp(envelope)  # the delivered message and its entries in sessions have the same id
+        message = message.stamped()  # the delivered message and its entries in sessions have the same id
+        envelope, behalf, sender = message.envelope, message.behalf, message.sender
         text, parts, task_id = question or MessageToAsk(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
             raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
         try:
-            found, obstacle = await self._find(envelope, asker, sender)
-            place = _find_place(found, envelope, asker, sender)
+            found, obstacle = await self._find(message)
+            place = _find_place(found, message)
             if place is not None and place.session_id:
                 await self.read(check_sessions, place)
             if found.seat:  # it believes an envelope only without a task
                 parts, task_id = sender.carry(envelope, found.target), ""
             if found.takes_letters and envelope.type == "message":
-                draft = _make_draft(key, envelope, behalf, sender, found.target, parts, wait_s, place)
+                draft = _make_draft(key, message, found.target, parts, place)
                 if obstacle is Obstacle.LETTERS:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
@@ -124,7 +114,7 @@ class MessageRouter:
                 caller_login=asker.login,
                 surface=Surface.GATEWAY,
                 question=text,
-                wait_s=wait_s,
+                wait_s=message.wait_s,
                 tells=not envelope.wants_response,
                 source=Source(behalf.session_id, peer_login=found.target.handle) if behalf.session_id else None,
                 chain=asker.chain,
@@ -148,35 +138,34 @@ class MessageRouter:
         await recording.add_message()
         return BegunMessage(running, draft)
 
-    async def draft_letter(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> Draft:
+    async def draft_letter(self, message: NewMessage) -> Draft:
         """A message that wants no response, as a letter.
 
         Raises:
             FrameRefused: its recipient has no inbox, or is not open to the sender.
         """
-        envelope = stamp(envelope)
+        message = message.stamped()
         try:
-            found = await self.read(find_addressee, envelope.agent, behalf.asker.user_id)
-            await self._check_allowed(found, sender)
+            found = await self.read(find_addressee, message.envelope.agent, message.behalf.asker.user_id)
+            await self._check_allowed(found, message.sender)
         except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
             text = "this agent has no inbox: it does not sit at this gateway"
             raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
-        parts = sender.carry(envelope, found.target)
-        place = _find_place(found, envelope, behalf.asker, sender)
-        return _make_draft("", envelope, behalf, sender, found.target, parts, 0.0, place)
+        parts = message.sender.carry(message.envelope, found.target)
+        return _make_draft("", message, found.target, parts, _find_place(found, message))
 
-    async def _find(self, envelope: Envelope, asker: Asker, sender: Sender) -> tuple[Addressee, Obstacle]:
+    async def _find(self, message: NewMessage) -> tuple[Addressee, Obstacle]:
         """The addressee of a message, and the reason why it waits although its recipient may be connected.
 
         Raises:
             NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask, and the token is for.
             FrameRefused: 5004, by the list of peers of one of both.
         """
-        here = self._find_here(envelope.agent, asker)
-        route = (here, Obstacle.NONE) if here else await self.read(_find_route, envelope, asker.user_id, sender)
-        await self._check_allowed(route[0], sender)
+        here = self._find_here(message.envelope.agent, message.behalf.asker)
+        route = (here, Obstacle.NONE) if here else await self.read(_find_route, message)
+        await self._check_allowed(route[0], message.sender)
         return route
 
     async def _check_allowed(self, found: Addressee, sender: Sender) -> None:
@@ -226,44 +215,40 @@ class MessageRouter:
         return letter
 
 
-def _find_place(found: Addressee, envelope: Envelope, asker: Asker, sender: Sender) -> Place | None:
+def _find_place(found: Addressee, message: NewMessage) -> Place | None:
     """The sessions of the team in which a message belongs; None where it leaves the team."""
+    asker, sender = message.behalf.asker, message.sender
     # An agent that works for a caller of another owner acts for that caller: so does what it says.
     if not found.seat or not found.is_own or sender.login != asker.login:
         return None
-    return make_place(asker.user_id, asker.login, sender.seat, found.seat, envelope.session_id)
+    return make_place(asker.user_id, asker.login, sender.seat, found.seat, message.envelope.session_id)
 
 
-def _find_route(envelope: Envelope, user_id: int, sender: Sender) -> tuple[Addressee, Obstacle]:
+def _find_route(message: NewMessage) -> tuple[Addressee, Obstacle]:
     """The addressee of a message, and the reason why it waits although its recipient may be connected."""
-    found = find_addressee(envelope.agent, user_id)
+    user_id = message.behalf.asker.user_id
+    found = find_addressee(message.envelope.agent, user_id)
     if not found.takes_letters:
         return found, Obstacle.NONE
-    shown = sender.shown_to(found.target)
-    return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(envelope))
+    shown = message.sender.shown_to(found.target)
+    return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(message.envelope))
 
 
 def _make_draft(
-    key: str,
-    envelope: Envelope,
-    behalf: ActingFor,
-    sender: Sender,
-    target: Target,
-    parts: tuple[Part, ...],
-    wait_s: float,
-    place: Place | None,
+    key: str, message: NewMessage, target: Target, parts: tuple[Part, ...], place: Place | None
 ) -> Draft:
+    envelope = message.envelope
     return Draft(
         recipient_id=target.session_id,
-        behalf=behalf,
-        sender=sender.shown_to(target),
-        tells=sender.tells,
+        behalf=message.behalf,
+        sender=message.sender.shown_to(target),
+        tells=message.sender.tells,
         correlation_id=key if envelope.wants_response else envelope.correlation_id,
         envelope=envelope,
         place=place,
         carried=parts[0].data,
         received_at=approximate_now(),
-        wait_s=wait_s,
+        wait_s=message.wait_s,
     )
 
 

@@ -7,18 +7,16 @@ from typing import Any, TypeVar
 from django.db import DatabaseError
 
 from agents.core.errors import Offline
-from agents.links.channel.requests import ActingFor
 from agents.models.choices import Failure
 from gateway.service.frame_log import FrameNote
 from gateway.service.letters import letter_queue
 from gateway.service.letters.letters import StoredLetter
-from gateway.service.messages.addressing import Sender
-from gateway.service.messages.duplicates import RecentMessage, key_of
+from gateway.service.messages.addressing import NewMessage
+from gateway.service.messages.duplicates import RecentMessage
 from gateway.service.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
-from gateway.service.replies import make_refusal, make_reply
-from gateway.wire.envelope import Envelope, Json
+from gateway.service.seats.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import make_frame, new_id
+from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
 
@@ -45,9 +43,7 @@ class OpenMessages:
         self._in_order = asyncio.Lock()
         self._sending = 0
 
-    def take(
-        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
-    ) -> Coroutine[Any, Any, None]:
+    def take(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
         """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
 
         `note`: ends when the message is on its way, or waits; its turn, or its letter, has the rest.
@@ -55,32 +51,29 @@ class OpenMessages:
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
-        told, by = key_of(envelope), (sender.login, sender.seat)
-        earlier = self._router.recent.find(by, told)
+        earlier = self._router.recent.find(*message.identity)
         if earlier is None:
-            return self._begin(envelope, behalf, sender, wait_s, note)
+            return self._begin(message, note)
         if not earlier.letter_id:
-            return self._repeat(self._enter(new_id(), envelope), envelope, earlier)
+            return self._repeat(self._enter(new_id(), message.envelope), message.envelope, earlier)
         note.defer()
-        return self._repeat_letter(earlier, envelope, behalf, sender, wait_s, note)
+        return self._repeat_letter(earlier, message, note)
 
-    def _begin(
-        self, envelope: Envelope, behalf: ActingFor, sender: Sender, wait_s: float, note: FrameNote
-    ) -> Coroutine[Any, Any, None]:
+    def _begin(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
+        envelope = message.envelope
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
         note.defer()
         self._sending += 1
-        added = self._router.recent.add((sender.login, sender.seat), key_of(envelope))
-        return self._run(key, envelope, behalf, sender, wait_s, added, note)
+        return self._run(key, message, self._router.recent.add(*message.identity), note)
 
-    async def leave(self, envelope: Envelope, behalf: ActingFor, sender: Sender) -> StoredLetter:
+    async def leave(self, message: NewMessage) -> StoredLetter:
         """Put a message that wants no response into its recipient's inbox.
 
         Raises:
             FrameRefused: it was not stored.
         """
         async with self._in_order:
-            draft = await self._router.draft_letter(envelope, behalf, sender)
+            draft = await self._router.draft_letter(message)
             return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
 
     @property
@@ -104,34 +97,26 @@ class OpenMessages:
         self._open.add(key)
         return key
 
-    async def _run(
-        self,
-        key: str,
-        envelope: Envelope,
-        behalf: ActingFor,
-        sender: Sender,
-        wait_s: float,
-        recent: RecentMessage,
-        note: FrameNote,
-    ) -> None:
+    async def _run(self, key: str, message: NewMessage, recent: RecentMessage, note: FrameNote) -> None:
         """Ask, wait and answer."""
+        envelope = message.envelope
         begun: BegunMessage | None = None
         letter: StoredLetter | None = None
         try:
             try:
                 async with self._in_order:
                     try:
-                        begun = await self._router.begin(key, envelope, behalf, sender, wait_s)
+                        begun = await self._router.begin(key, message)
                     except MustWait as waits:
                         letter = await self._store(waits)
             finally:
                 self._sending -= 1
             note.finish()
             if begun is not None:
-                letter = await self._follow_turn(key, envelope, begun, sender, recent)
+                letter = await self._follow_turn(key, message, begun, recent)
             if letter is not None:
                 recent.letter_id = letter.id
-                await self._follow_letter(key, envelope, letter, behalf.asker.user_id, recent)
+                await self._follow_letter(key, message, letter, recent)
         except FrameRefused as refused:
             note.finish(refused)
             refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
@@ -139,14 +124,14 @@ class OpenMessages:
             self._router.recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
             if begun is None or _is_unsent(begun, letter):
-                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
+                self._router.recent.drop(*message.identity, recent)
             await self._say(frame)
         except (Exception, asyncio.CancelledError):
             recent.is_whole = False  # without `begun`, too, it may have been sent
             raise
         finally:
             if begun is not None and _is_unsent(begun, letter):
-                self._router.recent.drop((sender.login, sender.seat), key_of(envelope), recent)
+                self._router.recent.drop(*message.identity, recent)
             note.fail()
             recent.end()
             self._open.discard(key)
@@ -160,7 +145,7 @@ class OpenMessages:
         return await self._router.store(waits, is_recorded=is_recorded)
 
     async def _follow_turn(
-        self, key: str, envelope: Envelope, begun: BegunMessage, sender: Sender, recent: RecentMessage
+        self, key: str, message: NewMessage, begun: BegunMessage, recent: RecentMessage
     ) -> StoredLetter | None:
         """Answer with the reply. A letter: the message was not delivered, and waits.
 
@@ -170,44 +155,38 @@ class OpenMessages:
         settled = await asyncio.shield(running.settled)
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
             return await self._store(MustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
-        reply = make_reply(key, envelope, running, settled, sender.name)
-        if envelope.wants_response:
+        reply = make_reply(key, message.envelope, running, settled, message.sender.name)
+        if message.envelope.wants_response:
             await self._answer(reply, recent)
         return None
 
     async def _follow_letter(
-        self, key: str, envelope: Envelope, letter: StoredLetter, caller_id: int, recent: RecentMessage
+        self, key: str, message: NewMessage, letter: StoredLetter, recent: RecentMessage
     ) -> None:
+        envelope = message.envelope
         about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
-        content: Json = {"event": "message.queued", "agent": envelope.agent, "messageId": letter.message_id}
+        content: Json = {"agent": envelope.agent, "messageId": letter.message_id}
         if letter.expires_at is not None:
             content["expiresAt"] = unix_ms(letter.expires_at)
-        await self._answer(make_frame("event", content, about, event="message.queued"), recent)
+        await self._answer(event_frame("message.queued", content, about), recent)
         if not envelope.wants_response:
             return
-        if frame := await self._wait_or_go(self._router.letters.wait_for_reply(letter, caller_id)):
+        if frame := await self._wait_or_go(
+            self._router.letters.wait_for_reply(letter, message.behalf.asker.user_id)
+        ):
             await self._answer(frame, recent)
 
-    async def _repeat_letter(
-        self,
-        earlier: RecentMessage,
-        envelope: Envelope,
-        behalf: ActingFor,
-        sender: Sender,
-        wait_s: float,
-        note: FrameNote,
-    ) -> None:
+    async def _repeat_letter(self, earlier: RecentMessage, message: NewMessage, note: FrameNote) -> None:
         """Send a message again if its letter died unsent; else repeat the answers to the earlier message."""
-        by, told = (sender.login, sender.seat), key_of(envelope)
         try:
             if await self._router.read(letter_queue.has_died_unsent, earlier.letter_id):
-                self._router.recent.drop(by, told, earlier)
-            if (latest := self._router.recent.find(by, told)) is None:
-                await self._begin(envelope, behalf, sender, wait_s, note)
+                self._router.recent.drop(*message.identity, earlier)
+            if (latest := self._router.recent.find(*message.identity)) is None:
+                await self._begin(message, note)
                 return
-            key = self._enter(new_id(), envelope)
+            key = self._enter(new_id(), message.envelope)
             note.finish()
-            await self._repeat(key, envelope, latest)
+            await self._repeat(key, message.envelope, latest)
         except FrameRefused as refused:
             note.finish(refused)
             raise

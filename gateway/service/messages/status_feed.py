@@ -1,4 +1,4 @@
-"""Pushes the statuses of agents to the subscribers of `agent:status`, also those that no process published.
+"""Pushes statuses and deliveries of agents to the subscribers of their channels, also what no process published.
 
 A status is published where it changes. An agent whose process died changes without that, so each process with
 subscribers reads their teams again every few seconds, and pushes what is not as it was told (docs/adr/0135).
@@ -7,18 +7,17 @@ subscribers reads their teams again every few seconds, and pushes what is not as
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
 
 from agents.core.ports import Clock
 from agents.models.session import is_online
 from gateway.service.channels import Channels, Subscriber, make_channel_frame
 from gateway.service.messages.messages import MessageRouter
-from gateway.service.team.statuses import OFFLINE, AgentStatus, Said, load_said, load_statuses
-from gateway.wire.channel_names import ACTIVITY, STATUS
-from gateway.wire.envelope import Json
-from gateway.wire.frames import make_frame, now_ms
+from gateway.service.team.registry import OFFLINE, AgentStatus, Said, load_said, load_statuses
+from gateway.wire.frame_types import ACTIVITY, MESSAGES, STATUS, inbox_channel
+from gateway.wire.frames import Json, event_frame, make_frame, now_ms
 
 FRESH_S = 1.0  # clients that subscribe within it share one look at the database
+DELIVERED = "message.delivered"
 
 
 class TeamView:
@@ -128,6 +127,19 @@ def status_frame(agent: str, status: AgentStatus, previous: str = "") -> Json:
     return make_frame("status", content | ({"previous": previous} if previous else {}))
 
 
-def event_frame(event: str, content: Json, **fields: Any) -> Json:
-    """An event; its name stands beside `content` and in it, as both registries have it."""
-    return make_frame("event", {"event": event, **content}, event=event, **fields)
+async def publish_delivered(channels: Channels, owner_id: int, agent: str, frame: Json) -> None:
+    """Push that a message was sent to a seat: without its text, but for the subscribers of the inbox."""
+    content = {
+        "agent": agent,
+        "from": frame["from"],
+        "id": frame["id"],
+        "requiresResponse": frame["metadata"].get("requiresResponse") is True,
+    }
+    if "sessionId" in frame:
+        content["sessionId"] = frame["sessionId"]
+    about = event_frame(DELIVERED, content)
+    whole = event_frame(DELIVERED, content | {"message": frame["content"]})
+    messages = [make_channel_frame(owner_id, channel, about, agent) for channel in (MESSAGES, ACTIVITY)]
+    await channels.publish_all(
+        owner_id, [*messages, make_channel_frame(owner_id, inbox_channel(agent), whole, agent)]
+    )

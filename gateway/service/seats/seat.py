@@ -4,36 +4,45 @@ A seat is a session of its owner over the link `gateway`; its routing name is th
 shared, halted, counted and audited like any other, and its owner's other agents find it by that name.
 """
 
-from collections.abc import Sequence
+import re
 from typing import Any
 
-import msgspec
 from django.db import transaction
 from django.db.models import Q
 from msgspec import Struct
 
 from accounts import quotas
 from accounts.authn import Identity
-from agents import limits
+from agents.core.ask_starter import Asker
 from agents.core.ports import Clock
 from agents.core.post import Prompt
-from agents.core.presence import Registration, make_slug
+from agents.core.presence import MayNotConnect, Registration
+from agents.limits import SESSIONS
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
-from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
 from agents.links.channel.protocol import TooLarge
+from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
-from agents.transcript.pieces import Part
-from gateway.service.seats.enrolment import ONLINE, enroll
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.frame_types import is_agent_name
-from gateway.wire.frames import new_id, now_ms
+from gateway import limits
+from gateway.models import TeamAgent
+from gateway.service.seats.seat_frames import make_message, read_reply
+from gateway.wire.frames import Envelope, Json, new_id
+from kit.clock import db_now
 from kit.newest import NewestEntries
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway
-ENVELOPE_TYPE = "application/vnd.a2a-v1+json"
-RESULT_ARTIFACT = "result"
+NO_SESSION = 0  # of a client without a seat
 ANSWERED_KEPT = 256
+MAX_CONFIG_BYTES = 16_384
+ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
+DEFAULT_ROLE = "agent"
+ONLINE = TeamAgent.Status.ONLINE.value
+SAID = frozenset(TeamAgent.Status.values)
+
+
+def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingFor:
+    """On whose behalf a client without a seat acts: its user."""
+    return ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
 
 
 class NameTaken(Exception):
@@ -83,7 +92,7 @@ def make_seat(owner_id: int, name: str) -> bool:
         return False
     if named.filter(link=GATEWAY_LINK).update(archived_at=None):
         return False
-    limits.SESSIONS.check(owner_id)
+    SESSIONS.check(owner_id)
     Session.objects.create(owner_id=owner_id, routing_name=name, link=GATEWAY_LINK)
     return True
 
@@ -211,111 +220,36 @@ def renew_seat(seat: Seat, credential_id: int) -> None:
     Connection.objects.filter(pk=seat.connection_id).update(credential_id=credential_id)
 
 
-def carry_envelope(envelope: Envelope, sender: str, caller: str) -> tuple[Part, ...]:
-    """An envelope as parts of an ask to a seat, so that nothing of it is lost.
+def read_role(text: str) -> str | None:
+    """A role as the wire writes it; `triad_member` is `triad-member`. None: the text is no role."""
+    role = text.replace("_", "-")
+    return role if ROLE.fullmatch(role) else None
 
-    `sender`: its name, checked, as the seat sees it; `caller`: the login of a sender of another owner, else empty.
+
+def enroll(owner_id: int, name: str) -> None:
+    """Note that an agent takes its seat: it has a row, and is `online` until it says otherwise.
+
+    Call it in the transaction that registers the connection.
+
+    Raises:
+        MayNotConnect: the owner has made it inactive.
+        accounts.quotas.QuotaExceeded: the team has as many agents as one may have.
     """
-    carried = {
-        "type": envelope.type,
-        "id": envelope.id or new_id(),
-        "from": sender,
-        "sessionId": envelope.session_id,
-        "timestamp": envelope.timestamp_ms or now_ms(),
-        "content": envelope.content,
-        "metadata": _metadata_of(envelope, caller),
-        "extra": envelope.extra,
-    }
-    return (Part(data=carried, media_type=ENVELOPE_TYPE),)
+    row = TeamAgent.objects.filter(owner_id=owner_id, name=name).first()
+    if row is None:
+        limits.TEAM_AGENTS.check(owner_id)
+        TeamAgent.objects.create(owner_id=owner_id, name=name, status_at=db_now())
+        return
+    if not row.is_active:
+        raise MayNotConnect("not_active", "the owner of this agent has made it inactive")
+    row.status, row.status_at = ONLINE, db_now()
+    row.save(update_fields=["status", "status_at"])
 
 
-def make_message(prompt: Prompt, name: str) -> Json:
-    """The frame by which a seat is asked."""
-    carried = _find_envelope(prompt)
-    metadata = {**carried.get("metadata", {}), "requiresResponse": not prompt.tells}
-    if not prompt.tells:
-        metadata.setdefault("correlationId", prompt.chat_id)
-    elif carried.get("metadata", {}).get("requiresResponse") is None:
-        del metadata["requiresResponse"]
-    if not carried:
-        metadata["caller"] = prompt.asker
-    if prompt.traceparent:
-        metadata.setdefault("traceparent", prompt.traceparent)
-    session_id = carried.get("sessionId") or prompt.context_id
-    return {
-        **carried.get("extra", {}),
-        "type": carried.get("type", "message"),
-        "id": carried.get("id") or f"msg-{prompt.chat_id}",
-        "from": carried.get("from") or name_of_asker(prompt.asker),
-        "agent": name,
-        **({"sessionId": session_id} if session_id else {}),
-        "timestamp": carried.get("timestamp") or now_ms(),
-        "content": carried.get("content") or {"role": "user", "content": _content_of(prompt)},
-        "metadata": metadata,
-    }
-
-
-def make_told(envelope: Envelope, sender: str, caller: str, name: str) -> Json:
-    """The frame by which a seat is told what an envelope says, without a turn. `sender`, `caller`: as carried."""
-    frame: Json = {
-        **envelope.extra,
-        "type": envelope.type,
-        "id": envelope.id or new_id(),
-        "from": sender,
-        "timestamp": envelope.timestamp_ms or now_ms(),
-        "content": envelope.content,
-        "metadata": _metadata_of(envelope, caller),
-        "agent": name,
-    }
-    if envelope.session_id:
-        frame["sessionId"] = envelope.session_id
-    return frame
-
-
-def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifact | TaskStatus]:
-    """The frame of a seat that answers, as a link reports it: text as text, an object as data."""
-    content = envelope.content
-    if envelope.type == "error" or content.get("error") is not None:
-        error = content.get("error")
-        said = error.get("message") if isinstance(error, dict) else None
-        text = _text_of(said or content.get("message") or error or "")
-        return [TaskStatus(chat_id, "failed", text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore"))]
-    value = content.get("result") if envelope.type == "response" else content.get("content")
-    if isinstance(value, str):
-        return [Reply(chat_id, value)]
-    return [
-        TaskArtifact(chat_id, RESULT_ARTIFACT, (Part(data=value),), last_chunk=True),
-        TaskStatus(chat_id, "completed"),
-    ]
-
-
-def _metadata_of(envelope: Envelope, caller: str) -> Json:
-    """Its metadata with the login of a sender of another owner, which no sender can set."""
-    metadata = envelope.metadata
-    if "caller" in metadata:
-        metadata = {key: value for key, value in metadata.items() if key != "caller"}
-    return {**metadata, "caller": caller} if caller else metadata
-
-
-def _find_envelope(prompt: Prompt) -> Json:
-    """The envelope that a prompt carries. One of a caller over A2A is a part like any other: it has a task."""
-    if prompt.task_id or len(prompt.parts) != 1 or prompt.parts[0].media_type != ENVELOPE_TYPE:
-        return {}
-    carried: Json = prompt.parts[0].data
-    return carried
-
-
-def name_of_asker(login: str) -> str:
-    """A caller without a seat as a name that the reply may have as its `agent`."""
-    name = make_slug(login)
-    return name if is_agent_name(name) else f"caller-{name}"[:64]
-
-
-def _content_of(prompt: Prompt) -> str | Json:
-    if not prompt.parts:
-        return prompt.text
-    return {"text": prompt.text, "parts": [msgspec.to_builtins(part) for part in prompt.parts]}
-
-
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def set_status(owner_id: int, name: str, status: str) -> str:
+    """Store what an agent says of itself; what it said before."""
+    agent: dict[str, Any] = {"owner_id": owner_id, "name": name}
+    previous = TeamAgent.objects.filter(**agent).values_list("status", flat=True).first()
+    # Its owner may have deleted the row while the agent is connected.
+    TeamAgent.objects.update_or_create(**agent, defaults={"status": status, "status_at": db_now()})
+    return previous or ONLINE

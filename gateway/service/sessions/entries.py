@@ -1,18 +1,37 @@
-"""An entry of a session: as a line of `session.jsonl`, and sealed as a row."""
+"""An entry of a session: as a line of `session.jsonl`, sealed as a row, and held until it is in its session.
 
+Entries are committed with their message, before the recorder adds them to a session (docs/adr/0153).
+"""
+
+import logging
+from collections.abc import Collection, Iterator
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from accounts import sealing
 from accounts.sealing import Unreadable
+from agents.models import Process
+from agents.models.session import alive_since
 from gateway.models import HeldEntry, SessionEntry
 from gateway.wire.errors import ErrorCode, FrameRefused
+from kit import sql
+from kit.clock import db_now
 
 PURPOSE = b"a2a-v1 sessions"
 PAIR_CHARS = 20
+logger = logging.getLogger(__name__)
+
+READ_AT_ONCE = 200
+_are_held = sql.AnyRow(HeldEntry.objects.all())
+_COLUMNS = ("owner_id", "key", "process_id", "about", "content")
+_INSERT = (
+    "INSERT INTO gateway_heldentry (owner_id, key, process_id, about, content)"
+    " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (key) DO NOTHING"
+)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -128,3 +147,82 @@ def reseal_entries() -> tuple[int, int]:
     done, unreadable = sealing.reseal_all(SessionEntry.objects.all(), PURPOSE, "content")
     held_done, held_unreadable = sealing.reseal_all(HeldEntry.objects.all(), PURPOSE, "content")
     return done + held_done, unreadable + held_unreadable
+
+
+class _About(Struct, frozen=True):
+    """`HeldEntry.about`."""
+
+    place: Place
+    timestamp_ms: int
+    role: str
+    id: str
+
+
+class HeldRecord(NamedTuple):
+    """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for that of a letter."""
+
+    record: Record
+    query: sql.Query
+
+    @property
+    def row(self) -> HeldEntry:
+        """The unsaved `HeldEntry`."""
+        return HeldEntry(**dict(zip(_COLUMNS, self.query.values, strict=True)))
+
+
+def hold(record: Record, key: str, process_id: str) -> HeldRecord:
+    """Make the `HeldEntry` of a record. `key`: no other record has this key."""
+    entry, sealed = record.entry, seal_content(record.entry.content)
+    about = _About(record.place, entry.timestamp_ms, entry.role, entry.id)
+    values = (record.place.owner_id, key, process_id, msgspec.json.encode(about).decode(), sealed)
+    return HeldRecord(replace(record, key=key, sealed=sealed), sql.Query(_INSERT, values))
+
+
+def release(keys: Collection[str]) -> set[str]:
+    """Delete held entries whose records are written in this transaction; the keys that existed.
+
+    An entry without a row is in its sessions already: another process took this process for dead, and wrote it.
+    """
+    if not keys:
+        return set()
+    rows = HeldEntry.objects.filter(key__in=keys)
+    there = set(rows.select_for_update().values_list("key", flat=True))
+    rows.delete()
+    return there
+
+
+def drop(keys: Collection[str]) -> None:
+    """Delete the records that can be written to no session."""
+    HeldEntry.objects.filter(key__in=keys).delete()
+
+
+def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
+    """The records of processes that have ended, oldest first. `is_alone`: there is no other process.
+
+    A record that cannot be read is logged and deleted.
+    """
+    if not _are_held():
+        return
+    left = HeldEntry.objects.exclude(process_id=process_id)
+    if not is_alone:
+        living = Process.objects.filter(beat_at__gt=alive_since(db_now()))
+        left = left.exclude(process_id__in=living.values("pk"))
+    after = 0
+    while rows := list(left.filter(pk__gt=after).order_by("pk")[:READ_AT_ONCE]):
+        after = rows[-1].pk
+        records = [record for row in rows if (record := _find_record(row)) is not None]
+        drop({row.key for row in rows} - {record.key for record in records})
+        if records:
+            yield records
+
+
+def _find_record(row: HeldEntry) -> Record | None:
+    """The record of a row; None when the row is damaged, or has the form of another version."""
+    try:
+        about = msgspec.json.decode(row.about, type=_About)
+        content = open_content(row.content)
+    except (Unreadable, msgspec.DecodeError):
+        logger.warning("gateway.held_entry_unreadable", extra={"entry": row.pk})
+        return None
+    entry = Entry(timestamp_ms=about.timestamp_ms, role=about.role, content=content, id=about.id)
+    return Record(about.place, entry, row.key, row.content)

@@ -1,17 +1,46 @@
-"""Adds messages and their replies to the sessions in which they belong."""
+"""Adds messages and their replies to the sessions in which they belong, in batches in a thread (docs/adr/0138).
 
-from collections.abc import Sequence
+The database has each record before (docs/adr/0153): a process that is killed loses none.
+"""
+
+from collections.abc import Callable, Sequence
 
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
-from gateway.service.replies import content_of, reply_id
-from gateway.service.sessions.entries import Entry, Place, Record
-from gateway.service.sessions.held_entries import HeldRecord, hold
-from gateway.service.sessions.recorder import SessionRecorder
-from gateway.wire.envelope import Envelope
-from gateway.wire.frames import now_ms
+from gateway.service.seats.seat_frames import content_of, reply_id
+from gateway.service.sessions.entries import Entry, HeldRecord, Place, Record, hold
+from gateway.service.sessions.writing import write_or_log
+from gateway.wire.frames import Envelope, now_ms
 from kit import sql
+from kit.batch_writer import RETRY_S, BatchWriter
+
+PAUSE_S = 0.25  # on SQLite each batch takes the one write lock, which turns need, too
+MOST_WAITING_BYTES = 33_554_432
+MOST_AT_ONCE = 200  # messages of a transaction
+
+
+class SessionRecorder(BatchWriter[Record]):
+    """The messages of one process that are yet to be written; the size of an item is in bytes.
+
+    A process that ends while the database is away leaves the rest to another process.
+    """
+
+    def __init__(
+        self,
+        process_id: str,
+        write_records: Callable[[Sequence[Record]], object] = write_or_log,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        super().__init__(
+            "sessions",
+            write_records,
+            at_once=MOST_AT_ONCE,
+            pause_s=PAUSE_S,
+            most_waiting=MOST_WAITING_BYTES,
+            retry_s=retry_s,
+        )
+        self.process_id = process_id
 
 
 class Recording:

@@ -10,9 +10,16 @@ from django.db.models import Count, F, Q, Sum
 
 from gateway import limits
 from gateway.models import SessionEntry, SessionLog
-from gateway.service.sessions.access import check_writable, find_ttl_s
-from gateway.service.sessions.entries import Entry, Record, make_row, seal_content
-from gateway.service.sessions.held_entries import drop, read_orphaned_records, release
+from gateway.service.sessions.entries import (
+    Entry,
+    Record,
+    drop,
+    make_row,
+    read_orphaned_records,
+    release,
+    seal_content,
+)
+from gateway.service.sessions.rows import check_writable, find_ttl_s
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import now_ms
 from kit import batches, sql
@@ -90,11 +97,6 @@ def _write(records: Sequence[Record], places: Mapping[tuple[_Key, str], _Key], n
     }
     SessionEntry.objects.bulk_create([row for of_log in rows.values() for row in of_log])
     _add_counts(logs.values(), rows, now)
-
-
-def add_counts(log: SessionLog, added: Sequence[SessionEntry], now: datetime) -> None:
-    """Count new entries of a session, and compact it when it has too many. Call it under the lock of its row."""
-    _add_counts([log], {log.pk: added}, now)
 
 
 def _add_counts(logs: Collection[SessionLog], rows: Mapping[int, Sequence[SessionEntry]], now: datetime) -> None:

@@ -10,9 +10,8 @@ from agents.models import Session
 from agents.models.session import SEEN_AT
 from agents.web.availability import states_of
 from gateway.models import Letter, SessionLog, TeamAgent
-from gateway.service.seats.enrolment import DEFAULT_ROLE, ONLINE
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.team.statuses import OFFLINE, merge_status
+from gateway.service.seats.seat import DEFAULT_ROLE, GATEWAY_LINK, ONLINE
+from gateway.service.team.registry import OFFLINE, merge_status
 
 MOST_MEMBERS = 500
 

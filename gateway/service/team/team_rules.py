@@ -1,18 +1,25 @@
-"""The rules of teams that every frame is checked by, as each process knows them: read once a second."""
+"""The rules of teams that every frame is checked by, as each process knows them: lists of peers, signatures."""
 
 import asyncio
+import hmac
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from django.db.models import Q
+import rfc8785
+from django.db.models import Q, QuerySet
 
-from accounts.sealing import Unreadable, unseal
+from accounts.models import User
+from accounts.sealing import Unreadable, reseal_all, seal, unseal
 from agents.core.ports import Clock
 from agents.models import Halt
+from gateway import limits
 from gateway.models import EnvelopeKey, TeamAgent
 from gateway.service.team.team_changes import get_policy
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import FRAME_TYPES
+from gateway.wire.frames import Envelope, Json
 from kit.async_db import db_call
+from kit.ids import unguessable
 from kit.newest import NewestEntries
 from kit.tasks import read_failure
 
@@ -20,8 +27,15 @@ PURPOSE = b"clawbridge keys of envelopes"
 READ_EVERY_S = 1.0
 TEAMS_KEPT = 1_000
 
-Names = frozenset[str]
-Peers = Mapping[str, Names]
+Peers = Mapping[str, frozenset[str]]
+ALG = "HMAC-SHA256"
+
+
+class PeerLists(NamedTuple):
+    """The lists of peers of a team's agents by name; an agent without one is in none."""
+
+    may_send_to: Peers
+    may_hear_from: Peers
 
 
 class Rules(NamedTuple):
@@ -29,25 +43,12 @@ class Rules(NamedTuple):
 
     `relays_told`: messages that want no response pass without a turn; not while something of the team is halted,
     because admission decides then.
-
-    `may_send_to`, `may_hear_from`: the lists of peers of its agents by name; an agent without one is in none.
     """
 
     demands_signature: bool
     relays_told: bool
     keys: Mapping[str, bytes]
-    may_send_to: Peers
-    may_hear_from: Peers
-
-    def check_peers(self, sender: "AgentName", recipient: "AgentName") -> None:
-        """Check a message within the team. See `TeamRules.check_peers`."""
-        if sender.name and not self.allow(sender, recipient):
-            raise refuse_peer()
-
-    def allow(self, sender: "AgentName", recipient: "AgentName") -> bool:
-        """Whether the lists of peers of two agents of the team allow a message."""
-        may_send_to, may_hear_from = self.may_send_to.get(sender.name), self.may_hear_from.get(recipient.name)
-        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+    peers: PeerLists
 
 
 class AgentName(NamedTuple):
@@ -92,9 +93,8 @@ class TeamRules:
 
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
         """Whether the lists of peers of both agents allow a message."""
-        may_send_to = (await self.get(sender.owner_id)).may_send_to.get(sender.name)
-        may_hear_from = (await self.get(recipient.owner_id)).may_hear_from.get(recipient.name)
-        return _is_allowed(sender, recipient, may_send_to, may_hear_from)
+        of_sender, of_recipient = await self.get(sender.owner_id), await self.get(recipient.owner_id)
+        return allow_message(sender, of_sender.peers, recipient, of_recipient.peers)
 
     async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
         """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
@@ -112,43 +112,35 @@ def refuse_peer() -> FrameRefused:
     return FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
 
 
-def load_may_message(sender: AgentName, recipient: AgentName) -> bool:
-    """As `TeamRules.may_message`, by the rows as they are now."""
-    may_send_to = _load_peers(sender.owner_id, sender.name)[0].get(sender.name)
-    may_hear_from = _load_peers(recipient.owner_id, recipient.name)[1].get(recipient.name)
-    return _is_allowed(sender, recipient, may_send_to, may_hear_from)
-
-
-def _is_allowed(
-    sender: AgentName,
-    recipient: AgentName,
-    may_send_to: Names | None,
-    may_hear_from: Names | None,
-) -> bool:
+def allow_message(sender: AgentName, of_sender: PeerLists, recipient: AgentName, of_recipient: PeerLists) -> bool:
+    """Whether the lists of the teams of two agents allow a message of one to the other."""
+    may_send_to = of_sender.may_send_to.get(sender.name)
+    may_hear_from = of_recipient.may_hear_from.get(recipient.name)
     if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
         return False
     return may_hear_from is None or sender.shown_to(recipient) in may_hear_from
 
 
-def _load_peers(owner_id: int, name: str = "") -> tuple[Peers, Peers]:
-    """Both lists of the agents of a team that have one. `name`: only of this agent."""
-    limited = TeamAgent.objects.filter(owner_id=owner_id, **({"name": name} if name else {}))
-    found = limited.exclude(may_send_to=None, may_hear_from=None)
+def load_peers(agent: AgentName) -> PeerLists:
+    """The lists of one agent, as the database has them."""
+    return _read_peers(TeamAgent.objects.filter(owner_id=agent.owner_id, name=agent.name))
+
+
+def _read_peers(agents: "QuerySet[TeamAgent]") -> PeerLists:
+    found = agents.exclude(may_send_to=None, may_hear_from=None)
     rows = list(found.values_list("name", "may_send_to", "may_hear_from"))
     may_send_to = {name: _lower(peers) for name, peers, _ in rows if peers is not None}
-    return may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None}
+    return PeerLists(may_send_to, {name: _lower(peers) for name, _, peers in rows if peers is not None})
 
 
 def _load(owner_id: int) -> Rules:
-    may_send_to, may_hear_from = _load_peers(owner_id)
     policy = get_policy(owner_id)
     return Rules(
         demands_signature=policy.requires_signature,
         relays_told=not policy.stores_told
         and not Halt.objects.active().filter(Q(user_id=owner_id) | Q(agent__owner_id=owner_id)).exists(),
         keys=_load_keys(owner_id) if policy.requires_signature else {},
-        may_send_to=may_send_to,
-        may_hear_from=may_hear_from,
+        peers=_read_peers(TeamAgent.objects.filter(owner_id=owner_id)),
     )
 
 
@@ -164,3 +156,68 @@ def _load_keys(owner_id: int) -> dict[str, bytes]:
         except Unreadable:
             continue  # nothing verifies by it: its team makes a new one
     return keys
+
+
+async def check_signature(rules: TeamRules, owner_id: int, envelope: Envelope) -> None:
+    """Check the signature of a frame, if its team demands one.
+
+    Raises:
+        FrameRefused: 5002 `bad_signature`; it has none, or not this one.
+    """
+    if FRAME_TYPES[envelope.type].before_auth:
+        return
+    team = await rules.get(owner_id)
+    if team.demands_signature and not is_signed(envelope.frame, team.keys):
+        text = f"metadata.signature: want {ALG} by a key of this team, over the canonical JSON of the frame"
+        raise FrameRefused(ErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
+
+
+def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
+    """Whether a frame has a signature by one of these keys."""
+    signature = frame.get("metadata", {}).get("signature")
+    if not isinstance(signature, dict) or signature.get("alg") != ALG:
+        return False
+    key_id, value = signature.get("keyId"), signature.get("value")
+    if not isinstance(key_id, str) or not isinstance(value, str) or key_id not in keys:
+        return False
+    try:
+        expected = make_signature(frame, keys[key_id])
+    except rfc8785.CanonicalizationError:  # numbers that not every program reads alike
+        return False
+    return hmac.compare_digest(expected.encode(), value.encode("utf-8", "surrogatepass"))
+
+
+def make_signature(frame: Json, key: bytes) -> str:
+    """The value of a frame's signature, in hex.
+
+    Raises:
+        rfc8785.CanonicalizationError: it has no canonical form.
+    """
+    return hmac.digest(key, canonicalize(frame), "sha256").hex()
+
+
+def canonicalize(frame: Json) -> bytes:
+    """A frame without its signature as RFC 8785 has it: sorted keys, no spaces, numbers as in JavaScript."""
+    metadata = frame.get("metadata")
+    if isinstance(metadata, dict) and "signature" in metadata:
+        frame = frame | {"metadata": {key: value for key, value in metadata.items() if key != "signature"}}
+    return rfc8785.dumps(frame)
+
+
+def make_key(owner: User, name: str) -> tuple[EnvelopeKey, str]:
+    """A new key of a team, and its secret, which is shown this once. Call it in a transaction.
+
+    Raises:
+        accounts.quotas.QuotaExceeded: the team has as many keys as one may have.
+    """
+    limits.TEAM_KEYS.check(owner.pk)
+    secret = unguessable("gwk_")
+    key = EnvelopeKey.objects.create(
+        owner=owner, key_id=unguessable("key-"), name=name, secret=seal(secret, PURPOSE)
+    )
+    return key, secret
+
+
+def reseal_keys() -> tuple[int, int]:
+    """Seal the keys of all teams with the newest key of the hub; how many, and how many cannot be read."""
+    return reseal_all(EnvelopeKey.objects.all(), PURPOSE, "secret")

@@ -19,27 +19,15 @@ CATEGORY_S = {"minor": 60, "standard": DEFAULT_S, "major": 600, "fundamental": 9
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of the votes. `state`: `deliberating` while votes can change it, `blocked` without a majority.
-
-    `missing`: the members who did not vote.
-    """
+    """The result of the votes. `state`: `deliberating` while votes can change it, `blocked` without a majority."""
 
     state: str
     consensus: bool = False
-    unanimous: bool = False
-    missing: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether votes still count."""
         return self.state in (DELIBERATING, ESCALATED)
-
-    @property
-    def result(self) -> str:
-        """The result on the wire; empty while it is open."""
-        if self.is_open:
-            return ""
-        return APPROVED if self.state == APPROVED else REJECTED
 
 
 def votes_needed(members: int, threshold: str) -> int:
@@ -54,25 +42,20 @@ def votes_needed(members: int, threshold: str) -> int:
 def decide(votes: Mapping[str, str], members: Sequence[str], threshold: str, *, is_over: bool) -> Verdict:
     """Decide by the last vote of each member. `is_over`: the deadline has passed."""
     cast = [votes[name] for name in members if name in votes]
-    missing = tuple(name for name in members if name not in votes)
     needed = votes_needed(len(members), threshold)
     approvals, rejections = cast.count(APPROVE), cast.count(REJECT)
-    unanimous = len(members) in (approvals, rejections)
     if approvals >= needed:
-        return Verdict(APPROVED, True, unanimous, missing)
+        return Verdict(APPROVED, consensus=True)
     if rejections >= needed:
-        return Verdict(REJECTED, True, unanimous, missing)
-    if is_over or max(approvals, rejections) + len(missing) < needed:
-        return Verdict(BLOCKED, missing=missing)
-    return Verdict(DELIBERATING, missing=missing)
+        return Verdict(REJECTED, consensus=True)
+    if is_over or max(approvals, rejections) + len(members) - len(cast) < needed:
+        return Verdict(BLOCKED)
+    return Verdict(DELIBERATING)
 
 
-def break_tie(votes: Mapping[str, str], members: Sequence[str], steward: str, *, is_over: bool) -> Verdict:
+def break_tie(votes: Mapping[str, str], steward: str, *, is_over: bool) -> Verdict:
     """Decide a blocked proposal by the vote of the steward; without one it is rejected at the deadline."""
-    missing = tuple(name for name in members if name not in votes)
     found = votes.get(steward)
     if found == APPROVE:
-        return Verdict(APPROVED, missing=missing)
-    if found == REJECT or is_over:
-        return Verdict(REJECTED, missing=missing)
-    return Verdict(ESCALATED, missing=missing)
+        return Verdict(APPROVED)
+    return Verdict(REJECTED if found == REJECT or is_over else ESCALATED)

@@ -4,7 +4,6 @@ Each function is one transaction that locks the proposal's row, and a decision i
 it is made once, however many votes come at one moment, in however many processes (docs/adr/0137).
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -17,9 +16,13 @@ from gateway.service.seats.seats import load_connected
 from gateway.service.team.registry import check_not_halted
 from gateway.service.team.team_changes import get_policy
 from gateway.service.triad import deliberation
-from gateway.service.triad.proposal_frames import decision_frame, proposal_frame, vote_frame
-from gateway.service.triad.proposal_news import send_decision, send_to_seats, send_to_steward, send_to_subscribers
-from gateway.wire.envelope import Json
+from gateway.service.triad.proposal_reads import decision_frame, proposal_frame, refuse_unknown, vote_frame
+from gateway.service.triad.triad import (
+    send_decision,
+    send_to_seats,
+    send_to_steward,
+    send_to_subscribers,
+)
 from gateway.wire.errors import ErrorCode, FrameRefused
 from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
@@ -33,39 +36,11 @@ MOST_MEMBERS = 256
 CLOSED_AT_ONCE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewProposal:
-    """A proposal as it came. `deadline_ms`: None, by its category. `has_seat`: the proposer is an agent.
-
-    `key`, `alias`, `home`, `carried`: see `gateway.models.Proposal`.
-    """
-
-    key: str
-    alias: str
-    proposer: str
-    has_seat: bool
-    home: str
-    text: str
-    reasoning: str
-    category: str
-    deadline_ms: int | None
-    carried: Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewVote:
-    """A vote as it came. `names`: ids that it has for its proposal, all of one."""
-
-    names: tuple[str, ...]
-    voter: str
-    vote: str
-    reasoning: str
-    confidence: float | None
-
-
 @transaction.atomic
-def propose(owner_id: int, given: NewProposal) -> Proposal:
+def propose(owner_id: int, given: Proposal, deadline_ms: int | None = None) -> Proposal:
     """Store a proposal and send it to the members who are connected; the same one again changes nothing.
+
+    `given`: the unsaved row, as the proposer wrote it. `deadline_ms`: None, by its category.
 
     Raises:
         FrameRefused: 2005 `correlation_in_use`, `deadline_past`, `deadline_too_far`, `no_members`; 1005;
@@ -73,10 +48,10 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
     """
     check_not_halted(owner_id)
     quotas.lock_owner(owner_id)
-    if (repeated := _find_repeated(owner_id, given)) is not None:
+    if (repeated := _find_repeated(owner_id, given, deadline_ms)) is not None:
         return repeated
     now = db_now()
-    deadline = _read_deadline(given, now)
+    deadline = _read_deadline(given.category, deadline_ms, now)
     limits.OPEN_PROPOSALS.check(owner_id)
     limits.KEPT_PROPOSALS.check(owner_id)
     policy = get_policy(owner_id)
@@ -86,38 +61,26 @@ def propose(owner_id: int, given: NewProposal) -> Proposal:
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="no_members")
     steward = policy.steward if policy.breaks_ties and policy.steward not in members else ""
     seats = load_connected(owner_id, members)
-    proposal = Proposal.objects.create(
-        owner_id=owner_id,
-        key=given.key,
-        alias=given.alias,
-        proposer=given.proposer,
-        text=given.text,
-        reasoning=given.reasoning,
-        category=given.category,
-        carried=given.carried,
-        members=members,
-        steward=steward,
-        threshold=policy.threshold,
-        state=State.DELIBERATING if seats else State.PENDING,
-        created_at=now,
-        deadline=deadline,
-        awaits_decision=given.has_seat,
-        home=given.home,
-    )
+    given.owner_id, given.members, given.steward, given.threshold = owner_id, members, steward, policy.threshold
+    given.state = State.DELIBERATING if seats else State.PENDING
+    given.created_at, given.deadline = now, deadline
+    given.save(force_insert=True)
     if seats:
-        send_to_seats(proposal, proposal_frame(proposal), seats)
-    return proposal
+        send_to_seats(given, proposal_frame(given), seats)
+    return given
 
 
-def cast_vote(owner_id: int, given: NewVote) -> Proposal:
+def cast_vote(owner_id: int, names: tuple[str, ...], given: Vote) -> Proposal:
     """Count a vote, and decide if it decides. The same vote again changes nothing, another one replaces it.
+
+    `names`: the ids by which it names its proposal, all of one. `given`: the unsaved row, as the voter wrote it.
 
     Raises:
         FrameRefused: 2005 `proposal_not_found`; 5004 `not_triad_member`; 2005 `proposal_closed`: the vote is
             recorded as late; 1005.
     """
     with transaction.atomic():
-        proposal = _lock(owner_id, given.names)
+        proposal = _lock(owner_id, names)
         now = db_now()
         if proposal.decided_at is None and now >= proposal.deadline:
             _decide(proposal, now)
@@ -151,36 +114,19 @@ def close_due() -> int:
     return len(keys)
 
 
-def get_proposal(owner_id: int, name: str) -> Proposal:
-    """A proposal of a team by one of its ids.
-
-    Raises:
-        FrameRefused: 2005 `proposal_not_found`, also for one of another team.
-    """
-    found = Proposal.objects.filter(Q(key=name) | Q(alias=name), owner_id=owner_id).first()
-    if found is None:
-        raise _not_found()
-    return found
-
-
 def _lock(owner_id: int, names: tuple[str, ...]) -> Proposal:
     """The proposal that all of the names are of, locked."""
     of_team = Proposal.objects.select_for_update(no_key=True).filter(owner_id=owner_id)
     found = list(of_team.filter(Q(key__in=names) | Q(alias__in=names)).order_by("pk"))
     if not any(names[0] in (one.key, one.alias) for one in found):
-        raise _not_found()
+        raise refuse_unknown()
     if len(found) > 1 or not {found[0].key, found[0].alias}.issuperset(names):
         text = "content.proposalId and the correlation id name two proposals"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.proposalId")
     return found[0]
 
 
-def _not_found() -> FrameRefused:
-    text = "there is no such proposal"
-    return FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_not_found")
-
-
-def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
+def _find_repeated(owner_id: int, given: Proposal, deadline_ms: int | None) -> Proposal | None:
     """The proposal, if it was made before.
 
     Raises:
@@ -194,7 +140,7 @@ def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
     before = (first.key, first.proposer, first.text, first.reasoning, first.category)
     is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
     is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
-    if len(found) > 1 or not is_same or given.deadline_ms not in (None, unix_ms(first.deadline)):
+    if len(found) > 1 or not is_same or deadline_ms not in (None, unix_ms(first.deadline)):
         text = "another proposal has this id"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
     if given.home and first.home != given.home:
@@ -203,21 +149,21 @@ def _find_repeated(owner_id: int, given: NewProposal) -> Proposal | None:
     return first
 
 
-def _read_deadline(given: NewProposal, now: datetime) -> datetime:
+def _read_deadline(category: str, deadline_ms: int | None, now: datetime) -> datetime:
     field = "content.deadline"
-    if given.deadline_ms is None:
-        return now + timedelta(seconds=deliberation.CATEGORY_S.get(given.category, deliberation.DEFAULT_S))
-    left_ms = given.deadline_ms - unix_ms(now)
+    if deadline_ms is None:
+        return now + timedelta(seconds=deliberation.CATEGORY_S.get(category, deliberation.DEFAULT_S))
+    left_ms = deadline_ms - unix_ms(now)
     if left_ms <= 0:
         text = f"{field}: this moment has passed"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_past")
     if left_ms > deliberation.LONGEST_S * 1000:
         text = f"{field}: a proposal is open for {deliberation.LONGEST_S // 3600} hours at most"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_too_far")
-    return datetime.fromtimestamp(given.deadline_ms / 1000, now.tzinfo)
+    return datetime.fromtimestamp(deadline_ms / 1000, now.tzinfo)
 
 
-def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool) -> bool:
+def _record(proposal: Proposal, given: Vote, now: datetime, *, is_late: bool) -> bool:
     """Write a vote into the history; False when it says what is there already."""
     of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
     if of_voter.filter(vote=given.vote, is_late=is_late, **({} if is_late else {"counts": True})).exists():
@@ -225,18 +171,10 @@ def _record(proposal: Proposal, given: NewVote, now: datetime, *, is_late: bool)
     limits.VOTES.check_number(Vote.objects.filter(proposal=proposal).count())
     if not is_late:
         of_voter.filter(counts=True).update(counts=False)
-    vote = Vote.objects.create(
-        proposal=proposal,
-        voter=given.voter,
-        vote=given.vote,
-        reasoning=given.reasoning,
-        confidence=given.confidence,
-        voted_at=now,
-        counts=not is_late,
-        is_late=is_late,
-    )
+    given.proposal, given.voted_at, given.counts, given.is_late = proposal, now, not is_late, is_late
+    given.save(force_insert=True)
     if not is_late:
-        send_to_subscribers(proposal, vote_frame(proposal, vote), given.voter)
+        send_to_subscribers(proposal, vote_frame(proposal, given), given.voter)
     return True
 
 
@@ -246,7 +184,7 @@ def _decide(proposal: Proposal, now: datetime) -> None:
     by_voter = {one.voter: one.vote for one in votes}
     is_over = now >= proposal.deadline
     if proposal.state == State.ESCALATED:
-        verdict = deliberation.break_tie(by_voter, proposal.members, proposal.steward, is_over=is_over)
+        verdict = deliberation.break_tie(by_voter, proposal.steward, is_over=is_over)
     else:
         verdict = deliberation.decide(by_voter, proposal.members, proposal.threshold, is_over=is_over)
     if verdict.state == deliberation.BLOCKED and proposal.steward:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping
 
 from gateway.service.channels import AgentFilter
 from gateway.service.client import Client
-from gateway.service.messages.status_feed import event_frame, status_frame
-from gateway.service.team.statuses import AgentStatus, find_unknown
-from gateway.service.triad.proposals import get_proposal
+from gateway.service.messages.status_feed import status_frame
+from gateway.service.team.registry import AgentStatus, find_unknown
+from gateway.service.triad.proposal_reads import get_proposal
 from gateway.surface.handlers.team import get_team
-from gateway.wire.channel_names import (
+from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frame_types import (
     ACTIVITY,
     GENERAL,
     MESSAGES,
@@ -16,11 +17,10 @@ from gateway.wire.channel_names import (
     STATUS,
     find_inbox_agent,
     find_proposal_id,
+    is_agent_name,
     is_channel,
 )
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope, Json, event_frame
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
 MOST_SUBSCRIPTIONS = 100
@@ -81,11 +81,9 @@ async def take_event(client: Client, envelope: Envelope) -> None:
     if channel not in FOR_EVENTS:
         text = f"content.channel: want one of {', '.join(sorted(FOR_EVENTS))}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
-    given = {"id": envelope.id, "sessionId": envelope.session_id}
-    fields = {key: value for key, value in given.items() if value} | {"from": client.sender.name}
-    frame = event_frame(event, {**envelope.content, "event": event}, **fields)
-    if envelope.metadata:
-        frame["metadata"] = envelope.metadata
+    given: Json = {"id": envelope.id, "sessionId": envelope.session_id}
+    fields: Json = {key: value for key, value in given.items() if value} | {"from": client.sender.name}
+    frame = event_frame(event, {**envelope.content, "event": event}, envelope.metadata, **fields)
     await client.gateway.channels.publish(owner_id, channel, frame, agent=client.sender.seat)
 
 

@@ -4,17 +4,16 @@ An agent reads its own inbox, but not while it works for a caller who is not its
 any inbox of the team, by `agent`, if their role and token are for it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from accounts.authn import AGENT_KINDS
 from gateway.service.client import Client
 from gateway.service.letters import inbox
+from gateway.service.messages.addressing import NewMessage
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import Envelope, Json, check_frame
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id
-from gateway.wire.frames import new_id
+from gateway.wire.frames import Envelope, Json, check_frame, new_id
 
 MOST_AT_ONCE = 100
 DEFAULT_LIMIT = 10
@@ -36,7 +35,7 @@ async def send(client: Client, envelope: Envelope, params: Json) -> Json:
     }
     message = check_frame(frame, FRAME_TYPES["message"])
     behalf = client.get_behalf(envelope)
-    letter = await client.messages.leave(message, behalf, client.sender)
+    letter = await client.messages.leave(NewMessage(message, behalf, client.sender))
     return {"messageId": letter.message_id, "agent": message.agent, "state": "queued"}
 
 
@@ -111,11 +110,8 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
         wanted = f"limit: want 1 to {MOST_AT_ONCE}; offset: 0 to {FARTHEST}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="content.params.limit")
     session_id = await _find_inbox(client, envelope, params)
-
-    def load() -> list[Json]:
-        return inbox.load_letters(session_id, limit, offset, is_unread=is_unread)
-
-    return {"messages": await client.gateway.router.read(load)}
+    read = client.gateway.router.read
+    return {"messages": await read(inbox.load_letters, session_id, limit, offset, is_unread=is_unread)}
 
 
 def _own_seat(client: Client, envelope: Envelope) -> int:
@@ -155,15 +151,3 @@ def _read(params: Json, name: str, kind: type, wanted: str, *, default: Any) -> 
         text = f"{name}: want {wanted}"
         raise FrameRefused(ErrorCode.INVALID_TYPE, text, field=f"content.params.{name}")
     return value
-
-
-SERVICES: dict[str, Callable[..., Any]] = {
-    "inbox.send": send,
-    "inbox.get": get,
-    "inbox.unread": unread,
-    "inbox.mark_read": mark_read,
-    "inbox.count": count,
-    "inbox.clear": clear,
-    "inbox.list": list_inboxes,
-    "inbox.receipt": receipt,
-}

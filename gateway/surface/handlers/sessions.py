@@ -1,18 +1,20 @@
 """Requests about sessions (section 11): an agent has its own, a client of the owner those of the team."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from accounts.authn import AGENT_KINDS
 from gateway.service.client import Client
-from gateway.service.sessions import rows, shapes, transfer
-from gateway.service.sessions.access import SessionUser
+from gateway.service.sessions import rows, transfer
+from gateway.service.sessions.rows import SessionUser
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import MAX_FRAME_BYTES, Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import MAX_NUMBER
+from gateway.wire.frame_types import MAX_NUMBER, is_agent_name, is_id
+from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, Json
 
 FLUSHED_WITHIN_S = 5.0
+DEFAULT_LISTED = 100
+LONGEST_LOCK_MS = int(rows.LONGEST_LOCK.total_seconds() * 1000)
 MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
 
 Result = TypeVar("Result")
@@ -21,63 +23,55 @@ Result = TypeVar("Result")
 async def create_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Make a session; `lockMs`: only the client may write to it for so long."""
     user = _user_of(client, envelope)
-    agent, lock_ms = shapes.read_agent(params, user.agent), _lock_ms(params)
-    session_id = shapes.read_id(params) if "sessionId" in params else ""
+    agent, lock_ms = read_agent(params, user.agent), _lock_ms(params)
+    session_id = read_id(params) if "sessionId" in params else ""
     made = await _run(client, rows.create_session, user, agent, session_id, lock_ms)
-    return {"session": shapes.show_session(made)}
+    return {"session": rows.show_session(made)}
 
 
 async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
     """List sessions, archived ones only with `archived`."""
     user = _user_of(client, envelope)
-    agent = shapes.read_agent(params) if "agent" in params else ""
+    agent = read_agent(params) if "agent" in params else ""
     archived = params.get("archived", False)
     if not isinstance(archived, bool):
         raise FrameRefused(ErrorCode.INVALID_TYPE, "archived: want a boolean", field="archived")
-    limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
-
-    def find() -> rows.SessionPage:
-        return rows.list_sessions(user, agent, archived=archived, limit=limit, after=after)
-
-    return shapes.show_sessions(await _run(client, find))
+    limit, after = read_limit(params), read_number(params, "after", 0, MAX_NUMBER)
+    return await _run(client, rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
 
 
 async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Show entries of a session, in order."""
     user = _user_of(client, envelope)
-    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
-    limit, after = shapes.read_limit(params), shapes.read_number(params, "after", 0, MAX_NUMBER)
-
-    def find() -> rows.EntryPage:
-        return rows.get_entries(user, agent, session_id, limit=limit, after=after)
-
-    return shapes.show_entries(await _run(client, find))
+    agent, session_id = read_agent(params, user.agent), read_id(params)
+    limit, after = read_limit(params), read_number(params, "after", 0, MAX_NUMBER)
+    return await _run(client, rows.get_entries, user, agent, session_id, limit=limit, after=after)
 
 
 async def commit_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Mark a session as committed."""
     user = _user_of(client, envelope)
-    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    agent, session_id = read_agent(params, user.agent), read_id(params)
     done = await _run(client, rows.commit_session, user, agent, session_id, _lock_ms(params))
-    return {"session": shapes.show_session(done)}
+    return {"session": rows.show_session(done)}
 
 
 async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
     """Archive one session by `sessionId`, or those whose last entry is older than `olderThan`."""
     user = _user_of(client, envelope)
     if "sessionId" in params:
-        agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+        agent, session_id = read_agent(params, user.agent), read_id(params)
         done = await _run(client, rows.archive_session, user, agent, session_id)
-        return {"archived": [shapes.show_session(done)], "skipped": []}
-    agent = shapes.read_agent(params) if "agent" in params else ""
-    age = rows.read_age(shapes.read_text(params, "olderThan"))
-    return shapes.show_archived(await _run(client, rows.archive_older, user, agent, age))
+        return {"archived": [rows.show_session(done)], "skipped": []}
+    agent = read_agent(params) if "agent" in params else ""
+    age = rows.read_age(read_text(params, "olderThan"))
+    return await _run(client, rows.archive_older, user, agent, age)
 
 
 async def delete_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Delete a session."""
     user = _user_of(client, envelope)
-    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    agent, session_id = read_agent(params, user.agent), read_id(params)
     await _run(client, rows.delete_session, user, agent, session_id)
     return {"deleted": session_id}
 
@@ -85,7 +79,7 @@ async def delete_session(client: Client, envelope: Envelope, params: Json) -> Js
 async def export_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """A session as the text of `session.jsonl`."""
     user = _user_of(client, envelope)
-    agent, session_id = shapes.read_agent(params, user.agent), shapes.read_id(params)
+    agent, session_id = read_agent(params, user.agent), read_id(params)
     text = (await _run(client, transfer.export_session, user, agent, session_id)).decode()
     if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MOST_FRAME_TEXT:
         wide = "this session is larger than a frame: export it over HTTP"
@@ -96,10 +90,72 @@ async def export_session(client: Client, envelope: Envelope, params: Json) -> Js
 async def import_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
     """Import the sessions of the text of `session.jsonl`, with the text of its index, if it has one."""
     user = _user_of(client, envelope)
-    agent, text = shapes.read_agent(params, user.agent), shapes.read_text(params, "jsonl")
-    index = shapes.read_text(params, "index") if "index" in params else ""
+    agent, text = read_agent(params, user.agent), read_text(params, "jsonl")
+    index = read_text(params, "index") if "index" in params else ""
     logs = await _run(client, transfer.import_sessions, user, agent, text.encode(), index.encode())
-    return {"sessions": [shapes.show_session(log) for log in logs]}
+    return {"sessions": [rows.show_session(log) for log in logs]}
+
+
+def read_agent(params: Json, default: str = "") -> str:
+    """The name of an agent; `default` when there is none.
+
+    Raises:
+        FrameRefused: 2002, 2003, 2005.
+    """
+    name = read_text(params, "agent", default)
+    if not is_agent_name(name):
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, "agent: want the name of an agent", field="agent")
+    return name
+
+
+def read_id(params: Json) -> str:
+    """The id of a session.
+
+    Raises:
+        FrameRefused: 2002, 2003, 2005.
+    """
+    session_id = read_text(params, "sessionId")
+    if not is_id(session_id):
+        text = "sessionId: want 1 to 128 printable characters"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="sessionId")
+    return session_id
+
+
+def read_text(params: Json, name: str, default: str = "") -> str:
+    """A text.
+
+    Raises:
+        FrameRefused: 2002 when it is absent without a default; 2003.
+    """
+    value: Any = params.get(name, default or None)
+    if value is None:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{name} is missing", field=name)
+    if not isinstance(value, str):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{name}: want a string", field=name)
+    return value
+
+
+def read_number(params: Json, name: str, default: int, most: int) -> int:
+    """A whole number from 0 to `most`.
+
+    Raises:
+        FrameRefused: 2003, 2005.
+    """
+    value: Any = params.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{name}: want a whole number", field=name)
+    if not 0 <= value <= most:
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"{name}: want 0 to {most}", field=name)
+    return value
+
+
+def read_limit(params: Json) -> int:
+    """How many rows a page has, at least 1.
+
+    Raises:
+        FrameRefused: 2003, 2005.
+    """
+    return max(1, read_number(params, "limit", DEFAULT_LISTED, rows.MOST_LISTED))
 
 
 def _user_of(client: Client, envelope: Envelope) -> SessionUser:
@@ -112,26 +168,14 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     if client.seat is None and identity.kind in AGENT_KINDS:
         text = "this connection has no seat: say agentId, or from"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
-    return SessionUser(owner_id, identity.login, client.seat.name if client.seat is not None else "")
+    return SessionUser(owner_id, identity.login, client.seat_name)
 
 
-async def _run(client: Client, function: Callable[..., Result], *args: object) -> Result:
+async def _run(client: Client, function: Callable[..., Result], *args: object, **options: object) -> Result:
     """Read or change sessions; what this process took before is written by then, if the database takes it."""
     await client.gateway.recorder.flush(FLUSHED_WITHIN_S)
-    return await client.gateway.router.read(function, *args)
+    return await client.gateway.router.read(function, *args, **options)
 
 
 def _lock_ms(params: Json) -> int:
-    return shapes.read_number(params, "lockMs", 0, shapes.LONGEST_LOCK_MS)
-
-
-SERVICES = {
-    "sessions.archive": archive_sessions,
-    "sessions.commit": commit_session,
-    "sessions.create": create_session,
-    "sessions.delete": delete_session,
-    "sessions.export": export_session,
-    "sessions.get": get_session,
-    "sessions.import": import_sessions,
-    "sessions.list": list_sessions,
-}
+    return read_number(params, "lockMs", 0, LONGEST_LOCK_MS)

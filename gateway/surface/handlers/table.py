@@ -1,17 +1,71 @@
-"""The handler of each type of frames that a signed-in client sends."""
+"""The handler of each type of frames that a signed-in client sends, and of each service (section 10.7).
+
+A service gets the client, the envelope and its parameters.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.service.client import Client
-from gateway.surface.handlers import broadcast, channels, discovery, messages, requests, team, triad
-from gateway.wire.envelope import Envelope
+from gateway.surface.handlers import channels, inbox, messages, sessions, team, triad
+from gateway.surface.handlers.messages import send
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Envelope, Json, describe_error
+from gateway.wire.permissions import Action, check_action, check_service
 
+Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
+
+SERVICES: Mapping[str, Service] = {
+    "agents.get": team.get_agent,
+    "agents.list": team.list_agents,
+    "gateway.status": team.show_gateway,
+    "inbox.clear": inbox.clear,
+    "inbox.count": inbox.count,
+    "inbox.get": inbox.get,
+    "inbox.list": inbox.list_inboxes,
+    "inbox.mark_read": inbox.mark_read,
+    "inbox.receipt": inbox.receipt,
+    "inbox.send": inbox.send,
+    "inbox.unread": inbox.unread,
+    "sessions.archive": sessions.archive_sessions,
+    "sessions.commit": sessions.commit_session,
+    "sessions.create": sessions.create_session,
+    "sessions.delete": sessions.delete_session,
+    "sessions.export": sessions.export_session,
+    "sessions.get": sessions.get_session,
+    "sessions.import": sessions.import_sessions,
+    "sessions.list": sessions.list_sessions,
+    "triad.get": triad.get_proposal,
+    "triad.list": triad.list_proposals,
+}
 Handler = Callable[[Client, Envelope], Awaitable[None]]
 
+
+async def take_request(client: Client, envelope: Envelope) -> None:
+    """Run the service, and answer with its result or its error. A service of an agent is asked like a message."""
+    name = envelope.content["service"]
+    if name not in SERVICES and envelope.agent:
+        own = client.sender.seat
+        check_action(client.identity, Action.SEND, own=own, agent=own)
+        send(client, envelope)
+        return
+    if name not in SERVICES:
+        text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.service")
+    params = envelope.content.get("params", {})
+    try:
+        check_service(client.identity, client.sender.seat, name, params)
+        content: Json = {"result": await SERVICES[name](client, envelope, params)}
+    except FrameRefused as refused:
+        if refused.close_code:
+            raise
+        client.note.finish(refused)
+        content = {"error": describe_error(refused)}
+    await client.reply(envelope, "response", content)
+
+
 HANDLERS: Mapping[str, Handler] = {
-    "handshake": discovery.shake_hands,
-    "discovery": discovery.discover,
+    "handshake": team.shake_hands,
+    "discovery": team.discover,
     "status": team.take_status,
     "workspace": team.show_workspaces,
     "subscribe": channels.subscribe,
@@ -20,8 +74,8 @@ HANDLERS: Mapping[str, Handler] = {
     "message": messages.take_message,
     "response": messages.take_message,
     "error": messages.take_message,
-    "request": requests.take_request,
-    "broadcast": broadcast.broadcast,
+    "request": take_request,
+    "broadcast": messages.broadcast,
     "proposal": triad.take_proposal,
     "vote": triad.take_vote,
 }

@@ -1,13 +1,15 @@
-"""Frames and services about the client's own team: statuses, workspaces, health (sections 7, 9 and 16)."""
+"""The handshake; frames and services that find agents, or are about the client's team (sections 5, 7, 9, 16)."""
 
 from accounts.models import User
+from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client
-from gateway.service.seats import enrolment
+from gateway.service.seats.seat import SAID, set_status
 from gateway.service.team import registry
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
-from gateway.wire.frame_types import is_agent_name
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frame_types import is_agent_name, is_target
+from gateway.wire.frames import Envelope, Json
+from gateway.wire.permissions import OF_SERVICES, Action, is_permitted
 
 
 async def take_status(client: Client, envelope: Envelope) -> None:
@@ -21,11 +23,11 @@ async def take_status(client: Client, envelope: Envelope) -> None:
     if seat is None or envelope.content.get("agent", seat.name) != seat.name:
         text = "an agent sets its own status, and no other one"
         raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.agent")
-    if status not in enrolment.SAID:
+    if status not in SAID:
         text = f"content.status: an agent that is connected is not {status}"
         raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.status")
     owner_id = client.identity.user_id
-    previous = await client.gateway.router.read(enrolment.set_status, owner_id, seat.name, status)
+    previous = await client.gateway.router.read(set_status, owner_id, seat.name, status)
     seat.status = status
     await client.gateway.statuses.publish(owner_id, seat.name, status, previous)
 
@@ -83,4 +85,56 @@ async def _show_statuses(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "status", {"agent": frames.GATEWAY, "status": "online", "agents": shown})
 
 
-SERVICES = {"gateway.status": show_gateway}
+async def list_agents(client: Client, envelope: Envelope, params: Json) -> Json:
+    """The agents that the client can find."""
+    user_id = client.get_behalf(envelope).asker.user_id
+    return {"agents": await client.gateway.router.read(registry.load_agents, user_id)}
+
+
+async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
+    """One agent by its name."""
+    user_id = client.get_behalf(envelope).asker.user_id
+    name = params.get("name")
+    if name is None:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, "name is missing", field="content.name")
+    if not isinstance(name, str) or not is_target(name):
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, "name: want the name of an agent", field="content.name")
+    try:
+        return {"agent": await client.gateway.router.read(registry.get_agent, name, user_id)}
+    except NOT_ASKED as refusal:
+        raise refuse_denied(refusal) from None
+
+
+async def shake_hands(client: Client, envelope: Envelope) -> None:
+    """Take what the client advertises, and acknowledge it."""
+    if envelope.content["action"] != "advertise":
+        text = "content.action: only the gateway acknowledges"
+        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.action")
+    client.protocol.take_capabilities(envelope.content.get("capabilities", {}))
+    behalf = client.find_behalf(envelope)
+    names: list[str] = []
+    if behalf and not behalf.isolated and is_permitted(client.identity, Action.FIND):
+        names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
+    await client.say(frames.acknowledge_frame(client.client_id, names))
+
+
+async def discover(client: Client, envelope: Envelope) -> None:
+    """List agents, or show one; with `services` list agents and services. Each answer has `agents`."""
+    match envelope.content["action"]:
+        case "get":
+            content = {"agents": [(await get_agent(client, envelope, envelope.content))["agent"]]}
+        case action:
+            content = await list_agents(client, envelope, {})
+            if action == "services":
+                content["services"] = [_describe_gateway(client.gateway.health.public_url)]
+    await client.reply(envelope, "discovery", content)
+
+
+def _describe_gateway(public_url: str) -> Json:
+    """The one service that this hub is: the gateway, with what `request` frames may name."""
+    return {
+        "serviceId": frames.GATEWAY,
+        "endpoint": f"{public_url.replace('http', 'ws', 1)}/gateway",
+        "capabilities": sorted(OF_SERVICES),
+        "healthEndpoint": f"{public_url}/readyz",
+    }

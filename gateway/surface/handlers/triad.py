@@ -2,16 +2,14 @@
 
 import msgspec
 
-from gateway.models import Proposal
+from gateway.models import Proposal, Vote
 from gateway.service.client import Client
 from gateway.service.triad import proposal_reads, proposals
-from gateway.service.triad.proposal_frames import acknowledge, carry
-from gateway.service.triad.proposals import NewProposal, NewVote
+from gateway.service.triad.proposal_reads import acknowledge, carry
 from gateway.surface.handlers.team import get_team
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_id
-from gateway.wire.frames import new_id
+from gateway.wire.frames import Envelope, Json, new_id
 
 MAX_TEXT_BYTES = 16_384
 LISTED = 50
@@ -22,22 +20,22 @@ async def take_proposal(client: Client, envelope: Envelope) -> None:
     """Store a proposal, and acknowledge it with its state."""
     owner_id, content, triad = get_team(client, envelope), envelope.content, client.gateway.triad
     deadline = content.get("deadline")
+    deadline_ms = None if deadline is None else round(deadline)
     key = envelope.correlation_id or envelope.id or new_id()
-    given = NewProposal(
+    given = Proposal(
         key=key,
         alias=envelope.id if envelope.id != key else "",
         proposer=client.sender.name,
-        has_seat=client.seat is not None,
+        awaits_decision=client.seat is not None,
         home="" if client.seat is not None else triad.process_id,
         text=_read_text(content, "proposal"),
         reasoning=_read_text(content, "reasoning"),
         category=content.get("category", ""),
-        deadline_ms=None if deadline is None else round(deadline),
         carried=carry(envelope),
     )
     if len(msgspec.json.encode(given.carried)) > MAX_TEXT_BYTES:
         raise _too_large("content")
-    proposal = await triad.call(proposals.propose, owner_id, given)
+    proposal = await triad.call(proposals.propose, owner_id, given, deadline_ms)
     await client.reply(envelope, "response", {"result": acknowledge(proposal)})
     if client.seat is None:
         await triad.await_decision(proposal.pk, client)
@@ -50,14 +48,13 @@ async def take_vote(client: Client, envelope: Envelope) -> None:
     if not names:
         field = "content.proposalId"
         raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
-    given = NewVote(
-        names=names,
-        voter=client.seat.name if client.seat is not None else "",
+    given = Vote(
+        voter=client.seat_name,
         vote=content["vote"],
         reasoning=_read_text(content, "reasoning"),
         confidence=content.get("confidence"),
     )
-    proposal = await client.gateway.triad.call(proposals.cast_vote, owner_id, given)
+    proposal = await client.gateway.triad.call(proposals.cast_vote, owner_id, names, given)
     await client.reply(envelope, "response", {"result": acknowledge(proposal) | {"vote": given.vote}})
 
 
@@ -102,6 +99,3 @@ def _too_large(field: str) -> FrameRefused:
 
 def _bad_parameter(name: str, wanted: str) -> FrameRefused:
     return FrameRefused(ErrorCode.INVALID_CONTENT, f"{name}: {wanted}", field=f"content.params.{name}")
-
-
-SERVICES = {"triad.get": get_proposal, "triad.list": list_proposals}

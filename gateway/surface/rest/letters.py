@@ -15,8 +15,7 @@ from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Conflict, caller_of, check_no_fields, get_one
 from gateway.models import Letter
 from gateway.service.letters.inbox import delete_letter, retry_letter
-from gateway.service.letters.letters import WAITING
-from gateway.service.letters.sealed import show_frame
+from gateway.service.letters.letters import WAITING, show_frame
 from kit.describe import ErrorBody, Page, Time
 from kit.rows import Source, show
 

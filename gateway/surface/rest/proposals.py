@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import caller_of, get_one
 from gateway.models import Proposal, Vote
-from gateway.service.triad.proposal_frames import result_of
+from gateway.service.triad.proposal_reads import result_of
 from kit.describe import Page, Time
 from kit.rows import Source, show
 

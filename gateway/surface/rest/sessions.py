@@ -19,7 +19,7 @@ from accounts.rest import Body, caller_of
 from agents.api.files import OF_UPLOADS, AnyType
 from gateway.models import SessionLog
 from gateway.service.sessions import transfer
-from gateway.service.sessions.access import SessionUser
+from gateway.service.sessions.rows import SessionUser
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import AGENT_NAME, MAX_ID_CHARS
 from kit.asgi import RequestRefused

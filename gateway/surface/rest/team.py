@@ -1,9 +1,10 @@
-"""The native API's calls on the caller's own team: its agents and its rules."""
+"""The native API's calls on the caller's own team: its agents, its rules, and the keys by which members sign."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
+from django.db import transaction
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,13 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.rendering import NO_STORE
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of, get_one
-from gateway.models import TeamAgent, TeamPolicy
+from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
 from gateway.models.team import RULES
-from gateway.service.seats.enrolment import MAX_CONFIG_BYTES, read_role
-from gateway.service.team.registry import load_own_agents
-from gateway.service.team.statuses import OFFLINE
+from gateway.service.seats.seat import MAX_CONFIG_BYTES, read_role
+from gateway.service.team.registry import OFFLINE, load_own_agents
 from gateway.service.team.team_changes import (
     PEERS,
     VOTERS,
@@ -28,9 +29,10 @@ from gateway.service.team.team_changes import (
     change_policy,
     get_policy,
 )
+from gateway.service.team.team_rules import make_key
 from gateway.wire.frame_types import is_agent_name
 from kit.columns import ColumnBody
-from kit.describe import Page, Time
+from kit.describe import ErrorBody, Items, Page, Time
 from kit.list_fields import NameList
 from kit.rows import Source, show
 
@@ -167,8 +169,60 @@ def _show_agents(rows: Sequence[TeamAgent]) -> list[ApiTeamAgent]:
     return [show(ApiTeamAgent, one, status=statuses.get(one.name, OFFLINE)) for one in rows]
 
 
+class ApiEnvelopeKey(TypedDict):
+    """A key of a team, without its secret."""
+
+    keyId: str
+    name: str
+    createdAt: Time
+
+
+class MadeEnvelopeKey(ApiEnvelopeKey):
+    """A new key with its secret, this once."""
+
+    secret: str
+
+
+class KeyBody(Body):
+    """The name of a new key in lists."""
+
+    name = serializers.CharField(max_length=100)
+
+
+class EnvelopeKeys(APIView):
+    """`/gateway/keys`"""
+
+    @extend_schema(responses=Items[ApiEnvelopeKey])
+    def get(self, request: Request) -> Response:
+        """The keys of one's team, newest first."""
+        keys = EnvelopeKey.objects.filter(owner=caller_of(request)).order_by("-pk")
+        return Response({"items": [show(ApiEnvelopeKey, one) for one in keys]})
+
+    @extend_schema(request=KeyBody, responses={201: MadeEnvelopeKey, 429: ErrorBody})
+    def post(self, request: Request) -> Response:
+        """Make a key; its secret is in this answer and nowhere else."""
+        body = KeyBody.read(request)
+        with transaction.atomic():
+            key, secret = make_key(caller_of(request), str(body.validated_data["name"]))
+        return Response(show(MadeEnvelopeKey, key, secret=secret), status=201, headers=NO_STORE)
+
+
+class OneEnvelopeKey(APIView):
+    """`/gateway/keys/{keyId}`"""
+
+    @extend_schema(responses={204: None, 404: ErrorBody})
+    def delete(self, request: Request, key_id: str) -> Response:
+        """Delete a key: what it signs from now on is refused."""
+        deleted, _ = EnvelopeKey.objects.filter(owner=caller_of(request), key_id=key_id).delete()
+        if not deleted:
+            raise NotFound("no such key")
+        return Response(status=204)
+
+
 urlpatterns = [
     path("team/agents", TeamAgents.as_view(), name="team-agents"),
     path("team/agents/<str:agent_name>", OneTeamAgent.as_view(), name="team-agent"),
     path("team/policy", TeamRules.as_view(), name="team-policy"),
+    path("gateway/keys", EnvelopeKeys.as_view(), name="gateway-keys"),
+    path("gateway/keys/<str:key_id>", OneEnvelopeKey.as_view(), name="gateway-key"),
 ]

@@ -13,7 +13,7 @@ from accounts.models import User
 from agents.web.desk import owner_form
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
-from gateway.service.seats.enrolment import read_role
+from gateway.service.seats.seat import read_role
 from gateway.service.team.members import find_member
 from gateway.service.team.team_changes import (
     PEERS,

@@ -24,7 +24,6 @@ PROPOSALS_ON_A_PAGE = 10
 FRAMES_SHOWN = 50
 MOST_VOTES_SHOWN = 200
 VOTES = ("approve", "reject", "abstain")
-OPEN_STATES = (Proposal.State.PENDING, Proposal.State.DELIBERATING, Proposal.State.ESCALATED)
 GOOD_STATES = (Proposal.State.APPROVED,)
 BAD_STATES = (Proposal.State.REJECTED, Proposal.State.BLOCKED)
 
@@ -74,13 +73,13 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
     owner = get_team_owner(request, visitor)
     members = load_members(owner.pk)
     proposals = _proposals(owner)
-    open_first = Case(When(state__in=OPEN_STATES, then=0), default=1)
+    open_first = Case(When(state__in=Proposal.OPEN, then=0), default=1)
     paginator = Paginator(proposals.order_by(open_first, "-created_at", "-pk"), PROPOSALS_ON_A_PAGE)
     page = paginator.get_page(request.GET.get("proposals"))
     context = {
         **_about(owner, visitor),
         "members": members,
-        "figures": _sum_up(members, proposals.filter(state__in=OPEN_STATES).count()),
+        "figures": _sum_up(members, proposals.filter(state__in=Proposal.OPEN).count()),
         "proposals": page,
         "proposal_rows": show_proposals(page, db_now()),
         "frames": FrameRecord.objects.filter(owner=owner).order_by("-at", "-pk")[:FRAMES_SHOWN],
@@ -144,7 +143,7 @@ def _row(proposal: Proposal, now: datetime) -> ProposalRow:
         proposal,
         [(vote, counts[vote]) for vote in VOTES],
         [name for name in proposal.members if name not in voted],
-        max(0, left) if proposal.state in OPEN_STATES else None,
+        max(0, left) if proposal.state in Proposal.OPEN else None,
     )
 
 

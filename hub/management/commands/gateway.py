@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.service.team.status_report import (
+from gateway.service.team.health import (
     DEGRADED,
     DOWN,
     HEALTHY,

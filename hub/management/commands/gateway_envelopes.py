@@ -14,9 +14,9 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.service.adapter_delivery import deliver, read_waiting
-from gateway.wire.envelope import MAX_FRAME_BYTES, Json
+from gateway.service.letters.inbox import deliver, read_waiting
 from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import MAX_FRAME_BYTES, Json
 from gateway.wire.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
 from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 from django.core.management.base import CommandError
 
-from gateway.service.sessions import rows, shapes, transfer
-from gateway.service.sessions.access import SessionUser
-from gateway.wire.envelope import Json
+from gateway.service.sessions import rows, transfer
+from gateway.service.sessions.rows import SessionUser
+from gateway.surface.handlers.sessions import read_agent, read_id
 from gateway.wire.errors import FrameRefused
+from gateway.wire.frames import Json
 from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of
 
@@ -58,8 +59,8 @@ class Command(HubCommand):
             raise CommandError(f"{refused.code.value} {refused.code.name}: {refused}") from None
 
     def _create(self, user: SessionUser, options: Options) -> None:
-        session_id = shapes.read_id({"sessionId": options["id"]}) if options["id"] else ""
-        self._print(shapes.show_session(rows.create_session(user, shapes.read_agent(options), session_id)))
+        session_id = read_id({"sessionId": options["id"]}) if options["id"] else ""
+        self._print(rows.show_session(rows.create_session(user, read_agent(options), session_id)))
 
     def _list(self, user: SessionUser, options: Options) -> None:
         after = 0
@@ -67,26 +68,26 @@ class Command(HubCommand):
             found = rows.list_sessions(
                 user, options["agent"], archived=options["archived"], limit=rows.MOST_LISTED, after=after
             )
-            for log in found.logs:
-                self._print(shapes.show_session(log))
-            if not (after := found.next_after):
+            for one in found["sessions"]:
+                self._print(one)
+            if not (after := found.get("next", 0)):
                 return
 
     def _get(self, user: SessionUser, options: Options) -> None:
         after = 0
         while True:
             found = rows.get_entries(user, options["agent"], options["id"], limit=rows.MOST_LISTED, after=after)
-            for _, entry in found.entries:
-                self._print(entry.show(options["id"]))
-            if not (after := found.next_after):
+            for entry in found["entries"]:
+                self._print(entry)
+            if not (after := found.get("next", 0)):
                 return
 
     def _commit(self, user: SessionUser, options: Options) -> None:
-        self._print(shapes.show_session(rows.commit_session(user, options["agent"], options["id"])))
+        self._print(rows.show_session(rows.commit_session(user, options["agent"], options["id"])))
 
     def _archive(self, user: SessionUser, options: Options) -> None:
         age = rows.read_age(options["older_than"])
-        self._print(shapes.show_archived(rows.archive_older(user, options["agent"], age)))
+        self._print(rows.archive_older(user, options["agent"], age))
 
     def _delete(self, user: SessionUser, options: Options) -> None:
         rows.delete_session(user, options["agent"], options["id"])
@@ -99,7 +100,7 @@ class Command(HubCommand):
     def _import(self, user: SessionUser, options: Options) -> None:
         index = options["index"].read_bytes() if options["index"] else b""
         for log in transfer.import_sessions(user, options["agent"], options["file"].read_bytes(), index):
-            self._print(shapes.show_session(log))
+            self._print(rows.show_session(log))
 
     def _print(self, shown: Json) -> None:
         self.stdout.write(msgspec.json.encode(shown).decode())

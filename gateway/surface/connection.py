@@ -14,7 +14,6 @@ from accounts.open_requests import OpenRequests
 from accounts.quotas import QuotaExceeded
 from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
-from agents.core.ask_starter import Asker
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock
@@ -22,22 +21,19 @@ from agents.core.post import Evict
 from agents.core.presence import MayNotConnect
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
-from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.models.choices import Failure
-from gateway.service.client import Gateway
+from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import FrameNote
 from gateway.service.letters.letter_queue import receipts_channel
-from gateway.service.messages.addressing import NO_SESSION, Sender
+from gateway.service.messages.addressing import Sender
 from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import NameTaken, Seat, renew_seat, take_seat
-from gateway.surface.connections.sign_in import SignIn, get_wanted_seat
-from gateway.surface.connections.tokens import describe_token, get_token
+from gateway.service.seats.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
+from gateway.surface.sign_in import SignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope, Json
 from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.frames import Json
 from gateway.wire.permissions import may_subscribe
 from gateway.wire.protocol import (
-    SIGN_IN,
     UNAUTHORIZED,
     GatewayProtocol,
     Parameters,
@@ -66,8 +62,8 @@ AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 REVOKED = "this token was revoked, or its user is halted"
 
 
-class GatewayConnection(FrameSocket):
-    """A connection as `gateway.service.client.Client`; `GatewaySocket` reads its frames."""
+class GatewayConnection(FrameSocket, Client):
+    """The connection of a client by a socket; `GatewaySocket` reads its frames."""
 
     def __init__(
         self,
@@ -100,43 +96,18 @@ class GatewayConnection(FrameSocket):
         self._checked_at = clock()
         self._parameters: Parameters
 
-    # For handlers, see `gateway.service.client.Client`.
+    # For handlers.
 
     @property
-    def identity(self) -> Identity:
-        """The signed-in user and token."""
-        if self._sign_in.identity is None:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+    def signed_in(self) -> Identity | None:
+        """See `gateway.service.client.Client`."""
         return self._sign_in.identity
 
     @property
     def sender(self) -> Sender:
-        """The sender of its messages."""
+        """See `gateway.service.client.Client`."""
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return Sender.of(self.identity, self._seat_name, receipts_channel(session_id, self.client_id))
-
-    @property
-    def _seat_name(self) -> str:
-        return self.seat.name if self.seat is not None else ""
-
-    def find_behalf(self, envelope: Envelope) -> ActingFor | None:
-        """On whose behalf it acts."""
-        identity = self._sign_in.identity
-        if identity is None:
-            return None
-        if self.seat is None:
-            return ActingFor(Asker(user_id=identity.user_id, login=identity.login), NO_SESSION)
-        return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
-
-    def get_behalf(self, envelope: Envelope) -> ActingFor:
-        """On whose behalf it reaches other agents."""
-        behalf = self.find_behalf(envelope)
-        if behalf is None:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
-        if behalf.isolated:
-            text = "while this agent works for another caller it reaches no other agent"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
-        return behalf
+        return Sender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
 
     # From the server.
 
@@ -218,7 +189,7 @@ class GatewayConnection(FrameSocket):
         """
         try:
             token = await get_token(self._ledger, token_digest)
-            self._sign_in.check_same_client(token.identity, self._seat_name)
+            self._sign_in.check_same_client(token.identity, self.seat_name)
         except FrameRefused as refused:
             await self.say(frames.auth_frame("rejected"))
             is_wrong = refused.code is ErrorCode.AUTH_FAILED
@@ -237,8 +208,8 @@ class GatewayConnection(FrameSocket):
             await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
             await self._take_seat(name, token.identity)
-        await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self._seat_name))
-        await self.say(frames.auth_frame("authenticated", **describe_token(token, self._seat_name)))
+        await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self.seat_name))
+        await self.say(frames.auth_frame("authenticated", **describe_token(token, self.seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
         try:
@@ -289,10 +260,6 @@ class GatewayConnection(FrameSocket):
         self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "unauthorized")
 
     # Frames out.
-
-    async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
-        """Answer a frame."""
-        await self.say(frames.answer_frame(envelope, type_name, content))
 
     async def say(self, frame: Json) -> None:
         """Send a frame."""

@@ -10,15 +10,15 @@ from agents.links.sockets import ToSocket
 from agents.models.choices import Failure
 from agents.transcript.announcements import CloseAgent
 from gateway.service.frame_log import FrameNote, begin_note
-from gateway.service.messages.activity import publish_delivered
-from gateway.service.team.signatures import check_signature
-from gateway.surface.connections.connection import GatewayConnection
-from gateway.surface.connections.tokens import is_refused
+from gateway.service.messages.status_feed import publish_delivered
+from gateway.service.team.team_rules import check_signature
+from gateway.surface.connection import GatewayConnection
 from gateway.surface.handlers.table import get_handler
+from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
-from gateway.wire.envelope import Envelope
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frame_types import is_agent_name
+from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Role, check_frame, find_role, may_take_seat
 from gateway.wire.protocol import NORMAL, UNAUTHORIZED
 from kit.async_db import db_call
@@ -150,8 +150,8 @@ class GatewaySocket(GatewayConnection):
             note.finish()
 
     def _name_client(self, note: FrameNote) -> None:
-        if (identity := self._sign_in.identity) is not None:
-            note.owner_id, note.source = identity.user_id, self._seat_name or identity.login
+        if (identity := self.signed_in) is not None:
+            note.owner_id, note.source = identity.user_id, self.seat_name or identity.login
 
     async def _serve(self, envelope: Envelope, note: FrameNote) -> None:
         note.read(envelope)
@@ -162,11 +162,11 @@ class GatewaySocket(GatewayConnection):
             raise
 
     async def _handle(self, envelope: Envelope) -> None:
-        if (identity := self._sign_in.identity) is not None:
+        if (identity := self.signed_in) is not None:
             if envelope.sender:
                 await self._check_sender(envelope.sender, identity)
             await check_signature(self.gateway.rules, identity.user_id, envelope)
-            check_frame(identity, self._seat_name, envelope)
+            check_frame(identity, self.seat_name, envelope)
         match envelope.type:
             case "ping":
                 ping = envelope.extra | envelope.content

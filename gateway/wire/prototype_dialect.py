@@ -10,12 +10,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from agents.core.errors import Busy, Offline, OverCap
-from gateway.wire.envelope import LONGEST_TTL_S, MAX_FRAME_BYTES, Json
-from gateway.wire.protocol import VERSION
-from gateway.wire.prototype.asked import AskedFrame, OpenFrames
-from gateway.wire.prototype.frames import (
+from gateway.wire.frames import LONGEST_TTL_S, MAX_FRAME_BYTES, VERSION, Json
+from gateway.wire.prototype_frames import (
     BARE,
     READERS,
+    AskedFrame,
+    OpenFrames,
     find_reply_to,
     get_broadcast_text,
     is_frame,

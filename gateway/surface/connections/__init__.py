@@ -1,1 +1,0 @@
-"""Sockets and requests of clients."""

@@ -1,1 +1,0 @@
-"""The dialect of the protocol's prototype, translated at the edge of a socket (docs/adr/0152)."""
