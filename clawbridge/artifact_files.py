@@ -19,7 +19,7 @@ SUFFIXES = {"text/plain": ".txt", "text/markdown": ".md", "application/json": ".
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactFile:
-    """One file. `content`: None where it is elsewhere, at `url`; `name`: safe in a folder, and there once."""
+    """One file. `content`: None where it is elsewhere, at `url`; `name`: a safe file name, unique in the task."""
 
     artifact_id: str
     name: str
@@ -69,7 +69,7 @@ def file_of(artifact: Artifact, part: Part) -> ArtifactFile:
 
 
 def safe_name(text: str) -> str:
-    """A name of another's as the name of one file in any folder; empty where nothing of it is left."""
+    """An untrusted name as a safe file name; empty if nothing remains."""
     last = text.replace("\\", "/").rpartition("/")[2]
     letters = (
         "_" if letter in NOT_IN_NAMES or unicodedata.category(letter).startswith("C") else letter

@@ -1,4 +1,4 @@
-"""Clients of one hub's public API: `Client`, and `AsyncClient` for asyncio. Every wait ends."""
+"""Clients of one hub's public API: `Client`, and `AsyncClient` for asyncio. Every read has a timeout."""
 
 import asyncio
 import time
@@ -105,7 +105,7 @@ class Client:
         return self.ask(self.agent_of(task_id), text, task_id=task_id)
 
     def agents(self, search: str = "", *, mine: bool = False, limit: int = 100, offset: int = 0) -> AgentPage:
-        """The agents that the caller may ask, the most relevant first. `mine`: the caller's own, drafts too."""
+        """The agents that the caller may ask, by handle; with `search`, by relevance. `mine`: own, drafts too."""
         return self._run(
             calls.read_answer(calls.list_agents(search, mine=mine, limit=limit, offset=offset), AgentPage)
         )

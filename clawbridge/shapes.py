@@ -42,7 +42,7 @@ class Message(WireStruct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its texts, one below the other."""
+        """The texts of the message, joined by newlines."""
         return "\n".join(part.text for part in self.parts if part.text)
 
 
@@ -72,7 +72,7 @@ class Status(WireStruct, frozen=True):
 
 
 class Artifact(WireStruct, frozen=True):
-    """A part of the answer."""
+    """A named result of a task."""
 
     artifact_id: str
     name: str = ""
@@ -80,7 +80,7 @@ class Artifact(WireStruct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its texts, which are pieces of one."""
+        """The texts of the artifact, joined: they are pieces of one."""
         return "".join(part.text for part in self.parts if part.text)
 
 
@@ -117,7 +117,7 @@ class ArtifactUpdate(WireStruct, frozen=True):
 
 
 class StreamEvent(WireStruct, frozen=True):
-    """One frame of a stream: one of them is there."""
+    """One event of a stream: exactly one member is set."""
 
     task: Task | None = None
     status_update: StatusUpdate | None = None
@@ -126,7 +126,7 @@ class StreamEvent(WireStruct, frozen=True):
 
 
 class Skill(WireStruct, frozen=True):
-    """What a skill of an agent takes besides."""
+    """The media types that a skill adds."""
 
     input_modes: list[str] = []
 

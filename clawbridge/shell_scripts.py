@@ -9,7 +9,7 @@ from clawbridge.terminal import CommandFailure, ExitCode, write_json
 
 COMPLETE_VARIABLE = "_CLAWBRIDGE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
-# Bash parts words at @, = and : too. It replaces only what follows the last = or :, but the @ of a handle as well.
+# Bash splits words at @, = and : too. It replaces only what follows the last = or :, but also the @ of a handle.
 BASH_SOURCE = """\
 %(complete_func)s() {
     local IFS=$'\\n' type value letter breaks="" kept=""

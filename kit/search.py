@@ -39,7 +39,7 @@ def find_first_ids(table: QuerySet[Any, Any], field: str, moments: Collection[da
     """For each moment the lowest id such that rows from it on have no earlier time in `field`.
 
     Searches by halves, for all moments at once: as many statements as the last id has bits. `table` is without
-    filters; in an empty one each id is 0 or 1.
+    filters; in an empty one each id is 0.
     """
     last = table.aggregate(last=Max("pk"))["last"] or 0
     low, high = dict.fromkeys(moments, 0), dict.fromkeys(moments, last + 1)

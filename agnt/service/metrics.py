@@ -28,7 +28,7 @@ class AgntCounts:
     def note_envelope(self, intent: str, tier: str, status: str) -> None:
         """An envelope was answered. `status`: OK, DUPLICATE for a stored answer, or the code of the error.
 
-        Other texts than the four intents and three tiers count as one each: a caller cannot make up labels.
+        An unknown intent counts as `other`, an unknown tier as `none`: callers cannot make up labels.
         """
         known_intent = intent if intent in INTENTS else OTHER_INTENT
         self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1

@@ -64,7 +64,7 @@ def _read_response(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
 
 
 def _read_request(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
-    """A request of Codex, which waits for the response. It takes no words of the approver."""
+    """A request of Codex, which waits for the response. Codex takes no message from the approver."""
     tool, params = TOOLS.get(text_of(event, "method")), object_of(event, "params")
 
     def on_decision(decision: Decision) -> None:

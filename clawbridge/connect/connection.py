@@ -12,7 +12,16 @@ from websockets.exceptions import ConnectionClosed
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
 from clawbridge.connect.ending import Ending
-from clawbridge.connect.frames import Bye, Cancel, HubError, HubFrame, PermissionResponse, Ping, Question, Welcome
+from clawbridge.connect.frames import (
+    Bye,
+    Cancel,
+    ErrorFrame,
+    HubFrame,
+    PermissionResponse,
+    Ping,
+    Question,
+    Welcome,
+)
 from clawbridge.connect.questions import Questions
 from clawbridge.connect.replies import ProgramReply
 from clawbridge.connect.reply_parts import Failed
@@ -104,7 +113,7 @@ class Connection:
             case Welcome():
                 self._takes_more = frame.takes_more_than_text
                 self._on_welcome(frame)
-            case HubError():
+            case ErrorFrame():
                 return error_ending(frame)
             case Bye():
                 return bye_ending(frame)
@@ -139,7 +148,7 @@ class Connection:
             self._socket.transport.abort()
 
 
-def error_ending(error: HubError) -> Ending | None:
+def error_ending(error: ErrorFrame) -> Ending | None:
     """Log an error of the hub, and say whether it is the end."""
     if error.code not in FATAL_CODES:
         logger.warning("the hub reports %s: %s", error.code, error.message)

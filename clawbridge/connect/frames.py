@@ -89,8 +89,8 @@ class PermissionResponse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubError:
-    """The hub did not like something."""
+class ErrorFrame:
+    """An error that the hub reports."""
 
     code: str
     message: str
@@ -104,7 +104,7 @@ class Bye:
     retry: bool
 
 
-HubFrame = Welcome | Ping | Question | Cancel | PermissionResponse | HubError | Bye
+HubFrame = Welcome | Ping | Question | Cancel | PermissionResponse | ErrorFrame | Bye
 Fields = Mapping[str, Any]
 
 
@@ -268,6 +268,6 @@ READERS: dict[str, Callable[[Fields], HubFrame]] = {
     "prompt": _question,
     "cancel": lambda fields: Cancel(_text(fields, "chatId")),
     "permission_response": _permission_response,
-    "error": lambda fields: HubError(code=_shown(fields, "code"), message=_shown(fields, "message")),
+    "error": lambda fields: ErrorFrame(code=_shown(fields, "code"), message=_shown(fields, "message")),
     "bye": lambda fields: Bye(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
 }

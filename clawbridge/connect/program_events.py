@@ -23,7 +23,7 @@ VALUE_START = re.compile(r"^[\[{]", re.MULTILINE)
 
 Event = Mapping[str, Any]
 DENIED = "permission was denied"
-NOT_ANSWERED = "this connector answers requests to use a tool alone"
+NOT_ANSWERED = "this connector only answers requests for permission to use a tool"
 CODEX_TOOLS = {"command_execution": "command", "web_search": "web search", "mcp_tool_call": "MCP tool"}
 
 

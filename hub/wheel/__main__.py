@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# So that the hub finds its own packages, `agents` and others, before packages of other distributions.
+# Put first, so that `agents` and others are the hub's, not another distribution's.
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hub.__main__ import main as run

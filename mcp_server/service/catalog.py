@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.web.availability import load_availability
 from agents.web.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
@@ -106,13 +105,13 @@ def find_prompt(caller: ToolCaller, name: str) -> AgentPrompt | None:
     return next((one for one in _prompts_of(agent) if one.name == name), None) if agent is not None else None
 
 
-def find_handles(caller: ToolCaller, begin: str, most: int) -> list[str]:
-    """The handles, up to `most`, that begin so, or whose slug does. Reads the database."""
-    wanted = begin.removeprefix("@").lower()
+def find_handles(caller: ToolCaller, prefix: str, limit: int) -> list[str]:
+    """The handles, up to `limit`, that begin with `prefix`, or whose slug does. Reads the database."""
+    wanted = prefix.removeprefix("@").lower()
     if len(wanted) > MAX_HANDLE_CHARS or not wanted.isprintable():
         return []
     found = _listed_for(caller).filter(Q(handle_key__startswith=wanted) | Q(handle_key__contains=f"/{wanted}"))
-    return list(found.values_list("handle", flat=True)[:most])
+    return list(found.values_list("handle", flat=True)[:limit])
 
 
 def _listed_for(caller: ToolCaller) -> QuerySet[Agent]:
@@ -136,15 +135,17 @@ def _prompts_of(agent: Agent) -> list[AgentPrompt]:
 
 def find_handle(caller: ToolCaller, tool: str) -> str | None:
     """The handle of the agent that a tool asks; None where the caller has no such tool. Reads the database."""
-    if not tool.startswith(TOOL_PREFIX) or not caller.identity.may_list_agents:
+    named = tool.removeprefix(TOOL_PREFIX).lower()
+    if not tool.startswith(TOOL_PREFIX) or len(tool) > MAX_TOOL_NAME_CHARS or not named.isprintable():
         return None
-    owner, _, slug = tool.removeprefix(TOOL_PREFIX).partition(
-        "_"
-    )  # neither a login nor a slug holds an underscore
-    if "_" in slug:
-        return _find_shortened(caller, tool, owner, slug.partition("_")[0])
-    agent = find_askable(f"{owner}/{slug}", caller.identity.user_id)
-    return agent.handle if agent is not None and name_tool(agent.handle) == tool else None
+    places = [place for place, letter in enumerate(named) if letter == "_"]  # a login of GitHub may have some
+    wanted = Q(handle_key__in=[f"{named[:place]}/{named[place + 1 :]}" for place in places])
+    if len(tool) == MAX_TOOL_NAME_CHARS:  # it may have been cut
+        kept = named[: -SUFFIX_CHARS - 1]
+        for place in places:
+            wanted |= Q(handle_key__startswith=f"{kept[:place]}/{kept[place + 1 :]}")
+    handles = _listed_for(caller).filter(wanted).values_list("handle", flat=True)
+    return next((handle for handle in handles if name_tool(handle) == tool), None)
 
 
 def name_tool(handle: str) -> str:
@@ -154,15 +155,6 @@ def name_tool(handle: str) -> str:
         return name
     suffix = hashlib.blake2b(handle.lower().encode(), digest_size=SUFFIX_CHARS // 2).hexdigest()
     return f"{name[: MAX_TOOL_NAME_CHARS - SUFFIX_CHARS - 1]}_{suffix}"
-
-
-def _find_shortened(caller: ToolCaller, tool: str, owner: str, slug: str) -> str | None:
-    """The handle behind a name that was cut: of the agents that begin so, the one of its hash."""
-    begin = f"{owner}/{slug}".lower()
-    if len(tool) != MAX_TOOL_NAME_CHARS or not begin.isprintable():
-        return None
-    begun = Agent.objects.askable_by(caller.identity.user_id).filter(handle_key__startswith=begin)
-    return next((handle for handle in begun.values_list("handle", flat=True) if name_tool(handle) == tool), None)
 
 
 def describe_agent(name: str, summary: str) -> str:

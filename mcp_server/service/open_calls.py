@@ -109,7 +109,10 @@ class OpenCalls:
                 del self._open[name]
 
     async def cancel(self, name: RequestName) -> None:
-        """Cancel a call, in whichever process it is answered. Two open calls of one name go on: which is meant?"""
+        """Cancel a call, in whichever process it is answered.
+
+        If two open calls have this name, neither is canceled: the hub cannot tell which is meant.
+        """
         if self._cancel_here(name):
             return
         body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(name)))

@@ -38,11 +38,11 @@ class CompletionHandler:
         Raises:
             MCPError: there is no such argument.
         """
-        begin, given = params.argument.value, (params.context and params.context.arguments) or {}
+        prefix, given = params.argument.value, (params.context and params.context.arguments) or {}
         ref = params.ref.name if isinstance(params.ref, types.PromptReference) else params.ref.uri
         wanted = (ref, params.argument.name)
         if wanted == (ASK, AGENT):
-            return await db_call(find_handles)(caller, begin, MAX_VALUES + 1)
+            return await db_call(find_handles)(caller, prefix, MAX_VALUES + 1)
         if wanted == (URI_TEMPLATE, TASK):
             ids = await db_call(find_latest_task_ids)(caller)
         elif wanted == (URI_TEMPLATE, ARTIFACT):
@@ -52,4 +52,4 @@ class CompletionHandler:
             ids = []
         else:
             raise MCPError(code=types.INVALID_PARAMS, message="no such argument of a prompt or resource template")
-        return [one for one in ids if one.startswith(begin)]
+        return [one for one in ids if one.startswith(prefix)]

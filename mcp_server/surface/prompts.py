@@ -42,7 +42,7 @@ class PromptHandlers:
         return types.ListPromptsResult(prompts=prompts, next_cursor=page.cursor or None)
 
     async def get(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """A message of the user, that the model shall ask the agent."""
+        """A user message that tells the model to ask the agent."""
         if params.name == ASK:
             given = params.arguments or {}
             if missing := [name for name in (AGENT, QUESTION) if not given.get(name, "").strip()]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import mcp_types as types
 import msgspec
@@ -35,7 +35,8 @@ from mcp_server.wire.arguments import ListAgents
 from mcp_server.wire.outputs import AgentList, NamedFile, TaskResult
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
-URI_META = "clawbridge/uri"  # of an image or a sound that can be read as a resource
+URI_META = "clawbridge/uri"  # of a file that can be read as a resource
+NAME_META = "clawbridge/name"  # of a file in line
 SHOWN_TAIL_CHARS = 2_000
 MAX_EMBEDDED_CHARS = 262_144  # of a file in base64
 ERROR_ADVICE = {
@@ -130,10 +131,11 @@ def _name_file(block: types.ContentBlock) -> NamedFile | None:
         case types.ResourceLink():
             return NamedFile(block.name, block.mime_type or "", block.uri)
         case types.EmbeddedResource(resource=resource):
-            name = unquote(resource.uri.rpartition("/")[2])
+            name = (block.meta or {}).get(NAME_META, "")
             return NamedFile(name, resource.mime_type or "", resource.uri)
-        case types.ImageContent() | types.AudioContent():
-            return NamedFile("", block.mime_type, (block.meta or {}).get(URI_META, ""))
+        case types.ImageContent(meta=meta) | types.AudioContent(meta=meta):
+            found = meta or {}
+            return NamedFile(found.get(NAME_META, ""), block.mime_type, found.get(URI_META, ""))
         case _:
             return None
 
@@ -219,14 +221,14 @@ def _file(task: Task, part: Part, raw: str, number: int) -> types.ContentBlock:
             mime_type=part.media_type or None,
             size=len(raw.rstrip("=")) * 3 // 4,
         )
-    meta = {URI_META: uri} if uri else None
+    meta = {name: value for name, value in ((NAME_META, part.filename), (URI_META, uri)) if value} or None
     if kind == "image":
         return types.ImageContent(data=raw, mime_type=part.media_type, _meta=meta)
     if kind == "audio":
         return types.AudioContent(data=raw, mime_type=part.media_type, _meta=meta)
     uri = uri or f"clawbridge:{task.id}/{number}/{quote(part.filename or 'file')}"
     contents = types.BlobResourceContents(uri=uri, blob=raw, mime_type=part.media_type or None)
-    return types.EmbeddedResource(resource=contents)
+    return types.EmbeddedResource(resource=contents, _meta=meta)
 
 
 def _find_uri(task: Task, part: Part) -> str:

@@ -259,7 +259,7 @@ def _show_agent(name: str, title: str, description: str) -> types.Tool:
 def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: str) -> StreamableHTTPSessionManager:
     """The manager that answers requests of `endpoint`: without sessions, so that any process answers each.
 
-    `envelopes`: of the callers with an AGNT key; None: of all others.
+    `envelopes`: builds the server for AGNT keys; None: for all other callers.
     """
     handlers = ToolHandlers(calls, envelopes)
     resources, prompts = ResourceHandlers(calls), PromptHandlers()

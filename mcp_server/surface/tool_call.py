@@ -124,8 +124,8 @@ class ProgressReport:
 async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) -> Answer:
     """The result of a message. Where the agent asks back, the client's user is asked, if the client can ask.
 
-    On the stream of a call the user is not asked if the client waits `wait_s` only. A form is no place for what
-    an agent that wants the caller to sign in (AUTH_REQUIRED) asks for.
+    On the stream of a call the user is not asked if the client waits `wait_s` only. AUTH_REQUIRED is not
+    shown as a form: forms must not collect credentials.
     """
     for _ in range(MAX_ROUNDS):
         task = result.task

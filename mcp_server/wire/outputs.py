@@ -28,7 +28,7 @@ class NamedFile(Struct, frozen=True):
 
     name: str
     media_type: Annotated[str, Meta(description="Empty where the agent named none.")]
-    uri: Annotated[str, Meta(description="An address of the web, or of resources/read; empty: it has none.")]
+    uri: Annotated[str, Meta(description="For resources/read, or a web address, or a label; may be empty.")]
 
 
 class TaskResult(Struct, frozen=True):

@@ -95,7 +95,7 @@ class ModelEndpoint:
             del body, asked, call, send  # an answer may take long; a stream need not hold them
             await self.runner.run(incoming, answer)
         except RpcError:
-            # Who has no live token is told so first, whatever else is wrong; only then is it looked up again.
+            # A missing or revoked token takes precedence over a bad request.
             await self.runner.ledger.get_caller(token)
             raise
 

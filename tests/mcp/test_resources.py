@@ -7,7 +7,7 @@ from mcp.shared.exceptions import MCPError
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
 from mcp_server.service.artifacts import TASKS_PER_PAGE
-from mcp_server.surface.results import MAX_EMBEDDED_CHARS, URI_META
+from mcp_server.surface.results import MAX_EMBEDDED_CHARS, NAME_META, URI_META
 from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of
 
 LARGE = "x" * MAX_EMBEDDED_CHARS
@@ -26,10 +26,10 @@ async def test_a_result_links_to_large_artifacts_and_each_is_read(hub: HubProces
             ("https://example.com/plan", "plan", None),
         ]
         [image] = [one for one in answer.content if isinstance(one, types.ImageContent)]
-        assert image.meta == {URI_META: f"{begin}dot"}
+        assert image.meta == {URI_META: f"{begin}dot", NAME_META: "dot.png"}
         assert answer.structured_content is not None
-        assert [one["uri"] for one in answer.structured_content["files"]] == [
-            links[0].uri, f"{begin}dot", links[1].uri,
+        assert [(one["name"], one["uri"]) for one in answer.structured_content["files"]] == [
+            ("notes.txt", links[0].uri), ("dot.png", f"{begin}dot"), ("plan", links[1].uri),
         ]  # fmt: skip
 
         listed = {str(one.uri): one.mime_type for one in (await client.list_resources()).resources}

@@ -35,7 +35,8 @@ def test_names_are_short_and_stable() -> None:
 
 @pytest.mark.django_db
 def test_each_name_leads_back_to_its_agent() -> None:
-    caller, handles = make_caller(), [f"Owner/{LONG}-1", f"Owner/{LONG}-2", "Owner/helper"]
+    of_ann = [f"ann_corp/{LONG}", "ann_corp/bot"]
+    caller, handles = make_caller(), [*of_ann, f"Owner/{LONG}-1", f"Owner/{LONG}-2", "Owner/helper"]
     for handle in handles:
         publish(handle)
     publish(f"owner/{LONG}-private", access="private")

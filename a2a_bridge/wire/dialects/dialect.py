@@ -48,14 +48,14 @@ TEXTS: Mapping[Operation, str] = {
     Operation.SEND: "Ask, and get the finished task.",
     Operation.STREAM: "Ask, and follow the task as events.",
     Operation.GET: "Look at a task again.",
-    Operation.LIST: "One's tasks with this agent.",
+    Operation.LIST: "List your tasks with this agent.",
     Operation.CANCEL: "End a task.",
     Operation.SUBSCRIBE: "Follow a task.",
-    Operation.CREATE_PUSH: "Have a task's changes told to an address.",
+    Operation.CREATE_PUSH: "Send the changes of a task to an address.",
     Operation.GET_PUSH: "A push address of a task.",
     Operation.LIST_PUSH: "The push addresses of a task.",
-    Operation.DELETE_PUSH: "Tell an address no more.",
-    Operation.SHOW_CARD: "The agent's card for who may ask it.",
+    Operation.DELETE_PUSH: "Delete a push address of a task.",
+    Operation.SHOW_CARD: "The extended card, for callers who may ask the agent.",
 }
 
 

@@ -27,7 +27,7 @@ from agnt.service.intake.handlers import (
     refuse_recipient,
     refuse_unknown_venue,
 )
-from agnt.service.intake.rows import commit, count_call, find_live_key, insert
+from agnt.service.intake.rows import count_call, find_live_key, insert, run_in_transaction
 from agnt.service.key_checks import (
     Rate,
     Signed,
@@ -93,7 +93,9 @@ class Intake:
             self._search_first(key, envelope)
         try:
             # A crash of the machine may undo the count and the log of a read.
-            rate, outcome = commit(partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read)
+            rate, outcome = run_in_transaction(
+                partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read
+            )
         except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written")
             try:
@@ -113,7 +115,7 @@ class Intake:
     def settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
         try:
-            return _reached(commit(partial(self._settle, arrival, asked, result)))
+            return _reached(run_in_transaction(partial(self._settle, arrival, asked, result)))
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
             return refuse_writing()
@@ -121,7 +123,7 @@ class Intake:
     def refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> None:
         """Write a refusal that was decided elsewhere; the request is counted, unless it was."""
         try:
-            arrival.rate = commit(partial(self._refuse, arrival, key, refused))
+            arrival.rate = run_in_transaction(partial(self._refuse, arrival, key, refused))
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
 
@@ -165,7 +167,6 @@ class Intake:
         if arrival.is_envelope:
             check_hops(key, envelope)
             check_permission(key, envelope)
-        if arrival.is_envelope:
             signed = check_signature(
                 key,
                 envelope,

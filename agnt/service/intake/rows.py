@@ -27,8 +27,8 @@ def find_live_key(digest: str) -> FoundKey | None:
         return find_key_of(digest)
 
 
-def commit(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
-    """Run work in a transaction; again when it lost a lock, its connection or its event, and so wrote nothing."""
+def run_in_transaction(work: Callable[[], Result], *, is_flushed: bool = True) -> Result:
+    """Run `work` in a transaction; repeat it after a lost lock, connection or race for the event."""
     atomic = transaction.atomic if is_flushed else sql.atomic_unflushed
     for tries_left in reversed(range(TRIES)):
         connection.ensure_connection()
