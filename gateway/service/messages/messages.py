@@ -4,6 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
+from accounts.authn import Identity
 from agents.core.ask_starter import NOT_ASKED, Asker, NoSuchTarget
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Offline, OverCap
@@ -16,6 +19,7 @@ from gateway.service.letters.letter_delivery import LetterDelivery
 from gateway.service.letters.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
 from gateway.service.messages.addressing import Addressee, NewMessage, Sender, find_addressee
 from gateway.service.messages.duplicates import RecentMessages
+from gateway.service.seats.seat import act_without_seat
 from gateway.service.seats.seat_frames import text_of
 from gateway.service.seats.seats import Seats
 from gateway.service.sessions.entries import Place, make_place
@@ -30,7 +34,6 @@ from kit.async_db import DbCalls
 from kit.clock import approximate_now
 from kit.ids import time_ordered
 
-LONGEST_WAIT_S = 600.0
 READS_AT_ONCE = 4  # of the clients of this process
 
 
@@ -137,6 +140,53 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         await recording.add_message()
         return BegunMessage(running, draft)
+
+    async def ask(
+        self,
+        identity: Identity,
+        name: str,
+        question: MessageToAsk,
+        *,
+        message_id: str,
+        session_id: str,
+        wait_s: float,
+        traceparent: str,
+    ) -> RunningTurn:
+        """Ask an agent for the user of an HTTP request, who waits for the reply: nothing waits as a letter.
+
+        Raises:
+            FrameRefused: nothing was sent.
+        """
+        parts = [msgspec.to_builtins(part) for part in question.parts]
+        said = {"text": question.text, "parts": parts} if parts else question.text
+        envelope = Envelope(
+            type="message",
+            content={"role": "user", "content": said},
+            metadata={"requiresResponse": True, "correlationId": message_id},
+            id=message_id,
+            agent=name,
+            session_id=session_id,
+            extra={},
+        )
+        behalf = act_without_seat(identity.user_id, identity.login, traceparent)
+        try:
+            begun = await self.begin(
+                message_id, NewMessage(envelope, behalf, Sender.of(identity), wait_s), question
+            )
+        except MustWait as waits:
+            raise waits.refused from None
+        return begun.running
+
+    async def find_addressee(self, name: str, user_id: int) -> Addressee:
+        """The agent of a name for a user.
+
+        Raises:
+            FrameRefused: there is none that the user may ask.
+        """
+        try:
+            return await self.read(find_addressee, name, user_id)
+        except NOT_ASKED as refusal:
+            raise refuse_denied(refusal) from None
 
     async def draft_letter(self, message: NewMessage) -> Draft:
         """A message that wants no response, as a letter.

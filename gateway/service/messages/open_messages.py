@@ -11,9 +11,9 @@ from agents.models.choices import Failure
 from gateway.service.frame_log import FrameNote
 from gateway.service.letters import letter_queue
 from gateway.service.letters.letters import StoredLetter
-from gateway.service.messages.addressing import NewMessage
+from gateway.service.messages.addressing import LONGEST_WAIT_S, NewMessage
 from gateway.service.messages.duplicates import RecentMessage
-from gateway.service.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
+from gateway.service.messages.messages import BegunMessage, MessageRouter, MustWait
 from gateway.service.seats.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
 from gateway.wire.frames import Envelope, Json, event_frame, new_id

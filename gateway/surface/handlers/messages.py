@@ -13,9 +13,8 @@ from agents.links.channel.requests import ActingFor
 from gateway.service.client import Client
 from gateway.service.frame_log import DROPPED
 from gateway.service.messages import status_feed
-from gateway.service.messages.addressing import NewMessage
+from gateway.service.messages.addressing import LONGEST_WAIT_S, NewMessage
 from gateway.service.messages.duplicates import key_of
-from gateway.service.messages.messages import LONGEST_WAIT_S
 from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.seats.seats import HeldSeat, load_connected
 from gateway.service.team.registry import TAKE_NO_MESSAGES, check_not_halted
