@@ -158,7 +158,7 @@ class GatewaySocket(GatewayConnection):
         try:
             await self._handle(envelope)
         except FrameRefused as refused:
-            refused.correlation_id, refused.frame_id = envelope.correlation_id, envelope.id
+            refused.about(envelope.correlation_id, envelope.id)
             raise
 
     async def _handle(self, envelope: Envelope) -> None:

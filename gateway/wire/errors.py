@@ -82,6 +82,11 @@ class FrameRefused(Exception):
         self.correlation_id = self.frame_id = self.frame_type = ""
         self.is_silent = False
 
+    def about(self, correlation_id: str, frame_id: str) -> "FrameRefused":
+        """Note which frame it is about."""
+        self.correlation_id, self.frame_id = correlation_id, frame_id
+        return self
+
     @property
     def name(self) -> str:
         """The code of the error in REST: its reason, else the name of the code."""

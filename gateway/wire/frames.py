@@ -5,7 +5,7 @@ whether its sender is signed in, content, required fields, types of fields, thei
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from agents.links.channel.protocol import size_of
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_time_ms
 from kit import strict_json
-from kit.clock import unix_ms
 from kit.ids import unguessable
 from kit.strict_json import BadShape, ForbiddenText, NotJson
 
@@ -135,7 +134,7 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         agent=frame.get("agent", ""),
         sender=frame.get("from", ""),
         session_id=frame.get("sessionId", ""),
-        timestamp_ms=_in_ms(frame.get("timestamp")),
+        timestamp_ms=read_time_ms(frame.get("timestamp")),
         extra={key: value for key, value in frame.items() if key not in ENVELOPE_KEYS},
         frame=frame,
     )
@@ -153,6 +152,26 @@ def name_frame(refused: FrameRefused, frame: Json) -> FrameRefused:
     return refused
 
 
+def read_text(given: Mapping[str, Any], field: str, *, is_required: bool = False) -> str:
+    """A text of a message of another protocol; empty if it is absent.
+
+    Raises:
+        FrameRefused: 2002, 2003.
+    """
+    value = given.get(field)
+    if value is not None and not isinstance(value, str):
+        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want a string", field=field)
+    if is_required and not value:
+        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
+    return value or ""
+
+
+def kept_in(metadata: Json, key: str) -> Json:
+    """What a frame keeps of a message of another protocol; a client may have sent another value under that key."""
+    kept = metadata.get(key)
+    return kept if isinstance(kept, dict) else {}
+
+
 def _find(frame: Json, keys: Sequence[str]) -> Any:
     value: Any = frame
     for key in keys:
@@ -168,13 +187,6 @@ def _wanted(field: Field) -> str:
     if isinstance(field.legal, frozenset):
         return f"want one of {', '.join(sorted(field.legal))}"
     return "this value is not allowed"
-
-
-def _in_ms(value: Any) -> int | None:
-    if value is None:
-        return None
-    moment = read_iso(value) if isinstance(value, str) else None
-    return unix_ms(moment) if moment else int(value)
 
 
 def encode(frame: Json) -> bytes:

@@ -119,8 +119,7 @@ class OpenMessages:
                 await self._follow_letter(key, message, letter, recent)
         except FrameRefused as refused:
             note.finish(refused)
-            refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            frame = make_refusal(envelope, refused)
+            frame = make_refusal(envelope, refused.about(envelope.correlation_id or key, envelope.id))
             self._router.recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
             if begun is None or _is_unsent(begun, letter):

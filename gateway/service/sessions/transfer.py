@@ -19,7 +19,7 @@ from gateway.service.sessions.entries import Entry, make_row, seal_content
 from gateway.service.sessions.rows import SessionUser, check_agent, get_session, read_entries
 from gateway.service.sessions.writing import MOST_ENTRIES, MOST_SESSION_BYTES
 from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
+from gateway.wire.frame_types import ROLES, is_agent_name, is_id, read_time_ms
 from kit import strict_json
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
@@ -150,18 +150,10 @@ def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
         raise _corrupt(f"role: want one of {', '.join(sorted(ROLES))}", number)
     if not isinstance(content := value.get("content"), str | dict):
         raise _corrupt("content: want a string or an object", number)
-    timestamp_ms = _read_time(value.get("timestamp"))
+    timestamp_ms = read_time_ms(value.get("timestamp"))
     if timestamp_ms is None:
         raise _corrupt("timestamp: want milliseconds, or a time as ISO 8601", number)
     return Entry(timestamp_ms=timestamp_ms, role=role, content=content, id=entry_id)
-
-
-def _read_time(value: Any) -> int | None:
-    if isinstance(value, str):
-        moment: datetime | None = read_iso(value)
-        return unix_ms(moment) if moment else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and abs(value) <= MAX_NUMBER else None
 
 
 def _read_line(line: bytes, number: int) -> Any:
