@@ -20,7 +20,7 @@ from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
 from gateway.wire import frames, permissions
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
 from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.permissions import Action, check_action
@@ -94,8 +94,7 @@ class RequestClient(Client):
         envelope = check_frame(frame, type_)
         self.note.read(envelope)
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
-            text = f"from: this token is of {self._identity.login}"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+            raise forbidden(f"from: this token is of {self._identity.login}", field="from")
         handle = handle or get_handler(type_.name)
         await check_signature(self.gateway.rules, self._identity.user_id, envelope)
         permissions.check_frame(self._identity, "", envelope)
@@ -163,11 +162,10 @@ def _read_frame(acl: Json) -> Json:
     frame = from_acl(acl, frames.now_ms())
     if frame["type"] in REPLIES:
         if "agent" not in frame:
-            raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
+            raise missing("receiver: want one agent", field="receiver")
         return frame
     if frame["type"] not in SENT:
-        text = f"{acl['performative']}: over HTTP nothing is pushed"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")
+        raise bad_content(f"{acl['performative']}: over HTTP nothing is pushed", field="performative")
     return frame
 
 

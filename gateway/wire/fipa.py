@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, bad_content, bad_type, missing
 from gateway.wire.frame_types import ROLES, read_time_ms, show_time
 from gateway.wire.frames import Envelope, Json, kept_in, read_text
 
@@ -73,14 +73,14 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
     """
     performative = read_text(acl, "performative").lower()
     if not performative:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "performative is missing", field="performative")
+        raise missing("performative is missing", field="performative")
     receivers = _read_receivers(acl)
     type_name = FRAME_OF.get(performative, "message")
     if type_name == "message" and len(receivers) > 1:
         type_name = "broadcast"
     kept = {key: value for key, value in acl.items() if key not in MAPPED} | {"performative": performative}
     if acl.get("content") is None and type_name in NEEDS_CONTENT:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     content, wrapped = _content_in(type_name, performative, acl.get("content"))
     reply_with, in_reply_to = read_text(acl, "reply-with"), read_text(acl, "in-reply-to")
     is_reply = type_name in REPLIES
@@ -93,7 +93,7 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
         metadata["requiresResponse"] = True
     if (reply_by_ms := _read_reply_by(acl)) is not None:
         if reply_by_ms <= now_ms:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, "reply-by has passed", field="reply-by")
+            raise bad_content("reply-by has passed", field="reply-by")
         metadata["ttl"] = (reply_by_ms - now_ms) / 1000
         if type_name == "proposal":
             content = {"deadline": reply_by_ms} | content
@@ -206,7 +206,7 @@ def _read_receivers(acl: Mapping[str, Any]) -> list[str]:
     given = acl.get("receiver")
     many = given if isinstance(given, list) else [] if given is None else [given]
     if len(many) > MAX_RECEIVERS:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"receiver: at most {MAX_RECEIVERS}", field="receiver")
+        raise bad_content(f"receiver: at most {MAX_RECEIVERS}", field="receiver")
     return [_read_name(one, "receiver") for one in many]
 
 
@@ -214,7 +214,7 @@ def _read_name(given: Any, field: str) -> str:
     """The name of an agent: a text, or an agent identifier with a `name`."""
     name = given.get("name") if isinstance(given, dict) else given
     if name is not None and not isinstance(name, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want the name of an agent", field=field)
+        raise bad_type(f"{field}: want the name of an agent", field=field)
     return name or ""
 
 
@@ -225,8 +225,7 @@ def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
         return None
     reply_by_ms = None if isinstance(value, float) else read_time_ms(value)
     if reply_by_ms is None:
-        text = "reply-by: want milliseconds, or a time as ISO 8601"
-        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by")
+        raise bad_type("reply-by: want milliseconds, or a time as ISO 8601", field="reply-by")
     return reply_by_ms
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agents.links.channel.protocol import size_of
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, bad_type, missing
 from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_time_ms
 from kit import strict_json
 from kit.ids import unguessable
@@ -83,9 +83,9 @@ def read_object(text: str) -> Json:
     except (NotJson, BadShape) as bad:
         raise FrameRefused(ErrorCode.INVALID_JSON, str(bad)) from None
     except ForbiddenText as forbidden:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, str(forbidden), field="$") from None
+        raise bad_content(str(forbidden), field="$") from None
     if not isinstance(value, dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "a frame is an object", field="$")
+        raise bad_type("a frame is an object", field="$")
     return value
 
 
@@ -97,9 +97,9 @@ def read_type(frame: Json) -> FrameType:
     """
     name = frame.get("type", "")
     if not isinstance(name, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "type: want a string", field="type")
+        raise bad_type("type: want a string", field="type")
     if not name:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "type is missing", field="type")
+        raise missing("type is missing", field="type")
     if name not in FRAME_TYPES:
         raise FrameRefused(ErrorCode.UNKNOWN_TYPE, f"there is no frame of type {name[:60]!r}", field="type")
     return FRAME_TYPES[name]
@@ -112,17 +112,17 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         FrameRefused: 2002, 2003, 2005.
     """
     if "content" not in frame and type_.needs_content:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     if not isinstance(frame.get("content", {}), dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "content: want an object", field="content")
+        raise bad_type("content: want an object", field="content")
     found = [(field, _find(frame, field.keys)) for field in type_.fields_of(frame)]
     for field, value in found:
         if value is _MISSING and field.is_required and not _has_other(frame, field):
-            raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field.path} is missing", field=field.path)
+            raise missing(f"{field.path} is missing", field=field.path)
     present = [one for one in found if one[1] is not _MISSING]
     for field, value in present:
         if field.kind and not KINDS[field.kind](value):
-            raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field.path}: want {field.kind}", field=field.path)
+            raise bad_type(f"{field.path}: want {field.kind}", field=field.path)
     for field, value in present:
         if not field.takes(value):
             raise FrameRefused(field.illegal, f"{field.path}: {_wanted(field)}", field=field.path)
@@ -160,9 +160,9 @@ def read_text(given: Mapping[str, Any], field: str, *, is_required: bool = False
     """
     value = given.get(field)
     if value is not None and not isinstance(value, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want a string", field=field)
+        raise bad_type(f"{field}: want a string", field=field)
     if is_required and not value:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
+        raise missing(f"{field} is missing", field=field)
     return value or ""
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_type, missing
 from gateway.wire.frame_types import GENERAL, ROLES, STATUS, inbox_channel, read_iso, show_time
 from gateway.wire.frames import Json, kept_in, read_text
 from kit.clock import unix_ms
@@ -111,7 +111,7 @@ def _type_of(name: str, channel: str, agent: str, metadata: Json, content: Any) 
 def _content_in(type_name: str, given: Any) -> Json:
     """The content of a frame of that type."""
     if given is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     match type_name, given:
         case "message", {"role": str(role), "content": str() | dict()} if role in ROLES:
             return dict(given)
@@ -189,7 +189,7 @@ def _content_out(frame: Json) -> Any:
 def _read_object(given: Mapping[str, Any], field: str) -> Json:
     value = given.get(field)
     if value is not None and not isinstance(value, dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want an object", field=field)
+        raise bad_type(f"{field}: want an object", field=field)
     return value or {}
 
 
@@ -202,7 +202,7 @@ def _read_time(given: Mapping[str, Any]) -> int | None:
     if value is None:
         return None
     if isinstance(value, str | bool) or not isinstance(value, int | float):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "timestamp: want a time", field="timestamp")
+        raise bad_type("timestamp: want a time", field="timestamp")
     return int(value * 1000) if 0 <= value < SECONDS_UNTIL else int(value)
 
 

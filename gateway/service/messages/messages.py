@@ -27,7 +27,7 @@ from gateway.service.sessions.recording import Recording, SessionRecorder
 from gateway.service.sessions.rows import check_sessions
 from gateway.service.team.registry import check_takes_messages
 from gateway.service.team.team_rules import AgentName, TeamRules
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
 from gateway.wire.frames import Envelope
 from kit import trace
 from kit.async_db import DbCalls
@@ -93,7 +93,7 @@ class MessageRouter:
         envelope, behalf, sender = message.envelope, message.behalf, message.sender
         text, parts, task_id = question or MessageToAsk(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
+            raise bad_content(f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
         try:
             found, obstacle = await self._find(message)
@@ -202,7 +202,7 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
             text = "this agent has no inbox: it does not sit at this gateway"
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+            raise bad_content(text, field="agent", reason="no_inbox")
         parts = message.sender.carry(message.envelope, found.target)
         return _make_draft("", message, found.target, parts, _find_place(found, message))
 
