@@ -27,7 +27,7 @@ from gateway.service.team.health import HealthReport
 from gateway.service.team.team_rules import TeamRules
 from gateway.service.triad import triad
 from gateway.service.triad.triad import Triad
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN, GatewayProtocol
 
@@ -167,5 +167,5 @@ class Client(Subscriber, Protocol):
             raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
         if behalf.isolated:
             text = "while this agent works for another caller it reaches no other agent"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="isolated")
+            raise forbidden(text, reason="isolated")
         return behalf

@@ -57,7 +57,7 @@ class AgentProtocol:
         wanted = read_body(body)
         agent = read_agent(wanted.additional_input)
         try:
-            await self.runner.find_agent(agent, identity.user_id)
+            await self.runner.router.find_addressee(agent, identity.user_id)
         except FrameRefused as refused:
             raise invalid(f"additional_input.agent: {refused}") from None
         return json_answer(await db_call(store.create_task)(identity.user_id, agent, wanted))

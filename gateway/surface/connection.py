@@ -30,7 +30,7 @@ from gateway.service.messages.open_messages import OpenMessages
 from gateway.service.seats.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
 from gateway.surface.sign_in import SignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Json
 from gateway.wire.permissions import may_subscribe
 from gateway.wire.protocol import (
@@ -220,9 +220,7 @@ class GatewayConnection(FrameSocket, Client):
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
         except NameTaken:
             text = f"another program of yours is connected as {name}"
-            raise FrameRefused(
-                ErrorCode.INVALID_CONTENT, text, reason="name_taken", close_code=POLICY_VIOLATION
-            ) from None
+            raise bad_content(text, reason="name_taken", close_code=POLICY_VIOLATION) from None
         self.seat = Seat(arrival, Prompts(self._link.report, self._clock), self._clock)
         self._sign_in.take_seat()
         # At once: the row is committed, so other processes address prompts to this connection already.

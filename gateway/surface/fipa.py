@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
-from agents.core.ask_starter import NOT_ASKED
 from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import begin_note
-from gateway.service.messages.addressing import Sender, find_addressee
+from gateway.service.messages.addressing import Sender
 from gateway.service.messages.open_messages import OpenMessages
 from gateway.service.seats.seat import Seat
 from gateway.service.team.team_rules import check_signature
@@ -21,7 +20,7 @@ from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
 from gateway.wire import frames, permissions
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
 from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.permissions import Action, check_action
@@ -95,8 +94,7 @@ class RequestClient(Client):
         envelope = check_frame(frame, type_)
         self.note.read(envelope)
         if envelope.sender and envelope.sender.lower() != self._identity.login.lower():
-            text = f"from: this token is of {self._identity.login}"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+            raise forbidden(f"from: this token is of {self._identity.login}", field="from")
         handle = handle or get_handler(type_.name)
         await check_signature(self.gateway.rules, self._identity.user_id, envelope)
         permissions.check_frame(self._identity, "", envelope)
@@ -164,11 +162,10 @@ def _read_frame(acl: Json) -> Json:
     frame = from_acl(acl, frames.now_ms())
     if frame["type"] in REPLIES:
         if "agent" not in frame:
-            raise FrameRefused(ErrorCode.MISSING_FIELD, "receiver: want one agent", field="receiver")
+            raise missing("receiver: want one agent", field="receiver")
         return frame
     if frame["type"] not in SENT:
-        text = f"{acl['performative']}: over HTTP nothing is pushed"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="performative")
+        raise bad_content(f"{acl['performative']}: over HTTP nothing is pushed", field="performative")
     return frame
 
 
@@ -179,9 +176,6 @@ async def _deliver(client: Client, envelope: Envelope) -> None:
     connection.
     """
     check_action(client.identity, Action.SEND, own="", agent="")
-    try:
-        found = await client.gateway.router.read(find_addressee, envelope.agent, client.identity.user_id)
-    except NOT_ASKED as refusal:
-        raise refuse_denied(refusal) from None
+    found = await client.gateway.router.find_addressee(envelope.agent, client.identity.user_id)
     is_told = envelope.type == "error" or not found.is_own
     send_to_agent(client, as_information(envelope) if is_told else envelope)

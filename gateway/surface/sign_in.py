@@ -8,7 +8,7 @@ from accounts.authn import Identity
 from accounts.models import Credential
 from accounts.open_requests import OpenRequests
 from agents.core.ledger import Ledger
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frames import Json
 from gateway.wire.permissions import find_role, find_seat, may_take_seat
 from kit.async_db import db_call
@@ -161,5 +161,5 @@ def get_wanted_seat(identity: Identity, agent_id: str) -> str:
     name = agent_id or find_seat(identity)
     if name and not may_take_seat(identity, name):
         text = "agentId: only a channel token, or one to connect as this agent, takes its seat"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="agentId", close_code=POLICY_VIOLATION)
+        raise forbidden(text, field="agentId", close_code=POLICY_VIOLATION)
     return name

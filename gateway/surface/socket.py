@@ -16,7 +16,7 @@ from gateway.surface.connection import GatewayConnection
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, forbidden
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Role, check_frame, find_role, may_take_seat
@@ -158,7 +158,7 @@ class GatewaySocket(GatewayConnection):
         try:
             await self._handle(envelope)
         except FrameRefused as refused:
-            refused.correlation_id, refused.frame_id = envelope.correlation_id, envelope.id
+            refused.about(envelope.correlation_id, envelope.id)
             raise
 
     async def _handle(self, envelope: Envelope) -> None:
@@ -185,13 +185,11 @@ class GatewaySocket(GatewayConnection):
         if self.seat is not None or find_role(identity) is not Role.AGENT:
             known = self.seat.name if self.seat is not None else identity.login
             if sender.lower() != known.lower():
-                text = f"from: this connection is {known}"
-                raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+                raise forbidden(f"from: this connection is {known}", field="from")
         elif not may_take_seat(identity, sender) and is_agent_name(sender):
-            text = "from: this token is for the seat of another agent"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="from")
+            raise forbidden("from: this token is for the seat of another agent", field="from")
         elif is_agent_name(sender):
             await self._take_seat(sender, identity)
         else:
             text = "from: want the name of an agent: lower-case letters, digits and hyphens"
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="from")
+            raise bad_content(text, field="from")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import partial
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import (
@@ -82,6 +83,11 @@ class FrameRefused(Exception):
         self.correlation_id = self.frame_id = self.frame_type = ""
         self.is_silent = False
 
+    def about(self, correlation_id: str, frame_id: str) -> "FrameRefused":
+        """Note which frame it is about."""
+        self.correlation_id, self.frame_id = correlation_id, frame_id
+        return self
+
     @property
     def name(self) -> str:
         """The code of the error in REST: its reason, else the name of the code."""
@@ -92,6 +98,12 @@ class FrameRefused(Exception):
         """The HTTP header that says when to try again, if a time is known."""
         return [retry_after(-(-self.retry_after_ms // 1000))] if self.retry_after_ms else []
 
+
+# The refusals of what a frame says, and of what its sender may not do.
+missing = partial(FrameRefused, ErrorCode.MISSING_FIELD)
+bad_type = partial(FrameRefused, ErrorCode.INVALID_TYPE)
+bad_content = partial(FrameRefused, ErrorCode.INVALID_CONTENT)
+forbidden = partial(FrameRefused, ErrorCode.PERMISSION_DENIED)
 
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
 MESSAGES_TEXT = f"at most {MESSAGES_A_SECOND:g} messages a second of one token, {MESSAGES_AT_ONCE:g} at once"

@@ -5,15 +5,13 @@ kept in its `metadata.fipa`, so that a message comes back as it was.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import MAX_NUMBER, ROLES, read_iso
-from gateway.wire.frames import Envelope, Json
-from kit.clock import iso, unix_ms
+from gateway.wire.errors import ErrorCode, bad_content, bad_type, missing
+from gateway.wire.frame_types import ROLES, read_time_ms, show_time
+from gateway.wire.frames import Envelope, Json, kept_in, read_text
 
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"
 CANCEL = "cancel"
@@ -48,7 +46,7 @@ RESULT_OF = {"accept-proposal": "approved", "reject-proposal": "rejected"}
 def to_acl(frame: Json) -> Json:
     """A frame as an ACL message."""
     metadata = frame.get("metadata", {})
-    kept = _kept_in(metadata)
+    kept = kept_in(metadata, "fipa")
     performative = performative_of(frame)
     correlation_id, is_ask = metadata.get("correlationId"), _asks(frame)
     acl = {
@@ -73,21 +71,21 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
     Raises:
         FrameRefused: 2002, 2003, 2005; `field` names the parameter.
     """
-    performative = _read_text(acl, "performative").lower()
+    performative = read_text(acl, "performative").lower()
     if not performative:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "performative is missing", field="performative")
+        raise missing("performative is missing", field="performative")
     receivers = _read_receivers(acl)
     type_name = FRAME_OF.get(performative, "message")
     if type_name == "message" and len(receivers) > 1:
         type_name = "broadcast"
     kept = {key: value for key, value in acl.items() if key not in MAPPED} | {"performative": performative}
     if acl.get("content") is None and type_name in NEEDS_CONTENT:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     content, wrapped = _content_in(type_name, performative, acl.get("content"))
-    reply_with, in_reply_to = _read_text(acl, "reply-with"), _read_text(acl, "in-reply-to")
+    reply_with, in_reply_to = read_text(acl, "reply-with"), read_text(acl, "in-reply-to")
     is_reply = type_name in REPLIES
     metadata: Json = {
-        "threadId": _read_text(acl, "conversation-id"),
+        "threadId": read_text(acl, "conversation-id"),
         "correlationId": (in_reply_to or reply_with) if is_reply else (reply_with or in_reply_to),
         "parentId": in_reply_to if reply_with and not is_reply else "",
     }
@@ -95,7 +93,7 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
         metadata["requiresResponse"] = True
     if (reply_by_ms := _read_reply_by(acl)) is not None:
         if reply_by_ms <= now_ms:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, "reply-by has passed", field="reply-by")
+            raise bad_content("reply-by has passed", field="reply-by")
         metadata["ttl"] = (reply_by_ms - now_ms) / 1000
         if type_name == "proposal":
             content = {"deadline": reply_by_ms} | content
@@ -121,7 +119,7 @@ def as_information(envelope: Envelope) -> Envelope:
 
 def performative_of(frame: Json) -> str:
     """The performative of a frame: the one that it came with, else that of its type."""
-    came_with = _kept_in(frame.get("metadata", {})).get("performative")
+    came_with = kept_in(frame.get("metadata", {}), "fipa").get("performative")
     if isinstance(came_with, str) and FRAME_OF.get(came_with, "message") in (frame["type"], "message"):
         return came_with
     content = frame.get("content", {})
@@ -149,12 +147,6 @@ def _performative_of_response(content: Json) -> str:
     result = content.get("result")
     vote = result.get("vote") if isinstance(result, dict) else None
     return PERFORMATIVE_OF_VOTE.get(vote, "inform") if isinstance(vote, str) else "inform"
-
-
-def _kept_in(metadata: Json) -> Json:
-    """The fields that `from_acl` kept; a client may have sent another value under that name."""
-    kept = metadata.get("fipa")
-    return kept if isinstance(kept, dict) else {}
 
 
 def _asks(frame: Json) -> bool:
@@ -214,7 +206,7 @@ def _read_receivers(acl: Mapping[str, Any]) -> list[str]:
     given = acl.get("receiver")
     many = given if isinstance(given, list) else [] if given is None else [given]
     if len(many) > MAX_RECEIVERS:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"receiver: at most {MAX_RECEIVERS}", field="receiver")
+        raise bad_content(f"receiver: at most {MAX_RECEIVERS}", field="receiver")
     return [_read_name(one, "receiver") for one in many]
 
 
@@ -222,15 +214,8 @@ def _read_name(given: Any, field: str) -> str:
     """The name of an agent: a text, or an agent identifier with a `name`."""
     name = given.get("name") if isinstance(given, dict) else given
     if name is not None and not isinstance(name, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want the name of an agent", field=field)
+        raise bad_type(f"{field}: want the name of an agent", field=field)
     return name or ""
-
-
-def _read_text(acl: Mapping[str, Any], field: str) -> str:
-    value = acl.get(field)
-    if value is not None and not isinstance(value, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want a string", field=field)
-    return value or ""
 
 
 def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
@@ -238,13 +223,10 @@ def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
     value = acl.get("reply-by")
     if value is None:
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER:
-        return value
-    moment = read_iso(value) if isinstance(value, str) else None
-    if moment is None:
-        text = "reply-by: want milliseconds, or a time as ISO 8601"
-        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field="reply-by")
-    return unix_ms(moment)
+    reply_by_ms = None if isinstance(value, float) else read_time_ms(value)
+    if reply_by_ms is None:
+        raise bad_type("reply-by: want milliseconds, or a time as ISO 8601", field="reply-by")
+    return reply_by_ms
 
 
 def _reply_by(frame: Json, metadata: Json) -> str | None:
@@ -252,9 +234,4 @@ def _reply_by(frame: Json, metadata: Json) -> str | None:
     deadline = frame.get("content", {}).get("deadline") if frame["type"] == "proposal" else None
     if deadline is None and "ttl" in metadata and isinstance(frame.get("timestamp"), int | float):
         deadline = frame["timestamp"] + metadata["ttl"] * 1000
-    if not isinstance(deadline, int | float):
-        return None
-    try:
-        return iso(datetime.fromtimestamp(deadline / 1000, UTC))
-    except (OverflowError, OSError, ValueError):  # a time that no calendar has
-        return None
+    return show_time(deadline)

@@ -8,6 +8,7 @@ from typing import Any
 
 from accounts.authn import SEAT_NAME
 from gateway.wire.errors import ErrorCode
+from kit.clock import iso, unix_ms
 
 MAX_ID_CHARS = 128
 MAX_WORD_CHARS = 32
@@ -45,10 +46,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
 
 
-def _is_time(value: Any) -> bool:
-    return _is_number(value) or (isinstance(value, str) and read_iso(value) is not None)
-
-
 def _is_filled(value: Any) -> bool:
     return not isinstance(value, str) or bool(value.strip())
 
@@ -74,6 +71,22 @@ def read_iso(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def read_time_ms(value: Any) -> int | None:
+    """The time of a frame in milliseconds: given so, or as ISO 8601; None for another value."""
+    if isinstance(value, str):
+        moment = read_iso(value)
+        return unix_ms(moment) if moment else None
+    return int(value) if _is_number(value) else None
+
+
+def show_time(timestamp_ms: Any) -> str | None:
+    """A time in milliseconds as ISO 8601; None for a value that is none, or that no calendar has."""
+    try:
+        return iso(datetime.fromtimestamp(timestamp_ms / 1000, UTC))
+    except (TypeError, OverflowError, OSError, ValueError):
+        return None
+
+
 KINDS: dict[str, Callable[[Any], bool]] = {
     "a string": lambda value: isinstance(value, str),
     "a number": _is_number,
@@ -81,7 +94,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "an object": lambda value: isinstance(value, dict),
     "an array of strings": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
     "a string or an object": lambda value: isinstance(value, str | dict),
-    "milliseconds, or a time as ISO 8601": _is_time,
+    "milliseconds, or a time as ISO 8601": lambda value: read_time_ms(value) is not None,
 }
 
 

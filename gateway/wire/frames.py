@@ -5,7 +5,7 @@ whether its sender is signed in, content, required fields, types of fields, thei
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agents.links.channel.protocol import size_of
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_iso
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, bad_type, missing
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_time_ms
 from kit import strict_json
-from kit.clock import unix_ms
 from kit.ids import unguessable
 from kit.strict_json import BadShape, ForbiddenText, NotJson
 
@@ -84,9 +83,9 @@ def read_object(text: str) -> Json:
     except (NotJson, BadShape) as bad:
         raise FrameRefused(ErrorCode.INVALID_JSON, str(bad)) from None
     except ForbiddenText as forbidden:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, str(forbidden), field="$") from None
+        raise bad_content(str(forbidden), field="$") from None
     if not isinstance(value, dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "a frame is an object", field="$")
+        raise bad_type("a frame is an object", field="$")
     return value
 
 
@@ -98,9 +97,9 @@ def read_type(frame: Json) -> FrameType:
     """
     name = frame.get("type", "")
     if not isinstance(name, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "type: want a string", field="type")
+        raise bad_type("type: want a string", field="type")
     if not name:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "type is missing", field="type")
+        raise missing("type is missing", field="type")
     if name not in FRAME_TYPES:
         raise FrameRefused(ErrorCode.UNKNOWN_TYPE, f"there is no frame of type {name[:60]!r}", field="type")
     return FRAME_TYPES[name]
@@ -113,17 +112,17 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         FrameRefused: 2002, 2003, 2005.
     """
     if "content" not in frame and type_.needs_content:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     if not isinstance(frame.get("content", {}), dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "content: want an object", field="content")
+        raise bad_type("content: want an object", field="content")
     found = [(field, _find(frame, field.keys)) for field in type_.fields_of(frame)]
     for field, value in found:
         if value is _MISSING and field.is_required and not _has_other(frame, field):
-            raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field.path} is missing", field=field.path)
+            raise missing(f"{field.path} is missing", field=field.path)
     present = [one for one in found if one[1] is not _MISSING]
     for field, value in present:
         if field.kind and not KINDS[field.kind](value):
-            raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field.path}: want {field.kind}", field=field.path)
+            raise bad_type(f"{field.path}: want {field.kind}", field=field.path)
     for field, value in present:
         if not field.takes(value):
             raise FrameRefused(field.illegal, f"{field.path}: {_wanted(field)}", field=field.path)
@@ -135,7 +134,7 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         agent=frame.get("agent", ""),
         sender=frame.get("from", ""),
         session_id=frame.get("sessionId", ""),
-        timestamp_ms=_in_ms(frame.get("timestamp")),
+        timestamp_ms=read_time_ms(frame.get("timestamp")),
         extra={key: value for key, value in frame.items() if key not in ENVELOPE_KEYS},
         frame=frame,
     )
@@ -153,6 +152,26 @@ def name_frame(refused: FrameRefused, frame: Json) -> FrameRefused:
     return refused
 
 
+def read_text(given: Mapping[str, Any], field: str, *, is_required: bool = False) -> str:
+    """A text of a message of another protocol; empty if it is absent.
+
+    Raises:
+        FrameRefused: 2002, 2003.
+    """
+    value = given.get(field)
+    if value is not None and not isinstance(value, str):
+        raise bad_type(f"{field}: want a string", field=field)
+    if is_required and not value:
+        raise missing(f"{field} is missing", field=field)
+    return value or ""
+
+
+def kept_in(metadata: Json, key: str) -> Json:
+    """What a frame keeps of a message of another protocol; a client may have sent another value under that key."""
+    kept = metadata.get(key)
+    return kept if isinstance(kept, dict) else {}
+
+
 def _find(frame: Json, keys: Sequence[str]) -> Any:
     value: Any = frame
     for key in keys:
@@ -168,13 +187,6 @@ def _wanted(field: Field) -> str:
     if isinstance(field.legal, frozenset):
         return f"want one of {', '.join(sorted(field.legal))}"
     return "this value is not allowed"
-
-
-def _in_ms(value: Any) -> int | None:
-    if value is None:
-        return None
-    moment = read_iso(value) if isinstance(value, str) else None
-    return unix_ms(moment) if moment else int(value)
 
 
 def encode(frame: Json) -> bytes:

@@ -6,7 +6,7 @@ A role is that of a token in the team of its user. What is shared by other users
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, RESERVED_SEATS, Identity, TokenScope
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, forbidden
 from gateway.wire.frame_types import STATUS, find_inbox_agent, is_channel
 from gateway.wire.frames import Envelope, Json
 
@@ -172,10 +172,9 @@ def check_action(identity: Identity, action: Action, *, own: str, agent: str) ->
         text, reason = "your role, or your token, is not for this", "role"
         if action is Action.VOTE:
             text, reason = "only members of the triad vote", "not_triad_member"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason=reason)
+        raise forbidden(text, reason=reason)
     if action in OF_ITSELF and agent != own and find_role(identity) is Role.AGENT:
-        text = "an agent does this for itself alone"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="role")
+        raise forbidden("an agent does this for itself alone", reason="role")
 
 
 def find_only_agent(identity: Identity) -> str:

@@ -10,7 +10,7 @@ from enum import IntEnum
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
-from gateway.wire.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused
+from gateway.wire.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused, bad_content, bad_type, forbidden
 from gateway.wire.frame_types import FRAME_TYPES, FrameType, is_agent_name
 from gateway.wire.frames import (
     VERSION,
@@ -91,7 +91,7 @@ def read_parameters(query: str, subprotocols: Sequence[str]) -> Parameters:
     agent_id = given.get("agentId", "")
     if agent_id and not is_agent_name(agent_id):
         text = "agentId: want a lower-case letter, then letters, digits and hyphens, 64 in all"
-        flaws.append(FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agentId", close_code=POLICY_VIOLATION))
+        flaws.append(bad_content(text, field="agentId", close_code=POLICY_VIOLATION))
     return Parameters(
         subprotocol=SUBPROTOCOL if subprotocols else None,
         timeout_ms=_read_ms("timeout", given) or DEFAULT_MS,
@@ -194,8 +194,7 @@ class GatewayProtocol:
 
     def _check_allowed(self, type_: FrameType) -> None:
         if not type_.for_gateway:
-            text = f"only the gateway sends {type_.name}"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="type")
+            raise forbidden(f"only the gateway sends {type_.name}", field="type")
         if not self.is_authenticated and not type_.before_auth:
             raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
         if self.has_expired and not type_.before_auth:
@@ -231,5 +230,4 @@ def _flaw_of(name: str, given: Mapping[str, object], field: str = "") -> FrameRe
     text = str(given[name])
     if text.isascii() and text.isdigit() and len(text) <= len(str(NUMBERS_MS[-1])) and int(text) in NUMBERS_MS:
         return None
-    wanted = f"{name}: want {NUMBERS_MS[0]} to {NUMBERS_MS[-1]} milliseconds"
-    return FrameRefused(ErrorCode.INVALID_TYPE, wanted, field=field or name)
+    return bad_type(f"{name}: want {NUMBERS_MS[0]} to {NUMBERS_MS[-1]} milliseconds", field=field or name)

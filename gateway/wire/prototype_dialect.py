@@ -7,9 +7,10 @@ dialects have pass as they are.
 import json
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from agents.core.errors import Busy, Offline, OverCap
+from gateway.wire.frame_types import show_time
 from gateway.wire.frames import LONGEST_TTL_S, MAX_FRAME_BYTES, VERSION, Json
 from gateway.wire.prototype_frames import (
     BARE,
@@ -177,8 +178,5 @@ class PrototypeDialect:
 
     def _time_of(self, given_ms: object) -> str:
         """A time as text: the current time if the sender gave none, or one out of range."""
-        try:
-            moment = datetime.fromtimestamp(given_ms / 1000, UTC) if isinstance(given_ms, int) else self._now()
-        except (OverflowError, OSError, ValueError):
-            moment = self._now()
-        return iso(moment)
+        shown = show_time(given_ms) if isinstance(given_ms, int) else None
+        return shown or iso(self._now())

@@ -6,15 +6,14 @@ has no place for is kept in its `metadata.legacy`.
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import GENERAL, ROLES, STATUS, inbox_channel, read_iso
-from gateway.wire.frames import Json
-from kit.clock import iso, unix_ms
+from gateway.wire.errors import bad_type, missing
+from gateway.wire.frame_types import GENERAL, ROLES, STATUS, inbox_channel, read_iso, show_time
+from gateway.wire.frames import Json, kept_in, read_text
+from kit.clock import unix_ms
 
 Dialect = Literal["envelope", "inbox"]
 
@@ -50,8 +49,8 @@ def to_legacy(frame: Json, dialect: Dialect) -> Json:
 
 
 def _from_envelope(given: Mapping[str, Any]) -> Json:
-    name = _read_text(given, "type", is_required=True)
-    channel, agent = _read_text(given, "channel"), _read_text(given, "to")
+    name = read_text(given, "type", is_required=True)
+    channel, agent = read_text(given, "channel"), read_text(given, "to")
     metadata = _read_object(given, "metadata")
     if not agent and (found := INBOX_CHANNEL.fullmatch(channel)):
         agent = found[1]
@@ -59,18 +58,18 @@ def _from_envelope(given: Mapping[str, Any]) -> Json:
     kept = {key: value for key, value in given.items() if key not in ENVELOPE_KEYS} | {"type": name}
     if channel:
         kept["channel"] = channel
-    reply_to = {"correlationId": _read_text(given, "parentId")} if type_name in ("response", "error") else {}
+    reply_to = {"correlationId": read_text(given, "parentId")} if type_name in ("response", "error") else {}
     return {
         "type": type_name,
-        "id": _read_text(given, "id"),
-        "from": _read_text(given, "from", is_required=True),
+        "id": read_text(given, "id"),
+        "from": read_text(given, "from", is_required=True),
         "agent": agent,
         "timestamp": _read_time(given),
         "content": _content_in(type_name, given.get("content")),
         "metadata": {
             **metadata,
-            "threadId": _read_text(given, "threadId"),
-            "parentId": _read_text(given, "parentId"),
+            "threadId": read_text(given, "threadId"),
+            "parentId": read_text(given, "parentId"),
             **reply_to,
             "legacy": kept,
         },
@@ -79,19 +78,19 @@ def _from_envelope(given: Mapping[str, Any]) -> Json:
 
 def _from_inbox(given: Mapping[str, Any]) -> Json:
     kept = {key: value for key, value in given.items() if key not in INBOX_KEYS}
-    if name := _read_text(given, "type"):
+    if name := read_text(given, "type"):
         kept["type"] = name
     return {
         "type": "message",
-        "id": _read_text(given, "messageId", is_required=True),
-        "from": _read_text(given, "from", is_required=True),
-        "agent": _read_text(given, "to", is_required=True),
+        "id": read_text(given, "messageId", is_required=True),
+        "from": read_text(given, "from", is_required=True),
+        "agent": read_text(given, "to", is_required=True),
         "timestamp": _read_time(given),
         "content": _content_in("message", given.get("content")),
         "metadata": {
             **_read_object(given, "metadata"),
-            "priority": _read_text(given, "priority"),
-            "parentId": _read_text(given, "inReplyTo"),
+            "priority": read_text(given, "priority"),
+            "parentId": read_text(given, "inReplyTo"),
             "legacy": kept,
         },
     }
@@ -112,7 +111,7 @@ def _type_of(name: str, channel: str, agent: str, metadata: Json, content: Any) 
 def _content_in(type_name: str, given: Any) -> Json:
     """The content of a frame of that type."""
     if given is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content is missing", field="content")
+        raise missing("content is missing", field="content")
     match type_name, given:
         case "message", {"role": str(role), "content": str() | dict()} if role in ROLES:
             return dict(given)
@@ -136,7 +135,7 @@ def _content_in(type_name: str, given: Any) -> Json:
 
 def _to_envelope(frame: Json) -> Json:
     metadata = dict(frame.get("metadata", {}))
-    kept = _kept_in(metadata)
+    kept = kept_in(metadata, "legacy")
     agent, type_name = frame.get("agent"), frame["type"]
     channel = inbox_channel(agent) if agent else STATUS if type_name == "status" else GENERAL
     shown = {key: metadata[key] for key in ("priority", "requiresResponse") if key in metadata}
@@ -159,7 +158,7 @@ def _to_envelope(frame: Json) -> Json:
 
 def _to_inbox(frame: Json) -> Json:
     metadata = dict(frame.get("metadata", {}))
-    kept, content = _kept_in(metadata), _content_out(frame)
+    kept, content = kept_in(metadata, "legacy"), _content_out(frame)
     own = {key: value for key, value in metadata.items() if key not in ("priority", "parentId", "legacy")}
     return {
         **{key: value for key, value in kept.items() if key not in INBOX_KEYS},
@@ -167,7 +166,7 @@ def _to_inbox(frame: Json) -> Json:
         "from": frame.get("from"),
         "to": frame.get("agent"),
         "content": content if isinstance(content, str) else _json(content),
-        "timestamp": _as_iso(frame.get("timestamp")),
+        "timestamp": show_time(frame.get("timestamp")),
         "priority": metadata.get("priority", "normal"),
         "type": kept.get("type") or "task",
         "inReplyTo": metadata.get("parentId"),
@@ -187,24 +186,10 @@ def _content_out(frame: Json) -> Any:
     return content
 
 
-def _kept_in(metadata: Json) -> Json:
-    kept = metadata.get("legacy")
-    return kept if isinstance(kept, dict) else {}
-
-
-def _read_text(given: Mapping[str, Any], field: str, *, is_required: bool = False) -> str:
-    value = given.get(field)
-    if value is not None and not isinstance(value, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want a string", field=field)
-    if is_required and not value:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
-    return value or ""
-
-
 def _read_object(given: Mapping[str, Any], field: str) -> Json:
     value = given.get(field)
     if value is not None and not isinstance(value, dict):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{field}: want an object", field=field)
+        raise bad_type(f"{field}: want an object", field=field)
     return value or {}
 
 
@@ -217,15 +202,8 @@ def _read_time(given: Mapping[str, Any]) -> int | None:
     if value is None:
         return None
     if isinstance(value, str | bool) or not isinstance(value, int | float):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "timestamp: want a time", field="timestamp")
+        raise bad_type("timestamp: want a time", field="timestamp")
     return int(value * 1000) if 0 <= value < SECONDS_UNTIL else int(value)
-
-
-def _as_iso(timestamp_ms: Any) -> str | None:
-    try:
-        return iso(datetime.fromtimestamp(timestamp_ms / 1000, UTC))
-    except (TypeError, OverflowError, OSError, ValueError):  # none, or one that no calendar has
-        return None
 
 
 def _json(value: Any) -> str:

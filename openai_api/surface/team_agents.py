@@ -21,20 +21,16 @@ from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope, Unauthenticated
-from agents.core.ask_starter import NOT_ASKED
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
-from gateway.service.messages.addressing import NewMessage, Sender, find_addressee
-from gateway.service.messages.messages import LONGEST_WAIT_S, MessageToAsk, MustWait
-from gateway.service.seats.seat import act_without_seat
+from gateway.service.messages.messages import MessageToAsk
 from gateway.surface.http import GatewayHttp
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id
-from gateway.wire.frames import Envelope
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
@@ -175,32 +171,17 @@ class TeamAgents:
             FrameRefused: nothing was sent.
         """
         check_action(identity, Action.SEND, own="", agent="")
-        router, user_id = self.gateway.router, identity.user_id
-        try:
-            target = (await router.read(find_addressee, name, user_id)).target
-        except NOT_ASKED as refusal:
-            raise refuse_denied(refusal) from None
-        parts = [msgspec.to_builtins(part) for part in wanted.parts]
-        said = {"text": wanted.question, "parts": parts} if parts else wanted.question
-        message_id = wanted.message.id
-        envelope = Envelope(
-            type="message",
-            content={"role": "user", "content": said},
-            metadata={"requiresResponse": True, "correlationId": message_id},
-            id=message_id,
-            agent=name,
+        router = self.gateway.router
+        found = await router.find_addressee(name, identity.user_id)
+        return await router.ask(
+            identity,
+            name,
+            MessageToAsk(wanted.question, tuple(wanted.parts)),
+            message_id=wanted.message.id,
             session_id=wanted.context_id,
-            extra={},
+            wait_s=found.reply_wait_s(self.reply_wait_s),
+            traceparent=traceparent,
         )
-        behalf = act_without_seat(user_id, identity.login, traceparent)
-        question = MessageToAsk(wanted.question, tuple(wanted.parts))
-        wait_s = min(float(target.wait_s or self.reply_wait_s), LONGEST_WAIT_S)
-        message = NewMessage(envelope, behalf, Sender.of(identity), wait_s)
-        try:
-            begun = await router.begin(message_id, message, question)
-        except MustWait as waits:
-            raise waits.refused from None
-        return begun.running
 
 
 def refuse(refused: FrameRefused) -> Exception:

@@ -17,7 +17,7 @@ from gateway.service.letters.letter_queue import CLEARED, end_letter, refuse_dea
 from gateway.service.letters.letters import WAITING, Draft, open_frame, show_frame, store_letter
 from gateway.service.seats.seat import GATEWAY_LINK, act_without_seat
 from gateway.service.seats.seat_frames import carry_envelope
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope, Json, check_frame, read_type
 from kit import batches
@@ -189,8 +189,7 @@ def deliver(owner: User, frame: Json) -> int:
     metadata = {key: value for key, value in frame.get("metadata", {}).items() if key != "requiresResponse"}
     envelope = check_frame({**frame, "metadata": metadata}, read_type(frame))
     if not is_agent_name(envelope.sender):
-        text = "from: want the name of an agent: lower-case letters, digits and hyphens"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="from")
+        raise bad_content("from: want the name of an agent: lower-case letters, digits and hyphens", field="from")
     seats = Session.objects.filter(owner=owner, link=GATEWAY_LINK, archived_at=None).order_by("pk")
     match envelope.type:
         case "message":

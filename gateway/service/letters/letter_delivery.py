@@ -30,7 +30,7 @@ from gateway.service.seats.seat_frames import make_reply, parts_of, read_carried
 from gateway.service.sessions.entries import Place, make_place
 from gateway.service.sessions.recording import Recording, SessionRecorder
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
-from gateway.wire.frames import Envelope, Json, error_frame
+from gateway.wire.frames import Envelope, Json
 from kit.async_db import DbCalls
 from kit.clock import db_now
 from kit.durations import seconds
@@ -198,8 +198,7 @@ class LetterDelivery:
         try:
             frame = make_reply(letter.correlation_id, envelope, running, settled, sender)
         except FrameRefused as refused:
-            refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
-            frame = error_frame(refused)
+            frame = letter_queue.make_error(letter, refused)
         await self._call(letter_queue.answer_sender, letter, frame)
 
 

@@ -151,8 +151,7 @@ def end_letter(letter: Letter, refused: FrameRefused) -> bool:
     dead = {"state": Letter.State.DEAD, "reason": refused.reason[:32], "claimed_by": "", "claimed_until": None}
     if not waits.update(**dead):
         return False
-    refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
-    answer_sender(letter, error_frame(refused))
+    answer_sender(letter, make_error(letter, refused))
     return True
 
 
@@ -166,6 +165,11 @@ def answer_sender(letter: Letter, frame: Json) -> None:
         )
     elif letter.tells:
         publish_after_commit(receipts_owner(letter), letter.tells, frame)
+
+
+def make_error(letter: Letter, refused: FrameRefused) -> Json:
+    """An error about a letter, for its sender."""
+    return error_frame(refused.about(letter.correlation_id, letter.message_id))
 
 
 def refuse_dead(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> FrameRefused:
@@ -199,8 +203,7 @@ def take_reply(letter_id: int) -> Json | None:
         return _open_reply(letter) if taken else {}
     if letter.expires_at is not None and letter.expires_at + timedelta(seconds=REPLY_GRACE_S) < now:
         refused = FrameRefused(ErrorCode.AGENT_ERROR, "no reply came in time", reason="response_timeout")
-        refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
-        return error_frame(refused)
+        return make_error(letter, refused)
     return None
 
 
@@ -270,8 +273,7 @@ def _open_reply(letter: Letter) -> Json:
         return open_frame(letter.reply)
     except Unreadable:
         refused = FrameRefused(ErrorCode.AGENT_ERROR, "the reply cannot be read any more", reason=UNREADABLE)
-        refused.correlation_id, refused.frame_id = letter.correlation_id, letter.message_id
-        return error_frame(refused)
+        return make_error(letter, refused)
 
 
 def _draft_reply(letter: Letter, session_id: int, frame: Json) -> Draft:

@@ -58,11 +58,6 @@ class Draft:
     wait_s: float
 
     @property
-    def priority(self) -> Letter.Priority:
-        """The priority of the message."""
-        return priority_of(self.envelope)
-
-    @property
     def lives_s(self) -> float | None:
         """For how long it may wait; None: for ever."""
         ttl_s = self.envelope.metadata.get("ttl")
@@ -139,7 +134,7 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | No
         wants_response=draft.envelope.wants_response,
         envelope=seal_frame(draft.carried),
         bytes=size,
-        priority=draft.priority,
+        priority=priority_of(draft.envelope),
         tells=draft.tells,
         received_at=draft.received_at,
         expires_at=None if lives_s is None else draft.received_at + timedelta(seconds=lives_s),

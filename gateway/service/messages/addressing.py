@@ -18,6 +18,8 @@ from gateway.service.team.team_rules import AgentName
 from gateway.wire.frames import Envelope, stamp
 from gateway.wire.permissions import find_only_agent
 
+LONGEST_WAIT_S = 600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
@@ -31,6 +33,10 @@ class Addressee:
     is_own: bool
     name: AgentName
     status: str = ONLINE
+
+    def reply_wait_s(self, default_s: float) -> float:
+        """How long a caller waits for its reply. `default_s`: for an agent that has no wait of its own."""
+        return min(float(self.target.wait_s or default_s), LONGEST_WAIT_S)
 
     @property
     def takes_letters(self) -> bool:

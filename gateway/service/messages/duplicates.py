@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 import msgspec
 
 from agents.core.ports import Clock
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_content
 from gateway.wire.frames import Envelope, Json, encode, error_frame
 from kit.waits import Waiters
 
@@ -44,7 +44,7 @@ class RecentMessage:
         """The answers for the message that repeats it."""
         if not self.is_whole:
             text = "this message was answered before, and the answer is not kept"
-            refused = FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="already_answered")
+            refused = bad_content(text, reason="already_answered")
             refused.correlation_id = correlation_id
             return [error_frame(refused)]
         if not correlation_id:

@@ -4,6 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
+from accounts.authn import Identity
 from agents.core.ask_starter import NOT_ASKED, Asker, NoSuchTarget
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Offline, OverCap
@@ -16,6 +19,7 @@ from gateway.service.letters.letter_delivery import LetterDelivery
 from gateway.service.letters.letters import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
 from gateway.service.messages.addressing import Addressee, NewMessage, Sender, find_addressee
 from gateway.service.messages.duplicates import RecentMessages
+from gateway.service.seats.seat import act_without_seat
 from gateway.service.seats.seat_frames import text_of
 from gateway.service.seats.seats import Seats
 from gateway.service.sessions.entries import Place, make_place
@@ -23,14 +27,13 @@ from gateway.service.sessions.recording import Recording, SessionRecorder
 from gateway.service.sessions.rows import check_sessions
 from gateway.service.team.registry import check_takes_messages
 from gateway.service.team.team_rules import AgentName, TeamRules
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
 from gateway.wire.frames import Envelope
 from kit import trace
 from kit.async_db import DbCalls
 from kit.clock import approximate_now
 from kit.ids import time_ordered
 
-LONGEST_WAIT_S = 600.0
 READS_AT_ONCE = 4  # of the clients of this process
 
 
@@ -90,7 +93,7 @@ class MessageRouter:
         envelope, behalf, sender = message.envelope, message.behalf, message.sender
         text, parts, task_id = question or MessageToAsk(text_of(envelope), _parts_of(envelope))
         if len(mentions(text)) > MAX_FILES:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, f"the message names over {MAX_FILES} files")
+            raise bad_content(f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
         try:
             found, obstacle = await self._find(message)
@@ -138,6 +141,53 @@ class MessageRouter:
         await recording.add_message()
         return BegunMessage(running, draft)
 
+    async def ask(
+        self,
+        identity: Identity,
+        name: str,
+        question: MessageToAsk,
+        *,
+        message_id: str,
+        session_id: str,
+        wait_s: float,
+        traceparent: str,
+    ) -> RunningTurn:
+        """Ask an agent for the user of an HTTP request, who waits for the reply: nothing waits as a letter.
+
+        Raises:
+            FrameRefused: nothing was sent.
+        """
+        parts = [msgspec.to_builtins(part) for part in question.parts]
+        said = {"text": question.text, "parts": parts} if parts else question.text
+        envelope = Envelope(
+            type="message",
+            content={"role": "user", "content": said},
+            metadata={"requiresResponse": True, "correlationId": message_id},
+            id=message_id,
+            agent=name,
+            session_id=session_id,
+            extra={},
+        )
+        behalf = act_without_seat(identity.user_id, identity.login, traceparent)
+        try:
+            begun = await self.begin(
+                message_id, NewMessage(envelope, behalf, Sender.of(identity), wait_s), question
+            )
+        except MustWait as waits:
+            raise waits.refused from None
+        return begun.running
+
+    async def find_addressee(self, name: str, user_id: int) -> Addressee:
+        """The agent of a name for a user.
+
+        Raises:
+            FrameRefused: there is none that the user may ask.
+        """
+        try:
+            return await self.read(find_addressee, name, user_id)
+        except NOT_ASKED as refusal:
+            raise refuse_denied(refusal) from None
+
     async def draft_letter(self, message: NewMessage) -> Draft:
         """A message that wants no response, as a letter.
 
@@ -152,7 +202,7 @@ class MessageRouter:
             raise refuse_denied(refusal) from None
         if not found.takes_letters:
             text = "this agent has no inbox: it does not sit at this gateway"
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="agent", reason="no_inbox")
+            raise bad_content(text, field="agent", reason="no_inbox")
         parts = message.sender.carry(message.envelope, found.target)
         return _make_draft("", message, found.target, parts, _find_place(found, message))
 

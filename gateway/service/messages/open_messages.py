@@ -11,11 +11,11 @@ from agents.models.choices import Failure
 from gateway.service.frame_log import FrameNote
 from gateway.service.letters import letter_queue
 from gateway.service.letters.letters import StoredLetter
-from gateway.service.messages.addressing import NewMessage
+from gateway.service.messages.addressing import LONGEST_WAIT_S, NewMessage
 from gateway.service.messages.duplicates import RecentMessage
-from gateway.service.messages.messages import LONGEST_WAIT_S, BegunMessage, MessageRouter, MustWait
+from gateway.service.messages.messages import BegunMessage, MessageRouter, MustWait
 from gateway.service.seats.seat_frames import make_refusal, make_reply
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
 from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
@@ -93,7 +93,7 @@ class OpenMessages:
             raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
         if key in self._open:
             text = "a message with this correlation id waits for its reply"
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
+            raise bad_content(text, reason="correlation_in_use")
         self._open.add(key)
         return key
 
@@ -119,8 +119,7 @@ class OpenMessages:
                 await self._follow_letter(key, message, letter, recent)
         except FrameRefused as refused:
             note.finish(refused)
-            refused.correlation_id, refused.frame_id = envelope.correlation_id or key, envelope.id
-            frame = make_refusal(envelope, refused)
+            frame = make_refusal(envelope, refused.about(envelope.correlation_id or key, envelope.id))
             self._router.recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
             if begun is None or _is_unsent(begun, letter):

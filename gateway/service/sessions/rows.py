@@ -16,7 +16,7 @@ from gateway import limits
 from gateway.models import SessionEntry, SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seats.seat import GATEWAY_LINK
 from gateway.service.sessions.entries import Entry, Place, read_row
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content, forbidden
 from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
@@ -54,8 +54,7 @@ def check_agent(user: SessionUser, agent: str) -> None:
         if agent == user.agent:
             return
         if _is_known(user.owner_id, agent):
-            text = "an agent reads and changes its own sessions alone"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text)
+            raise forbidden("an agent reads and changes its own sessions alone")
     elif _is_known(user.owner_id, agent):
         return
     raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
@@ -168,8 +167,7 @@ def create_session(user: SessionUser, agent: str, session_id: str = "", lock_ms:
         },
     )
     if not is_new:
-        text = "the agent has a session of that id"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="sessionId", reason="id_taken")
+        raise bad_content("the agent has a session of that id", field="sessionId", reason="id_taken")
     return log
 
 
@@ -300,7 +298,7 @@ def read_age(text: str) -> timedelta:
     found = _AGE.fullmatch(text)
     if found is None or not int(found[1]):
         wanted = "olderThan: want a number above 0 and a unit of s, m, h, d or w, such as 7d"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="olderThan")
+        raise bad_content(wanted, field="olderThan")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 

@@ -18,8 +18,8 @@ from gateway.models import SessionEntry, SessionLog
 from gateway.service.sessions.entries import Entry, make_row, seal_content
 from gateway.service.sessions.rows import SessionUser, check_agent, get_session, read_entries
 from gateway.service.sessions.writing import MOST_ENTRIES, MOST_SESSION_BYTES
-from gateway.wire.errors import ErrorCode, FrameRefused
-from gateway.wire.frame_types import MAX_NUMBER, ROLES, is_agent_name, is_id, read_iso
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
+from gateway.wire.frame_types import ROLES, is_agent_name, is_id, read_time_ms
 from kit import strict_json
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
@@ -64,7 +64,7 @@ def read_file(data: bytes, agent: str, index: bytes = b"") -> list[ReadSession]:
         FrameRefused: 4004, a line is wrong: nothing of the file counts; 2005, it has too many.
     """
     if data.count(b"\n") > MAX_LINES:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"a file has at most {MAX_LINES} lines", reason="too_large")
+        raise bad_content(f"a file has at most {MAX_LINES} lines", reason="too_large")
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     last = lines.pop()  # empty, unless the file ends in the middle of a line
     first = _read_line(lines[0], 1) if lines else None
@@ -150,18 +150,10 @@ def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
         raise _corrupt(f"role: want one of {', '.join(sorted(ROLES))}", number)
     if not isinstance(content := value.get("content"), str | dict):
         raise _corrupt("content: want a string or an object", number)
-    timestamp_ms = _read_time(value.get("timestamp"))
+    timestamp_ms = read_time_ms(value.get("timestamp"))
     if timestamp_ms is None:
         raise _corrupt("timestamp: want milliseconds, or a time as ISO 8601", number)
     return Entry(timestamp_ms=timestamp_ms, role=role, content=content, id=entry_id)
-
-
-def _read_time(value: Any) -> int | None:
-    if isinstance(value, str):
-        moment: datetime | None = read_iso(value)
-        return unix_ms(moment) if moment else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and abs(value) <= MAX_NUMBER else None
 
 
 def _read_line(line: bytes, number: int) -> Any:
@@ -178,7 +170,7 @@ def _group(agent: str, read: Iterator[tuple[str, Entry]]) -> list[ReadSession]:
     for session_id, entry in read:
         sessions.setdefault(session_id, []).append(entry)
         if len(sessions) > MAX_SESSIONS:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, f"a file has at most {MAX_SESSIONS} sessions")
+            raise bad_content(f"a file has at most {MAX_SESSIONS} sessions")
     return [ReadSession(agent, key, _without_twins(entries)) for key, entries in sessions.items()]
 
 
@@ -224,9 +216,7 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
     """
     check_agent(user, agent)
     if len(data) + len(index) > MAX_FILE_BYTES:
-        raise FrameRefused(
-            ErrorCode.INVALID_CONTENT, f"a file has at most {MAX_FILE_BYTES} bytes", reason="too_large"
-        )
+        raise bad_content(f"a file has at most {MAX_FILE_BYTES} bytes", reason="too_large")
     ready = [_prepare(read) for read in read_file(data, agent, index)]
     if not ready:
         raise FrameRefused(ErrorCode.SESSION_CORRUPT, "the file has no whole line")
@@ -242,7 +232,7 @@ def _prepare(read: ReadSession) -> ReadySession:
     one = ReadySession(read, rows)
     if len(rows) > MOST_ENTRIES or one.size > MOST_SESSION_BYTES:
         text = f"a session has at most {MOST_ENTRIES} entries, and {MOST_SESSION_BYTES} bytes"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_large")
+        raise bad_content(text, reason="too_large")
     return one
 
 

@@ -15,7 +15,7 @@ from agents.models import Halt
 from gateway import limits
 from gateway.models import EnvelopeKey, TeamAgent
 from gateway.service.team.team_changes import get_policy
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frame_types import FRAME_TYPES
 from gateway.wire.frames import Envelope, Json
 from kit.async_db import db_call
@@ -108,8 +108,7 @@ class TeamRules:
 
 def refuse_peer() -> FrameRefused:
     """The error for a message that a list of peers excludes."""
-    text = "the lists of peers of these two agents do not allow this"
-    return FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="peer_not_allowed")
+    return forbidden("the lists of peers of these two agents do not allow this", reason="peer_not_allowed")
 
 
 def allow_message(sender: AgentName, of_sender: PeerLists, recipient: AgentName, of_recipient: PeerLists) -> bool:

@@ -8,7 +8,7 @@ from django.db.models import Q
 from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service.triad.deliberation import APPROVE, APPROVED, REJECT, REJECTED
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, make_frame
 from kit.clock import unix_ms
 
@@ -176,8 +176,7 @@ def get_proposal(owner_id: int, name: str) -> Proposal:
 
 def refuse_unknown() -> FrameRefused:
     """The error for a proposal that the team does not have."""
-    text = "there is no such proposal"
-    return FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_not_found")
+    return bad_content("there is no such proposal", reason="proposal_not_found")
 
 
 def show_one(owner_id: int, name: str) -> Json:

@@ -23,7 +23,7 @@ from gateway.service.triad.triad import (
     send_to_steward,
     send_to_subscribers,
 )
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_content, forbidden
 from kit.clock import db_now, unix_ms
 from kit.failpoints import reach
 from kit.sql import AnyRow
@@ -57,8 +57,7 @@ def propose(owner_id: int, given: Proposal, deadline_ms: int | None = None) -> P
     policy = get_policy(owner_id)
     members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
     if not members:
-        text = "the team has no members who vote: its owner names them"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="no_members")
+        raise bad_content("the team has no members who vote: its owner names them", reason="no_members")
     steward = policy.steward if policy.breaks_ties and policy.steward not in members else ""
     seats = load_connected(owner_id, members)
     given.owner_id, given.members, given.steward, given.threshold = owner_id, members, steward, policy.threshold
@@ -87,13 +86,12 @@ def cast_vote(owner_id: int, names: tuple[str, ...], given: Vote) -> Proposal:
         is_steward = proposal.state == State.ESCALATED and given.voter == proposal.steward
         if given.voter not in proposal.members and not is_steward:
             text = f"{given.voter or 'this client'} does not vote on this proposal"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="not_triad_member")
+            raise forbidden(text, reason="not_triad_member")
         is_late = proposal.decided_at is not None or (proposal.state == State.ESCALATED and not is_steward)
         if _record(proposal, given, now, is_late=is_late) and not is_late:
             _decide(proposal, now)
     if is_late:  # after the commit: the late vote stays
-        text = "this proposal takes no votes any more"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="proposal_closed")
+        raise bad_content("this proposal takes no votes any more", reason="proposal_closed")
     return proposal
 
 
@@ -122,7 +120,7 @@ def _lock(owner_id: int, names: tuple[str, ...]) -> Proposal:
         raise refuse_unknown()
     if len(found) > 1 or not {found[0].key, found[0].alias}.issuperset(names):
         text = "content.proposalId and the correlation id name two proposals"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.proposalId")
+        raise bad_content(text, field="content.proposalId")
     return found[0]
 
 
@@ -141,8 +139,7 @@ def _find_repeated(owner_id: int, given: Proposal, deadline_ms: int | None) -> P
     is_same = before == (given.key, given.proposer, given.text, given.reasoning, given.category)
     is_same = is_same and first.carried.get("content", {}) == given.carried.get("content", {})
     if len(found) > 1 or not is_same or deadline_ms not in (None, unix_ms(first.deadline)):
-        text = "another proposal has this id"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="correlation_in_use")
+        raise bad_content("another proposal has this id", reason="correlation_in_use")
     if given.home and first.home != given.home:
         first.home = given.home
         first.save(update_fields=["home"])
@@ -155,11 +152,10 @@ def _read_deadline(category: str, deadline_ms: int | None, now: datetime) -> dat
         return now + timedelta(seconds=deliberation.CATEGORY_S.get(category, deliberation.DEFAULT_S))
     left_ms = deadline_ms - unix_ms(now)
     if left_ms <= 0:
-        text = f"{field}: this moment has passed"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_past")
+        raise bad_content(f"{field}: this moment has passed", field=field, reason="deadline_past")
     if left_ms > deliberation.LONGEST_S * 1000:
         text = f"{field}: a proposal is open for {deliberation.LONGEST_S // 3600} hours at most"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="deadline_too_far")
+        raise bad_content(text, field=field, reason="deadline_too_far")
     return datetime.fromtimestamp(deadline_ms / 1000, now.tzinfo)
 
 

@@ -8,7 +8,7 @@ from gateway.service.messages.status_feed import status_frame
 from gateway.service.team.registry import AgentStatus, find_unknown
 from gateway.service.triad.proposal_reads import get_proposal
 from gateway.surface.handlers.team import get_team
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, bad_type, forbidden
 from gateway.wire.frame_types import (
     ACTIVITY,
     GENERAL,
@@ -36,7 +36,7 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     held = {one for _, one in channels.subscriptions(client) if is_channel(one)}  # not those that the hub made
     if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="too_many_subscriptions")
+        raise bad_content(text, reason="too_many_subscriptions")
     statuses: Mapping[str, AgentStatus] = {}
     if channel == STATUS:
         statuses = await client.gateway.statuses.subscribe(owner_id, client, names)
@@ -69,18 +69,16 @@ async def take_event(client: Client, envelope: Envelope) -> None:
     owner_id = get_team(client, envelope)
     event = envelope.extra.get("event", envelope.content.get("event"))
     if not isinstance(event, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "event: want a string", field="event")
+        raise bad_type("event: want a string", field="event")
     if not event or len(event) > MAX_EVENT_CHARS or not event.isprintable():
-        text = f"event: want 1 to {MAX_EVENT_CHARS} printable characters"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="event")
+        raise bad_content(f"event: want 1 to {MAX_EVENT_CHARS} printable characters", field="event")
     if event.startswith("gateway."):
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, "only the gateway publishes gateway events", field="event")
+        raise forbidden("only the gateway publishes gateway events", field="event")
     channel = envelope.content.get("channel", GENERAL)
     if not isinstance(channel, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "content.channel: want a string", field="content.channel")
+        raise bad_type("content.channel: want a string", field="content.channel")
     if channel not in FOR_EVENTS:
-        text = f"content.channel: want one of {', '.join(sorted(FOR_EVENTS))}"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
+        raise bad_content(f"content.channel: want one of {', '.join(sorted(FOR_EVENTS))}", field="content.channel")
     given: Json = {"id": envelope.id, "sessionId": envelope.session_id}
     fields: Json = {key: value for key, value in given.items() if value} | {"from": client.sender.name}
     frame = event_frame(event, {**envelope.content, "event": event}, envelope.metadata, **fields)
@@ -96,11 +94,10 @@ async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tu
     channel, names = envelope.content["channel"], _read_names(envelope)
     agent = find_inbox_agent(channel)
     if agent and client.seat is not None and agent != client.seat.name:
-        text = "the inbox of an agent is open to it and to its owner"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.channel")
+        raise forbidden("the inbox of an agent is open to it and to its owner", field="content.channel")
     if not is_channel(channel):
         text = f"content.channel: want {', '.join(sorted(PLAIN))}, agent:NAME:inbox or triad:ID"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.channel")
+        raise bad_content(text, field="content.channel")
     wanted = [*names, agent] if agent else list(names)
     unknown = await client.gateway.router.read(find_unknown, owner_id, wanted) if wanted else None
     if unknown is not None:
@@ -124,7 +121,7 @@ def _read_names(envelope: Envelope) -> Collection[str]:
 
 def _too_many_names() -> FrameRefused:
     text = f"content.agents: at most {MOST_NAMES} agents narrow a subscription"
-    return FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.agents")
+    return bad_content(text, field="content.agents")
 
 
 def _describe(channel: str, names: Collection[str]) -> Json:

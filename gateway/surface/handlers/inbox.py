@@ -11,7 +11,7 @@ from gateway.service.client import Client
 from gateway.service.letters import inbox
 from gateway.service.messages.addressing import NewMessage
 from gateway.surface.handlers.team import get_team
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_content, bad_type, forbidden, missing
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id
 from gateway.wire.frames import Envelope, Json, check_frame, new_id
 
@@ -57,10 +57,9 @@ async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
     ids = _read(params, "ids", list, "an array of message ids", default=[])
     wants_all = _read(params, "all", bool, "a boolean", default=False)
     if not ids and not wants_all:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "ids is missing; or all", field="content.params.ids")
+        raise missing("ids is missing; or all", field="content.params.ids")
     if len(ids) > MOST_IDS or not all(isinstance(one, str) and is_id(one) for one in ids):
-        wanted = f"ids: want at most {MOST_IDS} message ids"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="content.params.ids")
+        raise bad_content(f"ids: want at most {MOST_IDS} message ids", field="content.params.ids")
     marked = await client.gateway.router.read(inbox.mark_read, session_id, None if wants_all else ids)
     return {"marked": marked}
 
@@ -93,13 +92,12 @@ async def receipt(client: Client, envelope: Envelope, params: Json) -> Json:
     message_id = _read(params, "messageId", str, "a message id", default="")
     agent = _read(params, "agent", str, "the name of an agent", default="")
     if not message_id:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "messageId is missing", field="content.params.messageId")
+        raise missing("messageId is missing", field="content.params.messageId")
     user_id = client.get_behalf(envelope).asker.user_id
     names = client.sender.names
     found = await client.gateway.router.read(inbox.load_receipts, user_id, names, message_id, agent)
     if not found:
-        text = "no stored message of yours has that id"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, reason="message_not_found")
+        raise bad_content("no stored message of yours has that id", reason="message_not_found")
     return {"receipts": found}
 
 
@@ -108,7 +106,7 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
     offset = _read(params, "offset", int, "a number", default=0)
     if not 1 <= limit <= MOST_AT_ONCE or not 0 <= offset <= FARTHEST:
         wanted = f"limit: want 1 to {MOST_AT_ONCE}; offset: 0 to {FARTHEST}"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, wanted, field="content.params.limit")
+        raise bad_content(wanted, field="content.params.limit")
     session_id = await _find_inbox(client, envelope, params)
     read = client.gateway.router.read
     return {"messages": await read(inbox.load_letters, session_id, limit, offset, is_unread=is_unread)}
@@ -117,8 +115,7 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
 def _own_seat(client: Client, envelope: Envelope) -> int:
     get_team(client, envelope)
     if client.seat is None:
-        text = "only an agent does this, with its own inbox"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
+        raise forbidden("only an agent does this, with its own inbox", reason="no_seat")
     return client.seat.session_id
 
 
@@ -128,26 +125,22 @@ async def _find_inbox(client: Client, envelope: Envelope, params: Json) -> int:
     name = _read(params, "agent", str, "the name of an agent", default="")
     if client.seat is not None:
         if name and name != client.seat.name:
-            text = "an agent reads its own inbox alone"
-            raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.params.agent")
+            raise forbidden("an agent reads its own inbox alone", field="content.params.agent")
         return client.seat.session_id
     _check_owner(client)
     if not is_agent_name(name):
-        text = "agent: want the name of an agent of your team"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.params.agent")
+        raise bad_content("agent: want the name of an agent of your team", field="content.params.agent")
     session_id: int = await client.gateway.router.read(inbox.get_seat, owner_id, name)
     return session_id
 
 
 def _check_owner(client: Client) -> None:
     if client.identity.kind in AGENT_KINDS:
-        text = "take a seat first: the inbox of an agent is the agent's"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
+        raise forbidden("take a seat first: the inbox of an agent is the agent's", reason="no_seat")
 
 
 def _read(params: Json, name: str, kind: type, wanted: str, *, default: Any) -> Any:
     value = params.get(name, default)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        text = f"{name}: want {wanted}"
-        raise FrameRefused(ErrorCode.INVALID_TYPE, text, field=f"content.params.{name}")
+        raise bad_type(f"{name}: want {wanted}", field=f"content.params.{name}")
     return value

@@ -13,16 +13,15 @@ from agents.links.channel.requests import ActingFor
 from gateway.service.client import Client
 from gateway.service.frame_log import DROPPED
 from gateway.service.messages import status_feed
-from gateway.service.messages.addressing import NewMessage
+from gateway.service.messages.addressing import LONGEST_WAIT_S, NewMessage
 from gateway.service.messages.duplicates import key_of
-from gateway.service.messages.messages import LONGEST_WAIT_S
 from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.seats.seats import HeldSeat, load_connected
 from gateway.service.team.registry import TAKE_NO_MESSAGES, check_not_halted
 from gateway.service.team.team_rules import AgentName, allow_message, refuse_peer
 from gateway.surface.handlers.team import get_team
 from gateway.wire import frames
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_content
 from gateway.wire.frames import Envelope, Json, encode
 from gateway.wire.permissions import find_only_agent
 from kit.durations import seconds
@@ -39,7 +38,7 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         try:
             await seat.take_reply(frame_id, envelope)
         except BadFrame as bad:
-            raise FrameRefused(ErrorCode.INVALID_CONTENT, str(bad), reason=bad.error.code) from None
+            raise bad_content(str(bad), reason=bad.error.code) from None
     elif (seat is not None and seat.drop_late(envelope)) or envelope.type != "message":
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED

@@ -8,7 +8,7 @@ from gateway.service.client import Client
 from gateway.service.sessions import rows, transfer
 from gateway.service.sessions.rows import SessionUser
 from gateway.surface.handlers.team import get_team
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import bad_content, bad_type, forbidden, missing
 from gateway.wire.frame_types import MAX_NUMBER, is_agent_name, is_id
 from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, Json
 
@@ -35,7 +35,7 @@ async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Jso
     agent = read_agent(params) if "agent" in params else ""
     archived = params.get("archived", False)
     if not isinstance(archived, bool):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, "archived: want a boolean", field="archived")
+        raise bad_type("archived: want a boolean", field="archived")
     limit, after = read_limit(params), read_number(params, "after", 0, MAX_NUMBER)
     return await _run(client, rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
 
@@ -82,8 +82,7 @@ async def export_session(client: Client, envelope: Envelope, params: Json) -> Js
     agent, session_id = read_agent(params, user.agent), read_id(params)
     text = (await _run(client, transfer.export_session, user, agent, session_id)).decode()
     if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MOST_FRAME_TEXT:
-        wide = "this session is larger than a frame: export it over HTTP"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, wide, reason="too_large")
+        raise bad_content("this session is larger than a frame: export it over HTTP", reason="too_large")
     return {"jsonl": text}
 
 
@@ -104,7 +103,7 @@ def read_agent(params: Json, default: str = "") -> str:
     """
     name = read_text(params, "agent", default)
     if not is_agent_name(name):
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, "agent: want the name of an agent", field="agent")
+        raise bad_content("agent: want the name of an agent", field="agent")
     return name
 
 
@@ -116,8 +115,7 @@ def read_id(params: Json) -> str:
     """
     session_id = read_text(params, "sessionId")
     if not is_id(session_id):
-        text = "sessionId: want 1 to 128 printable characters"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="sessionId")
+        raise bad_content("sessionId: want 1 to 128 printable characters", field="sessionId")
     return session_id
 
 
@@ -129,9 +127,9 @@ def read_text(params: Json, name: str, default: str = "") -> str:
     """
     value: Any = params.get(name, default or None)
     if value is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{name} is missing", field=name)
+        raise missing(f"{name} is missing", field=name)
     if not isinstance(value, str):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{name}: want a string", field=name)
+        raise bad_type(f"{name}: want a string", field=name)
     return value
 
 
@@ -143,9 +141,9 @@ def read_number(params: Json, name: str, default: int, most: int) -> int:
     """
     value: Any = params.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise FrameRefused(ErrorCode.INVALID_TYPE, f"{name}: want a whole number", field=name)
+        raise bad_type(f"{name}: want a whole number", field=name)
     if not 0 <= value <= most:
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, f"{name}: want 0 to {most}", field=name)
+        raise bad_content(f"{name}: want 0 to {most}", field=name)
     return value
 
 
@@ -166,8 +164,7 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     """
     owner_id, identity = get_team(client, envelope), client.identity
     if client.seat is None and identity.kind in AGENT_KINDS:
-        text = "this connection has no seat: say agentId, or from"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="no_seat")
+        raise forbidden("this connection has no seat: say agentId, or from", reason="no_seat")
     return SessionUser(owner_id, identity.login, client.seat_name)
 
 

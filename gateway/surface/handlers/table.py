@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from gateway.service.client import Client
 from gateway.surface.handlers import channels, inbox, messages, sessions, team, triad
 from gateway.surface.handlers.messages import send
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
 
@@ -50,7 +50,7 @@ async def take_request(client: Client, envelope: Envelope) -> None:
         return
     if name not in SERVICES:
         text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.service")
+        raise bad_content(text, field="content.service")
     params = envelope.content.get("params", {})
     try:
         check_service(client.identity, client.sender.seat, name, params)

@@ -6,7 +6,7 @@ from gateway.service.client import Client
 from gateway.service.seats.seat import SAID, set_status
 from gateway.service.team import registry
 from gateway.wire import frames
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content, forbidden, missing, refuse_denied
 from gateway.wire.frame_types import is_agent_name, is_target
 from gateway.wire.frames import Envelope, Json
 from gateway.wire.permissions import OF_SERVICES, Action, is_permitted
@@ -18,14 +18,12 @@ async def take_status(client: Client, envelope: Envelope) -> None:
         await _show_statuses(client, envelope)
         return
     if "status" not in envelope.content:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content.status is missing", field="content.status")
+        raise missing("content.status is missing", field="content.status")
     status, seat = envelope.content["status"], client.seat
     if seat is None or envelope.content.get("agent", seat.name) != seat.name:
-        text = "an agent sets its own status, and no other one"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.agent")
+        raise forbidden("an agent sets its own status, and no other one", field="content.agent")
     if status not in SAID:
-        text = f"content.status: an agent that is connected is not {status}"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.status")
+        raise bad_content(f"content.status: an agent that is connected is not {status}", field="content.status")
     owner_id = client.identity.user_id
     previous = await client.gateway.router.read(set_status, owner_id, seat.name, status)
     seat.status = status
@@ -37,7 +35,7 @@ async def show_workspaces(client: Client, envelope: Envelope) -> None:
     owner_id, router = get_team(client, envelope), client.gateway.router
     name = envelope.content.get("name")
     if envelope.content["action"] == "get" and name is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "content.name is missing", field="content.name")
+        raise missing("content.name is missing", field="content.name")
     workspaces = await router.read(registry.load_workspaces, owner_id)
     if envelope.content["action"] == "get":
         wanted = await router.read(_name_in_team, str(name), owner_id)
@@ -62,7 +60,7 @@ def get_team(client: Client, envelope: Envelope) -> int:
     owner_id = client.identity.user_id
     if not client.get_behalf(envelope).is_for(owner_id):
         text = "while this agent works for another caller it reaches nothing of its team"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, reason="works_for_another")
+        raise forbidden(text, reason="works_for_another")
     return owner_id
 
 
@@ -73,8 +71,7 @@ def _name_in_team(name: str, owner_id: int) -> str:
     owner, _, slug = name.removeprefix("@").partition("/")
     login = User.objects.filter(pk=owner_id).values_list("login", flat=True).first() or ""
     if owner.lower() != login.lower():
-        text = "this is a workspace of another team"
-        raise FrameRefused(ErrorCode.PERMISSION_DENIED, text, field="content.name")
+        raise forbidden("this is a workspace of another team", field="content.name")
     return slug
 
 
@@ -96,9 +93,9 @@ async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
     user_id = client.get_behalf(envelope).asker.user_id
     name = params.get("name")
     if name is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "name is missing", field="content.name")
+        raise missing("name is missing", field="content.name")
     if not isinstance(name, str) or not is_target(name):
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, "name: want the name of an agent", field="content.name")
+        raise bad_content("name: want the name of an agent", field="content.name")
     try:
         return {"agent": await client.gateway.router.read(registry.get_agent, name, user_id)}
     except NOT_ASKED as refusal:
@@ -108,8 +105,7 @@ async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
 async def shake_hands(client: Client, envelope: Envelope) -> None:
     """Take what the client advertises, and acknowledge it."""
     if envelope.content["action"] != "advertise":
-        text = "content.action: only the gateway acknowledges"
-        raise FrameRefused(ErrorCode.INVALID_CONTENT, text, field="content.action")
+        raise bad_content("content.action: only the gateway acknowledges", field="content.action")
     client.protocol.take_capabilities(envelope.content.get("capabilities", {}))
     behalf = client.find_behalf(envelope)
     names: list[str] = []

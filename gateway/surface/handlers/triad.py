@@ -7,7 +7,7 @@ from gateway.service.client import Client
 from gateway.service.triad import proposal_reads, proposals
 from gateway.service.triad.proposal_reads import acknowledge, carry
 from gateway.surface.handlers.team import get_team
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, bad_content, missing
 from gateway.wire.frame_types import is_id
 from gateway.wire.frames import Envelope, Json, new_id
 
@@ -47,7 +47,7 @@ async def take_vote(client: Client, envelope: Envelope) -> None:
     names = tuple(filter(None, dict.fromkeys((content.get("proposalId", ""), envelope.correlation_id))))
     if not names:
         field = "content.proposalId"
-        raise FrameRefused(ErrorCode.MISSING_FIELD, f"{field} is missing", field=field)
+        raise missing(f"{field} is missing", field=field)
     given = Vote(
         voter=client.seat_name,
         vote=content["vote"],
@@ -63,7 +63,7 @@ async def get_proposal(client: Client, envelope: Envelope, params: Json) -> Json
     owner_id = get_team(client, envelope)
     name = params.get("proposalId")
     if name is None:
-        raise FrameRefused(ErrorCode.MISSING_FIELD, "proposalId is missing", field="content.params.proposalId")
+        raise missing("proposalId is missing", field="content.params.proposalId")
     if not isinstance(name, str) or not is_id(name):
         raise _bad_parameter("proposalId", "want the id of a proposal")
     return {"proposal": await client.gateway.triad.call(proposal_reads.show_one, owner_id, name)}
@@ -93,9 +93,8 @@ def _read_text(content: Json, name: str) -> str:
 
 
 def _too_large(field: str) -> FrameRefused:
-    text = f"{field}: want at most {MAX_TEXT_BYTES} bytes"
-    return FrameRefused(ErrorCode.INVALID_CONTENT, text, field=field, reason="too_large")
+    return bad_content(f"{field}: want at most {MAX_TEXT_BYTES} bytes", field=field, reason="too_large")
 
 
 def _bad_parameter(name: str, wanted: str) -> FrameRefused:
-    return FrameRefused(ErrorCode.INVALID_CONTENT, f"{name}: {wanted}", field=f"content.params.{name}")
+    return bad_content(f"{name}: {wanted}", field=f"content.params.{name}")

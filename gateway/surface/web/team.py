@@ -55,18 +55,6 @@ class ProposalRow:
         return "bad" if self.proposal.state in BAD_STATES else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Sums of a team."""
-
-    connected: int
-    agents: int
-    queued: int
-    dead: int
-    sessions: int
-    open_proposals: int
-
-
 @owner_page
 def team(request: HttpRequest, visitor: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
@@ -147,15 +135,15 @@ def _row(proposal: Proposal, now: datetime) -> ProposalRow:
     )
 
 
-def _sum_up(members: Sequence[Member], open_proposals: int) -> Figures:
-    return Figures(
-        connected=sum(one.is_connected for one in members),
-        agents=len(members),
-        queued=sum(one.queued for one in members),
-        dead=sum(one.dead for one in members),
-        sessions=sum(one.sessions for one in members),
-        open_proposals=open_proposals,
-    )
+def _sum_up(members: Sequence[Member], open_proposals: int) -> dict[str, int]:
+    return {
+        "connected": sum(one.is_connected for one in members),
+        "agents": len(members),
+        "queued": sum(one.queued for one in members),
+        "dead": sum(one.dead for one in members),
+        "sessions": sum(one.sessions for one in members),
+        "open_proposals": open_proposals,
+    }
 
 
 def _about(owner: User, visitor: User) -> dict[str, Any]:
