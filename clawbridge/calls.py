@@ -340,6 +340,11 @@ def checked_hub(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
 
+def is_token(text: str) -> bool:
+    """Whether a text has only characters that tokens have."""
+    return text.isascii() and text.isprintable() and " " not in text
+
+
 def is_open_to_listeners(hub: str) -> bool:
     """Whether a token travels to this hub unencrypted, over a network."""
     parts = urlsplit(hub)

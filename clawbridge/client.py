@@ -11,7 +11,7 @@ import httpx2
 from clawbridge import VERSION, calls
 from clawbridge.artifact_files import ArtifactFile, files_of
 from clawbridge.calls import Call, Request, Response, Sending, Update
-from clawbridge.errors import Broken
+from clawbridge.errors import BadArguments, Broken
 from clawbridge.shapes import AgentPage, Message, Part, QuestionPage, StreamEvent, Task
 
 CONNECT_WITHIN_S = 10.0
@@ -23,7 +23,13 @@ Question = str | Sequence[Part]
 
 
 def http_options(url: str, token: str, within_s: float) -> dict[str, Any]:
-    """The arguments of httpx2's clients."""
+    """The arguments of httpx2's clients.
+
+    Raises:
+        BadArguments: the token cannot be one.
+    """
+    if not calls.is_token(token):
+        raise BadArguments("the token has characters that no token has")
     headers = {"User-Agent": f"clawbridge/{VERSION}"} | ({"Authorization": f"Bearer {token}"} if token else {})
     timeout = httpx2.Timeout(within_s, connect=min(within_s, CONNECT_WITHIN_S))
     return {"base_url": url, "headers": headers, "timeout": timeout, "follow_redirects": False}

@@ -13,6 +13,10 @@ from clawbridge.terminal import write_json, write_note, write_table
 
 MAX_AGENTS = 1000
 MAX_TASKS = 50
+NOTHING_FITS = "No agent fits. `clawbridge agents` lists all that you may ask."
+NOTHING_OWN = (
+    "You have no agent yet. A connected session becomes one when you publish it, on the page /desk."
+)
 
 
 @click.command()
@@ -55,7 +59,7 @@ def agents(
     if rows:
         write_table([["AGENT", "STATE", "ABOUT"], *rows])
     elif search or online or mine or offset:
-        write_note("No agent fits. `clawbridge agents` lists all that you may ask.")
+        write_note(NOTHING_OWN if mine and not (search or online or offset) else NOTHING_FITS)
     else:
         write_note("No agent is published. `clawbridge connect --help` says how to make one.")
     end = offset + len(page.items)

@@ -14,7 +14,7 @@ from uuid import uuid4
 import click
 import msgspec
 
-from clawbridge.calls import Request, checked_hub, convert, is_open_to_listeners
+from clawbridge.calls import Request, checked_hub, convert, is_open_to_listeners, is_token
 from clawbridge.client import Client
 from clawbridge.errors import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
@@ -174,7 +174,7 @@ def checked_token(token: str, hub: str) -> str:
             ExitCode.NOT_SIGNED_IN,
             f"a channel token ({CHANNEL_PREFIX}…) connects agents and asks none: want cw_app_… or cw_sess_…",
         )
-    if not token.isascii() or not token.isprintable() or " " in token:
+    if not is_token(token):
         raise CommandFailure(ExitCode.NOT_SIGNED_IN, "the token has characters that no token has")
     if is_open_to_listeners(hub):
         report(f"warning: {hub} is not https: others on the network can read the token")

@@ -54,7 +54,7 @@ def lock(data_dir: Path) -> int:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(held)
-        raise DataDirInUse(f"another hub runs on {data_dir}") from None
+        raise DataDirInUse(f"another hub runs on {data_dir}; set DATA_DIR to another folder") from None
     return held
 
 

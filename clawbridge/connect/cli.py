@@ -30,7 +30,10 @@ logger = logging.getLogger(__name__)
 
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
 BAD_ARGUMENTS = 2
-WANTS_SDK = "--mcp: the MCP SDK is not installed: pip install 'mcp>=2.3,<3'"
+WANTS_SDK = (
+    "--mcp: the MCP SDK is not installed beside this program: pipx install './clawbridge[mcp]',"
+    " or pip install 'mcp>=2.3,<3'"
+)
 SDK_LOGGERS = ("mcp", "client")
 
 

@@ -59,7 +59,9 @@ class Connection:
     async def serve(self, register: str) -> Ending:
         """Register and stay; the answer says why it ended. Questions left open then are dropped."""
         try:
-            await self._send(register)
+            # The hub may have closed the socket already; what it sent before that, a refusal, is read next.
+            with suppress(ConnectionClosed):
+                await self._send(register)
             while (ending := await self._next()) is None:
                 pass
             return ending

@@ -5,10 +5,13 @@ import gc
 from itertools import islice
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve
 
 from clawbridge.connect import Agent, AnswerFailed, Ending, echo
 from clawbridge.connect.backoff import delays_s
 from clawbridge.connect.chunks import MAX_CHUNK_CHARS, Chunks
+from clawbridge.connect.connection import Connection
 
 TOKEN = "ck_live_test"
 
@@ -69,6 +72,19 @@ async def test_two_open_questions_of_one_chat_id_are_both_answered(hub):
     assert await run is Ending.STOPPED
     gc.collect()  # reports the exception of a task that no other waits for
     assert not failures
+
+
+async def test_a_refusal_that_came_before_the_registration_is_read():
+    async def refuse(socket):
+        await socket.send('{"type": "error", "code": "auth_failed", "message": "no live channel token"}')
+        await socket.close(1008)
+
+    async with serve(refuse, "127.0.0.1", 0) as server, asyncio.timeout(10):
+        port = server.sockets[0].getsockname()[1]
+        socket = await connect(f"ws://127.0.0.1:{port}")
+        await socket.wait_closed()
+        options = {"answer": echo, "streams": False, "silence_s": 5, "on_welcome": lambda welcome: None}
+        assert await Connection(socket, **options).serve("{}") is Ending.REFUSED
 
 
 async def test_stopping_before_the_hub_answers_is_quick():

@@ -118,6 +118,8 @@ def test_errors_are_of_their_own_classes(embedded_hub: HubProcess, hub: Client) 
     assert refused.value.status == 404
     with pytest.raises(TaskNotFound):
         hub.task("task-1")
+    with pytest.raises(BadArguments, match="characters"):
+        Client(embedded_hub.url, "cw_app_…")
     with Client(embedded_hub.url, "cw_sess_wrong") as stranger, pytest.raises(Unauthorized):
         stranger.agents()
     with Client(f"http://127.0.0.1:{free_port()}") as absent, pytest.raises(Unreachable):
