@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from agents.web.desk import require_owner
 from gateway.models import FrameRecord, Proposal, Vote
-from gateway.service.team.members import Member, load_members
+from gateway.service.team.registry import Member, load_members
 from gateway.surface.web import changes
 from kit.clock import db_now, iso
 
