@@ -10,14 +10,14 @@ from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from django.db import DatabaseError
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 
 from accounts.models import User
 from agents.models import Process, Turn
 from agents.models.session import alive_since, live_connections
 from gateway.models import Letter, SessionLog
 from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.team.members import Member, find_member, load_members
+from gateway.service.team.registry import Member, find_member, load_members
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.protocol import ConnectionState
 from kit.async_db import db_call
@@ -93,33 +93,31 @@ class HealthReport:
     async def show(self, user_id: int) -> GatewayHealth:
         """Get the health of the gateway for a team."""
         is_connected = await self.ping_redis() if self.ping_redis else False
-        health = await db_call(show_health)(user_id, self.version, self.public_url)
-        health["redisConnected"] = is_connected
-        if self.ping_redis is not None and not is_connected:
-            health["status"] = "degraded"
-        return health
+        return await db_call(self._load)(user_id, is_connected)
+
+    def _load(self, user_id: int, is_connected: bool) -> GatewayHealth:
+        now, at = db_now(), urlsplit(self.public_url)
+        agents = show_connected(user_id)
+        pending = Turn.objects.open().filter(session__owner_id=user_id, session__link=GATEWAY_LINK)
+        started = list(find_living(now).values_list("started_at", flat=True))
+        return GatewayHealth(
+            status="ok" if is_connected or self.ping_redis is None else "degraded",
+            timestamp=unix_ms(now),
+            version=self.version,
+            connectedAgents=agents["count"],
+            running=True,
+            host=at.hostname or "",
+            port=at.port or (443 if at.scheme == "https" else 80),
+            agents=agents["connected"],
+            redisConnected=is_connected,
+            pendingResponses=pending.order_by()[:MOST_PENDING].count(),
+            uptime=_seconds(min(started), now) if started else 0,
+        )
 
 
-def show_health(user_id: int, version: str, public_url: str) -> GatewayHealth:
-    """How the gateway is for a team, `redisConnected` left false."""
-    now = db_now()
-    at = urlsplit(public_url)
-    names = [one.name for one in load_members(user_id) if one.is_connected]
-    pending = Turn.objects.open().filter(session__owner_id=user_id, session__link=GATEWAY_LINK)
-    first = Process.objects.filter(beat_at__gt=alive_since(now)).order_by("started_at").first()
-    return GatewayHealth(
-        status="ok",
-        timestamp=unix_ms(now),
-        version=version,
-        connectedAgents=len(names),
-        running=True,
-        host=at.hostname or "",
-        port=at.port or (443 if at.scheme == "https" else 80),
-        agents=names,
-        redisConnected=False,
-        pendingResponses=pending.order_by()[:MOST_PENDING].count(),
-        uptime=max(0, int((now - first.started_at).total_seconds())) if first else 0,
-    )
+def find_living(now: datetime) -> "QuerySet[Process]":
+    """The processes of the hub that live."""
+    return Process.objects.filter(beat_at__gt=alive_since(now))
 
 
 def show_connected(user_id: int) -> ConnectedAgents:
@@ -176,7 +174,7 @@ def report_rows(version: str) -> Iterator[Line]:
         DatabaseError: the database is out of reach.
     """
     now = db_now()
-    started = list(Process.objects.filter(beat_at__gt=alive_since(now)).values_list("started_at", flat=True))
+    started = list(find_living(now).values_list("started_at", flat=True))
     yield Line("version", version)
     yield Line("processes", str(len(started)))
     yield Line("uptime", f"{_seconds(min(started), now)} s" if started else "-")

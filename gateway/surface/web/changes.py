@@ -14,7 +14,7 @@ from agents.web.desk import owner_form
 from gateway.models import TeamAgent, TeamPolicy
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
 from gateway.service.seats.seat import read_role
-from gateway.service.team.members import find_member
+from gateway.service.team.registry import find_member
 from gateway.service.team.team_changes import (
     PEERS,
     VOTERS,

@@ -16,7 +16,7 @@ from django.urls import path
 from accounts.models import User
 from agents.web.desk import owner_page
 from gateway.models import FrameRecord, Proposal, Vote
-from gateway.service.team.members import Member, load_members
+from gateway.service.team.registry import Member, load_members
 from gateway.surface.web import changes
 from kit.clock import db_now, iso
 
