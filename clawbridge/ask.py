@@ -125,6 +125,7 @@ def reply(
             state = status.name.lower().replace("_", " ")
             raise CommandFailure(ExitCode.REFUSED, f"{task} does not wait for an answer: it is {state}")
         if asks:
+            signals.allow()
             typed = read_answer(status.text)
             if not typed:
                 raise CommandFailure(ExitCode[status.name], "no answer given")

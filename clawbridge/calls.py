@@ -30,6 +30,7 @@ STATES = (
     "denied",
 )
 MAX_ID_CHARS = 64
+MAX_WAIT_DIGITS = 9
 MAX_RECONNECTS = 5  # in a row, without an event between them
 FIRST_PAUSE_S = 0.5
 Value = TypeVar("Value")
@@ -122,7 +123,7 @@ def refusal(response: Response) -> HubError:
     if text == NO_TASK:
         return TaskNotFound(text, reason, response.status)
     wait = response.headers.get("Retry-After", "")
-    if not wait.isdecimal():
+    if not wait.isdecimal() or len(wait) > MAX_WAIT_DIGITS:
         return Refused(text, reason, response.status)
     return Refused(f"{text}, retry in {wait} s", reason, response.status, int(wait))
 
@@ -229,10 +230,11 @@ class Sending:
         self.task_id = task_id
         self.context_id = context_id
         self.message: Message | None = None
+        self.was_sent = False  # whether the hub may have the message
         self._agent = agent
         self._path = agent_path(agent)
         self._status: Status | None = None
-        self._known: set[str] = set()  # ids of artifacts that were passed on, or belong to earlier messages
+        self._known: dict[str, str] = {}  # texts of artifacts that were passed on, or are of earlier messages
         self._last_event_id = ""
         self._failures = 0
         parts = [Part(text=message)] if isinstance(message, str) else list(message)
@@ -249,11 +251,6 @@ class Sending:
         """Whether the agent has answered, ended the task or asked for input."""
         return self.message is not None or (self._status is not None and self._status.is_settled)
 
-    @property
-    def continues(self) -> bool:
-        """Whether the request continues a stream."""
-        return bool(self._last_event_id)
-
     def request(self) -> Request:
         """The request that sends the message, or continues its stream behind the last event."""
         headers = {"Idempotency-Key": self._message["messageId"]}
@@ -262,20 +259,26 @@ class Sending:
 
     def take(self, event_id: str, event: StreamEvent) -> Iterator[Update]:
         """Take an event; what it adds to those before."""
-        self._last_event_id, self._failures = event_id, 0
+        if event_id != self._last_event_id:  # else the hub repeats itself
+            self._last_event_id, self._failures = event_id, 0
         if event.task:
             task = event.task
             self.task_id, self.context_id, self._status = task.id, task.context_id, task.status
             yield self._update(status=task.status)
             for artifact in task.artifacts:
-                if task.status.has_ended and artifact.artifact_id not in self._known:
+                passed_on = self._known.get(artifact.artifact_id)
+                if task.status.has_ended and passed_on is None:
                     yield self._update(artifact_id=artifact.artifact_id, parts=artifact.parts)
-                self._known.add(artifact.artifact_id)
+                elif passed_on and artifact.text != passed_on and artifact.text.startswith(passed_on):
+                    rest = Part(text=artifact.text.removeprefix(passed_on))  # its events were missed
+                    yield self._update(artifact_id=artifact.artifact_id, parts=[rest])
+                self._known[artifact.artifact_id] = artifact.text
         if event.artifact_update:
             update, artifact = event.artifact_update, event.artifact_update.artifact
             if update.append or not update.last_chunk or artifact.artifact_id not in self._known:
                 yield self._update(artifact_id=artifact.artifact_id, parts=artifact.parts)
-            self._known.add(artifact.artifact_id)
+            before = self._known.get(artifact.artifact_id, "") if update.append else ""
+            self._known[artifact.artifact_id] = before + artifact.text
         if event.status_update:
             self._status = event.status_update.status
             yield self._update(status=self._status)

@@ -16,6 +16,7 @@ from clawbridge.shapes import AgentPage, Message, Part, QuestionPage, StreamEven
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
+AWAY = (502, 503, 504)  # of a hub or of its proxy
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 HEADERS = {"A2A-Version": "1.0"}
 Value = TypeVar("Value")
@@ -42,13 +43,19 @@ def request_options(request: Request) -> dict[str, Any]:
     return found if request.body is None else found | {"json": request.body}
 
 
-def stream_error(hub: str, problem: httpx2.HTTPError, *, continues: bool) -> Exception:
+def stream_error(hub: str, problem: httpx2.HTTPError, sending: Sending) -> Exception:
     """The error of a stream. It is `Broken` where the message may have reached the hub, so that it can go on."""
     if isinstance(problem, httpx2.SSEError):
         return calls.unexpected(hub, problem)
-    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout) and not continues:
+    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout) and not sending.was_sent:
         return calls.no_answer(hub, problem)
+    sending.was_sent = True
     return Broken(str(problem))
+
+
+def stream_refusal(response: Response, sending: Sending) -> Exception:
+    """The error of a stream that is refused; `Broken` where a hub restarts that may have the message."""
+    return Broken() if sending.was_sent and response.status in AWAY else calls.refusal(response)
 
 
 class Client:
@@ -179,14 +186,14 @@ class Client:
             with self._http.stream(**request_options(sending.request())) as response:
                 if not response.is_success:
                     response.read()
-                    raise calls.refusal(
-                        Response(self.url, response.status_code, response.headers, response.content)
-                    )
+                    refused = Response(self.url, response.status_code, response.headers, response.content)
+                    raise stream_refusal(refused, sending)
+                sending.was_sent = True
                 for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
                         yield event.id, calls.decode(self.url, event.data, StreamEvent)
         except httpx2.HTTPError as problem:
-            raise stream_error(self.url, problem, continues=sending.continues) from None
+            raise stream_error(self.url, problem, sending) from None
 
 
 class AsyncClient:
@@ -309,11 +316,11 @@ class AsyncClient:
             async with self._http.stream(**request_options(sending.request())) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise calls.refusal(
-                        Response(self.url, response.status_code, response.headers, response.content)
-                    )
+                    refused = Response(self.url, response.status_code, response.headers, response.content)
+                    raise stream_refusal(refused, sending)
+                sending.was_sent = True
                 async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
                         yield event.id, calls.decode(self.url, event.data, StreamEvent)
         except httpx2.HTTPError as problem:
-            raise stream_error(self.url, problem, continues=sending.continues) from None
+            raise stream_error(self.url, problem, sending) from None

@@ -14,9 +14,7 @@ from clawbridge.terminal import write_json, write_note, write_table
 MAX_AGENTS = 1000
 MAX_TASKS = 50
 NOTHING_FITS = "No agent fits. `clawbridge agents` lists all that you may ask."
-NOTHING_OWN = (
-    "You have no agent yet. A connected session becomes one when you publish it, on the page /desk."
-)
+NOTHING_OWN = "You have no agent yet. A connected session becomes one when you publish it, on the page /desk."
 
 
 @click.command()

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 CLOSE_WAIT_S = 1.5
 FINISH_WAIT_S = 5.0
+TOO_MANY_REQUESTS = "too_many_requests"
 FATAL_CODES = frozenset({"auth_failed", "token_revoked"})
 
 
@@ -104,6 +105,8 @@ class Connection:
                 self._questions.take(frame)
             case Cancel():
                 if not self._has_ended(frame.chat_id):
+                    if reply := self._replies.get(frame.chat_id):
+                        reply.drop_requests()
                     self._questions.drop(frame.chat_id)
             case PermissionResponse():
                 for reply in self._replies.values():
@@ -116,6 +119,9 @@ class Connection:
                 self._takes_more = frame.takes_more_than_text
                 self._on_welcome(frame)
             case ErrorFrame():
+                if frame.code == TOO_MANY_REQUESTS:
+                    for reply in self._replies.values():
+                        reply.deny_requests(frame.message)
                 return error_ending(frame)
             case Bye():
                 return bye_ending(frame)

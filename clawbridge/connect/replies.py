@@ -10,7 +10,16 @@ from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer, as_text, sendable
 from clawbridge.connect.chunks import SLOW_CHUNKS, Chunks
 from clawbridge.connect.frames import PermissionResponse, Question
-from clawbridge.connect.reply_parts import Artifact, End, Failed, PermissionRequest, ReplyPart, Status, Usage
+from clawbridge.connect.reply_parts import (
+    Artifact,
+    Decision,
+    End,
+    Failed,
+    PermissionRequest,
+    ReplyPart,
+    Status,
+    Usage,
+)
 from clawbridge.connect.tasks import running
 
 MAX_WAITING_PIECES = 8
@@ -82,6 +91,16 @@ class ProgramReply:
         """Pass the decision on, if this reply has the request."""
         if asked := self._asked.pop(frame.request_id, None):
             asked.on_decision(frame.decision)
+
+    def deny_requests(self, why: str) -> None:
+        """Deny the program what it asks permission for: the hub took no more requests, and does not say which."""
+        asked, self._asked = self._asked, {}
+        for request in asked.values():
+            request.on_decision(Decision(is_allowed=False, message=why))
+
+    def drop_requests(self) -> None:
+        """Pass on no decision any more: the question was canceled."""
+        self._asked.clear()
 
     @property
     def _takes_notes(self) -> bool:

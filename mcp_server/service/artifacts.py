@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from a2a_bridge.wire.errors import AGENT_NOT_FOUND, INSUFFICIENT_SCOPE, TASK_NOT_FOUND
 from a2a_bridge.wire.requests import Get
 from a2a_bridge.wire.task import Artifact, Task
+from accounts.authn import TokenScope
 from agents.models import Turn
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
@@ -66,7 +67,12 @@ async def load_latest_tasks(calls: ToolCalls, caller: ToolCaller, cursor: str) -
 
 
 def find_latest_task_ids(caller: ToolCaller) -> list[str]:
-    """The tasks of the caller's latest questions, newest first; some may have expired. Reads the database."""
+    """The tasks of the caller's latest questions, newest first; some may have expired. Reads the database.
+
+    None for a token that may not ask: it may not read tasks.
+    """
+    if not caller.identity.may(TokenScope.ASK, agent=caller.identity.only_agent):
+        return []
     asked = Turn.objects.asked_by(caller.identity.user_id).exclude(task_id="")
     if caller.identity.only_agent:
         asked = asked.filter(agent__handle_key=caller.identity.only_agent)

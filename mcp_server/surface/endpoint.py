@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 from django.http.request import split_domain_port, validate_host
@@ -137,7 +136,7 @@ class HubAddresses:
         host, origin = headers.get("host"), headers.get("origin")
         if host is not None and not validate_host(split_domain_port(host)[0], self.allowed_hosts):
             raise RequestRefused(403, "forbidden_host", "the hub has another name: call it by its public address")
-        if origin is None or origin == origin_of(self.public_url) or urlsplit(origin).netloc == host:
+        if origin is None or origin == origin_of(self.public_url) or origin.partition("://")[2] == host:
             return
         if origin not in self.app_origins:
             raise RequestRefused(403, FORBIDDEN_ORIGIN, "the hub's operator does not allow pages of this origin")

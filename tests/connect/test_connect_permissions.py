@@ -66,6 +66,15 @@ async def test_a_program_that_asks_gets_the_decision(ask, features, more, decide
         assert given["updatedInput"] == {"command": "rm \ud800"}  # what the program wanted, not what was shown
 
 
+async def test_a_request_that_the_hub_does_not_take_is_denied(ask):
+    _, visit = await ask(FEATURES, 0)
+    await visit.send(type="error", code="too_many_requests", message="too many permission requests wait already")
+    *_, permitted = json.loads("".join(await visit.chunks()))
+    assert (permitted["response"]["behavior"], permitted["response"]["message"]) == (
+        "deny", "too many permission requests wait already",
+    )  # fmt: skip
+
+
 THREAD = {"threadId": "t1"}
 CHANGE = {"type": "fileChange", "id": "call_1", "changes": [{"path": "a.txt", "diff": "hello"}]}
 COMMAND = {"type": "commandExecution", "id": "call_2", "command": "make"}

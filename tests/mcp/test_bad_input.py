@@ -71,6 +71,7 @@ async def test_hosts_and_origins_that_are_not_the_hubs_are_403(
     refused = [
         {"Host": "evil.example"}, {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"},
         {"Host": "a b"}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"{app}.evil.example"},
+        {"Origin": "http://["},
     ]  # fmt: skip
     for status, requests in ((200, allowed), (403, refused)):
         for headers in requests:

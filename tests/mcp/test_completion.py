@@ -7,14 +7,16 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from agents.models import Turn
 from hub import wiring
 from kit.async_db import db_call
 from lab.agents import Echo, TaskPeer, online
 from lab.hub_process import HubProcess
-from mcp_server.service.artifacts import URI_TEMPLATE
+from mcp_server.service.artifacts import URI_TEMPLATE, find_latest_task_ids
 from mcp_server.service.calls import ToolCalls
 from mcp_server.surface.completion import MAX_VALUES, CompletionHandler
 from mcp_server.surface.endpoint import CALLER_KEY
+from tests.contracts.rows import admitted, ask, published
 from tests.mcp.clients import MODES, mcp_client, task_id_of
 from tests.mcp.test_tool_names import make_caller, publish
 
@@ -50,6 +52,15 @@ async def test_handles_tasks_and_artifacts_are_completed(embedded_hub: HubProces
         for ref, name in ((ASK, "task"), (types.PromptReference(name="no"), "agent")):
             with pytest.raises(MCPError, match="no such argument"):
                 await client.complete(ref, {"name": name, "value": ""})
+
+
+@pytest.mark.django_db
+def test_a_token_that_may_not_ask_gets_no_ids_of_tasks() -> None:
+    admitted(ask(published()))
+    Turn.objects.update(task_id="task-1")
+    assert len(find_latest_task_ids(make_caller(scopes="ask"))) == 1
+    for scope in ("read", "publish", "admin"):
+        assert find_latest_task_ids(make_caller(scopes=scope)) == []
 
 
 async def test_at_most_100_values_are_given(transactional_db: Any) -> None:

@@ -1,6 +1,7 @@
 """`clawbridge.Client` and `clawbridge.AsyncClient` against a hub and its agents."""
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -22,8 +23,10 @@ from clawbridge import (
 )
 from lab import ROOT
 from lab.agents import Echo, TaskPeer, online
+from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.processes import free_port
+from lab.receivers import Handler, serving_http
 from tests.shell.conftest import Direct
 
 
@@ -145,3 +148,39 @@ async def test_the_programs_of_the_howto_work_as_printed(embedded_hub: HubProces
     )
     assert re.fullmatch(expected, printed[0]), printed[0]
     assert printed[1] == "['echo: one', 'echo: two']\n"
+
+
+EVENTS = [
+    {"task": {"id": "task-1", "status": {"state": "TASK_STATE_WORKING"}}},
+    {"artifactUpdate": {"taskId": "task-1", "artifact": {"artifactId": "a", "parts": [{"text": "Hel"}]}}},
+]
+WHOLE = {"id": "task-1", "status": {"state": "TASK_STATE_COMPLETED"}}
+WHOLE |= {"artifacts": [{"artifactId": "a", "parts": [{"text": "Hello"}]}]}
+
+
+async def test_a_hub_that_restarts_is_asked_once_and_its_snapshot_adds_what_was_missed() -> None:
+    keys: list[str] = []
+
+    class Restarting(Handler):
+        def do_POST(self) -> None:
+            keys.append(self.headers["Idempotency-Key"])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            match len(keys):
+                case 1:  # read, and broken before an answer
+                    self.close_connection = True
+                case 2:
+                    self.answer(200, stream_of(*EVENTS), Content_Type="text/event-stream")
+                case 3:
+                    self.answer(503, b"{}")
+                case _:
+                    self.answer(200, stream_of({"task": WHOLE}), Content_Type="text/event-stream")
+
+    with serving_http(Restarting) as port, Client(f"http://127.0.0.1:{port}") as client:
+        updates = await asyncio.to_thread(list, client.stream("@demo/echo", "hello"))
+    assert "".join(update.text for update in updates) == "Hello"
+    assert (len(keys), len(set(keys))) == (4, 1)
+
+
+def stream_of(*events: Json) -> bytes:
+    """Events as a hub sends them."""
+    return "".join(f"id: {number}\ndata: {json.dumps(event)}\n\n" for number, event in enumerate(events)).encode()
