@@ -10,8 +10,9 @@ import httpx2
 
 from clawbridge import VERSION, calls
 from clawbridge.artifact_files import ArtifactFile, files_of
-from clawbridge.calls import Call, Request, Response, Sending, Update
+from clawbridge.calls import Call, Request, Response
 from clawbridge.errors import BadArguments, Broken
+from clawbridge.sending import Sending, Update
 from clawbridge.shapes import AgentPage, Message, Part, QuestionPage, StreamEvent, Task
 
 CONNECT_WITHIN_S = 10.0

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import msgspec
 
-from clawbridge.calls import Request, Update, agent_path
+from clawbridge.calls import Request, agent_path
 from clawbridge.client import Client
 from clawbridge.errors import HubError
+from clawbridge.sending import Update
 from clawbridge.shapes import WAITING, Message, Part, Status
 from clawbridge.terminal import (
     ExitCode,
