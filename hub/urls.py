@@ -20,7 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("mcp_server.surface.metadata")),
     path("", include("operators.surface.page_urls")),
     path("", include("webhooks.surface.pages")),
-    *([path("", include("gateway.surface.web.team"))] if settings.GATEWAY else []),
+    *([path("", include("gateway.surface.pages"))] if settings.GATEWAY else []),
     *([path("", include("agnt.web.network"))] if settings.AGNT else []),
     path("health", health_page.health, name="hub-health"),
     path("limits", account_limits.limits, name="hub-limits"),
