@@ -22,11 +22,12 @@ from kit.clock import db_now, iso
 from kit.durations import seconds
 
 State, Reason = Cancellation.State, Cancellation.Reason
-# A caller that got no answer may send its event again: while the venue was told nothing, that is the same order.
 SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # to owners
 KEPT = timedelta(days=7)  # what has ended
 TOO_MANY = "the venue has not answered many orders of yours: try again later"
+# A caller that got no answer may send its event again: while the venue was told nothing, that is the same order.
 REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
+REPEATED_FOR = timedelta(minutes=10)  # else a caller that goes on and on would postpone the cancellation for ever
 
 
 def hold_order(
@@ -36,9 +37,9 @@ def hold_order(
 
     Also whether it was asked before, so that it may hold a reservation whatever it answers now.
 
-    An event that comes again is the same order, unless it asks for something else, or the venue was told to cancel
-    that: then it is another one, with a timestamp of its own, as the venue may repeat its answer to the first.
-    `until`: when the event is free.
+    An event that comes again is the same order for REPEATED_FOR, unless it asks for something else, or the venue
+    was told to cancel that. Else it is a new order, with its own timestamp: the venue may repeat its answer to the
+    first. `until`: when the event is free.
 
     Raises:
         EnvelopeRefused: `rate_limited`: too many orders of this customer at the venue have no certain end.
@@ -50,7 +51,8 @@ def hold_order(
     reservation = describe_order(order)
     if timestamp and (last := _lock_last(event)):
         is_same = last.venue_id == venue.pk and last.reservation == reservation
-        if is_same and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
+        is_late = last.created_at < db_now() - REPEATED_FOR
+        if is_same and not is_late and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
             Cancellation.objects.filter(pk=last.pk).update(state=State.ASKING, next_attempt_at=due)
             return last, True
         asked_at = iso(db_now())

@@ -12,6 +12,7 @@ from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import ApiKey, Booking, Cancellation, Venue
 from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
+from agnt.service.cancellations import REPEATED_FOR
 from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.venues.editing import delete_venue
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
@@ -170,6 +171,22 @@ async def test_a_repeated_event_is_the_same_order_until_the_venue_was_told(hub: 
     assert third.order_id != first.order_id
     assert third.asked_at not in ("", first.asked_at)
     assert [one.state for one in await owed()] == [State.TOLD]
+
+
+async def test_an_event_that_is_repeated_for_long_is_a_new_order_and_the_first_is_cancelled(
+    hub: Hub, key: MintedKey
+) -> None:
+    hub.venues.answering["asked"] = fails
+    sent = confirm()
+    error_of(await hub.post(key, sent))
+    await db_call(
+        lambda: Cancellation.objects.update(created_at=db_now() - REPEATED_FOR, next_attempt_at=db_now())
+    )()
+    error_of(await hub.post(key, sent))
+    first, second = hub.venues.asks
+    assert (second.order_id != first.order_id, second.asked_at != first.asked_at) == (True, True)
+    await send(hub, is_due=False)
+    assert [one.public_id for one in await owed() if one.state == State.TOLD] == [first.order_id]
 
 
 async def test_no_later_answer_to_an_order_ends_what_its_first_ask_may_have_reserved(
