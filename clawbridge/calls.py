@@ -1,33 +1,23 @@
-"""What is sent to a hub, and how its answers are read, without I/O: `Client` and `AsyncClient` share it.
+"""The requests to a hub, and how the hub's answers are read, without I/O: `Client` and `AsyncClient` share it.
 
 A `Call` yields a request, gets the response to it, and returns the value that the caller wants.
 """
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 
 from clawbridge.errors import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
-from clawbridge.shapes import QuestionPage, Task
+from clawbridge.shapes import QuestionPage, QuestionState, Task
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGENTS = "/api/v1/agents"
 QUESTIONS = "/api/v1/questions"
 NO_TASK = "task not found"
-STATES = (
-    "queued",
-    "open",
-    "input_required",
-    "auth_required",
-    "completed",
-    "rejected",
-    "canceled",
-    "failed",
-    "denied",
-)
+STATES: tuple[str, ...] = get_args(QuestionState)
 MAX_ID_CHARS = 64
 MAX_WAIT_DIGITS = 9
 Value = TypeVar("Value")

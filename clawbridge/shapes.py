@@ -3,12 +3,23 @@
 import base64
 import binascii
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 ENDED = frozenset({"COMPLETED", "FAILED", "REJECTED", "CANCELED"})
 WAITING = frozenset({"INPUT_REQUIRED", "AUTH_REQUIRED"})
+QuestionState = Literal[  # of `/api/v1/questions`
+    "queued",
+    "open",
+    "input_required",
+    "auth_required",
+    "completed",
+    "rejected",
+    "canceled",
+    "failed",
+    "denied",
+]
 STATE_PREFIX = "TASK_STATE_"
 
 

@@ -6,7 +6,7 @@ A page reads a bounded number of rows, whatever it looks for (docs/adr/0105).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from agents.models import Agent, Process, QueuedAsk, Turn
 from agents.models.choices import Failure, Interruption, Outcome
 from agents.models.session import alive_since
+from clawbridge.shapes import QuestionState
 from kit.clock import db_now
 from kit.search import filter_by_words
 
@@ -27,17 +28,6 @@ MOST_QUEUED = 50
 MAX_LIMIT = 50
 MAX_CHARS = 4_000  # of a question
 MAX_WORDS = 6
-QuestionState = Literal[
-    "queued",
-    "open",
-    "input_required",
-    "auth_required",
-    "completed",
-    "rejected",
-    "canceled",
-    "failed",
-    "denied",
-]
 STATES: Mapping[str | None, QuestionState] = {
     None: "open",
     Outcome.COMPLETED: "completed",

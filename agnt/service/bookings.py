@@ -99,7 +99,7 @@ def make_booking(
 
 
 def describe_booking(booking: Booking, shape: type[Any] = AgntBooking) -> Json:
-    """The result of `booking.confirm`, with the reply of the venue, if it was asked. What is empty is left out."""
+    """The result of `booking.confirm`, with the reply of a venue that was asked. Empty fields are left out."""
     reply: Json = json.loads(booking.venue_reply) if booking.venue_reply else {}
     described: Json = show(
         shape,

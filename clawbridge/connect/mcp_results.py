@@ -1,12 +1,10 @@
 """From the result of an MCP tool to parts of a reply. No I/O."""
 
-import binascii
 import json
 import mimetypes
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from mcp_types import (
     AudioContent,
@@ -20,9 +18,9 @@ from mcp_types import (
 )
 
 from clawbridge.connect.reply_parts import Artifact, Failed, ReplyPart
+from clawbridge.part_checks import is_base64, is_web_url
 
 MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.IGNORECASE)
-MAX_URL_CHARS = 2048
 MAX_NAME_CHARS = 200
 
 
@@ -47,16 +45,16 @@ def _text(block: ContentBlock) -> str:
     if isinstance(block, TextContent):
         return block.text
     if isinstance(block, ResourceLink):
-        return "" if _is_web_url(block.uri) else f"{block.name}: {block.uri}"
+        return "" if is_web_url(block.uri) else f"{block.name}: {block.uri}"
     if isinstance(block, EmbeddedResource) and not isinstance(block.resource, BlobResourceContents):
         return block.resource.text
-    return "" if _is_base64(_bytes_of(block)) else "(a file that is not valid base64 was left out)"
+    return "" if is_base64(_bytes_of(block)) else "(a file that is not valid base64 was left out)"
 
 
 def _file(block: ContentBlock, number: int) -> dict[str, Any] | None:
     """A block as an A2A part with a file; None when its text says all."""
     if isinstance(block, ResourceLink):
-        return _part(number, block.name, block.mime_type, url=block.uri) if _is_web_url(block.uri) else None
+        return _part(number, block.name, block.mime_type, url=block.uri) if is_web_url(block.uri) else None
     if isinstance(block, ImageContent | AudioContent):
         name, media_type = "", block.mime_type
     elif isinstance(block, EmbeddedResource):
@@ -64,7 +62,7 @@ def _file(block: ContentBlock, number: int) -> dict[str, Any] | None:
     else:
         return None
     raw = _bytes_of(block)
-    return _part(number, name, media_type, raw=raw) if raw and _is_base64(raw) else None
+    return _part(number, name, media_type, raw=raw) if raw and is_base64(raw) else None
 
 
 def _part(number: int, name: str, media_type: str | None, **content: str) -> dict[str, Any]:
@@ -81,26 +79,6 @@ def _bytes_of(block: ContentBlock) -> str:
     if isinstance(block, EmbeddedResource) and isinstance(block.resource, BlobResourceContents):
         return block.resource.blob
     return ""
-
-
-def _is_base64(text: str) -> bool:
-    """Whether the hub takes it: padded, and nothing else."""
-    try:
-        binascii.a2b_base64(text, strict_mode=True)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_web_url(uri: str) -> bool:
-    """Whether the hub takes it as the address of a file."""
-    if len(uri) > MAX_URL_CHARS or not uri.isprintable() or " " in uri:
-        return False
-    try:
-        address = urlsplit(uri)
-        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:
-        return False
 
 
 def _adds(structured: Any, texts: list[str]) -> bool:

@@ -136,8 +136,7 @@ class ModelEndpoint:
             raise RequestRefused(HTTPStatus.NOT_FOUND, "response_not_found", NO_RESPONSE) from None
         if not caller.may(TokenScope.ASK, agent=task.handle):
             raise OutOfScope(TokenScope.ASK)
-        assert isinstance(answer.chat, ResponseWire)  # noqa: S101  for the type checker: `_find` chose the wire
-        await answer.send_whole(answer.chat.show(task))
+        await answer.send_whole(ResponseWire(self.public_url).show(task))
 
     async def _refuse(self, request: HttpRequest, answer: ChatAnswer) -> None:
         raise RequestRefused(

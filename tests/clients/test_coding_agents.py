@@ -10,7 +10,7 @@ from lab.agents import Echo, online
 from lab.hub_process import HubProcess
 from tests.clients.running import environment, run
 from tests.connect.model_server import Say, UseTool, serving_model
-from tests.connect.test_coding_agents import environment as program_environment
+from tests.connect.test_coding_agents import program_environment
 
 pytestmark = pytest.mark.deep
 

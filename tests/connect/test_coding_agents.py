@@ -17,9 +17,9 @@ from lab.agents import publish
 from lab.callers import Json, bearer, inbound, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.clients.running import environment
 from tests.connect.model_server import INPUT_TOKENS, OUTPUT_TOKENS, Hold, ModelServer, Say, UseTool, serving_model
 from tests.operators.operator import Operator
-from tests.sdks.environments import ENVIRONMENTS, Missing, NotInstalled
 from tests.v1.caller import Caller, reply_of
 
 pytestmark = pytest.mark.deep
@@ -55,13 +55,10 @@ GEMINI_SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def programs() -> Path:
+@pytest.fixture
+async def programs() -> Path:
     """The folder of the programs; the tests are skipped on a machine that cannot have them."""
-    try:
-        return ENVIRONMENTS["js-coding-agents"].ready() / "node_modules" / ".bin"
-    except (Missing, NotInstalled) as missing:
-        pytest.skip(str(missing))
+    return await environment("js-coding-agents") / "node_modules" / ".bin"
 
 
 @dataclass
@@ -105,7 +102,7 @@ async def running(
             "CLAWBRIDGE_HUB": hub.url,
             "CLAWBRIDGE_TOKEN": hub.mint("owner", "channel"),
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            **environment(home, work, model.url),
+            **program_environment(home, work, model.url),
         },
         stderr=PIPE,
     )
@@ -123,7 +120,7 @@ async def running(
         await process.communicate()
 
 
-def environment(home: Path, work: Path, url: str) -> dict[str, str]:
+def program_environment(home: Path, work: Path, url: str) -> dict[str, str]:
     """The environment in which each program asks this model, and keeps its files in `home`."""
     for file, text in (
         (".codex/config.toml", CODEX_CONFIG.format(url=url)),

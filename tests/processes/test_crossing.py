@@ -11,6 +11,7 @@ from lab.callers import bearer, envelope, failed_text, inbound, question, rpc_pa
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
+from lab.waiting import eventually
 from tests.http_json import Client
 from tests.openclaw.caller import Caller as OlderCaller
 from tests.openclaw.caller import message as older_message
@@ -112,6 +113,11 @@ async def test_an_address_kept_elsewhere_is_told_by_the_worker(worked_hub: HubPr
         async with online(worked_hub, TaskPeer, at=1) as agent:
             here, there = alices(worked_hub, agent.handle)
             task = await here.begin("hold | text a chapter")
+
+            async def is_working() -> bool:
+                return (await there.get(task["id"]))["status"]["state"] == "TASK_STATE_WORKING"
+
+            await eventually(is_working, "the task is not only submitted")  # else the address is told of that, too
             await there.call(CREATE, {"taskId": task["id"], "url": receiver.url})
             agent.release.set()
             assert states(await heard(receiver, 2)) == ["a", "COMPLETED"]

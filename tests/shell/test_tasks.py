@@ -6,10 +6,7 @@ import os
 import pty
 import re
 import signal
-from typing import get_args
 
-from a2a_bridge.service.my_questions import QuestionState
-from clawbridge import STATES
 from lab.agents import TaskPeer, gone, online
 from lab.hub_process import HubProcess
 from tests.shell.conftest import WITHIN_S, Direct, Shell
@@ -29,10 +26,6 @@ async def states(shell: Shell, *arguments: str) -> list[tuple[str, str, str]]:
     assert listed.code == 0, listed.errors
     lines = [re.split(r"  +", line) for line in listed.output.splitlines()[1:]]
     return [(state, task, question) for _, state, _, task, question in lines]
-
-
-def test_the_command_knows_the_states_of_the_hub() -> None:
-    assert set(STATES) == set(get_args(QuestionState))
 
 
 async def test_states_are_told_apart_and_filtered(embedded_hub: HubProcess, shell: Shell) -> None:

@@ -16,7 +16,6 @@ from a2a_bridge.service.my_questions import (
     SEARCHED,
     AskedQuestion,
     QuestionQuery,
-    QuestionState,
     asked_agents,
     find_questions,
     read_query,
@@ -27,6 +26,7 @@ from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.reasons import Explanation
 from agents.models.choices import Failure, Interruption, Outcome
 from agents.web.desk import require_owner
+from clawbridge.shapes import QuestionState
 
 SHOWN_CHARS = 400
 STATES: dict[QuestionState, str] = {

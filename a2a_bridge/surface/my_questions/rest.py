@@ -18,7 +18,6 @@ from a2a_bridge.service.my_questions import (
     Cursor,
     Limit,
     QuestionQuery,
-    QuestionState,
     TaskId,
     Typed,
     ZoneName,
@@ -32,6 +31,7 @@ from accounts.error_pages import UNAVAILABLE_TEXT
 from accounts.middleware import allowing
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
+from clawbridge.shapes import QuestionState
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import iso

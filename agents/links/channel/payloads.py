@@ -1,16 +1,15 @@
 """Payloads of chat events: replies and chunks, task states, artifacts."""
 
-import binascii
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from agents.models.choices import Failure, Interruption
 from agents.transcript.pieces import ArtifactPiece, Json, Part, ReportedUsage, StatusNote
+from clawbridge.part_checks import MAX_URL_CHARS, is_base64, is_web_url
 from kit import strict_json
 from kit.strict_json import UnreadableText
 
@@ -19,7 +18,6 @@ Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 MAX_TEXT_BYTES = 16_384
 MAX_PARTS = 100
-MAX_URL_CHARS = 2048
 OWN_PREFIX = "reply-"  # the hub's own artifacts, see docs/reference/frames.md
 ARTIFACT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -195,31 +193,11 @@ def _flaw(part: Part) -> str:
         return "want exactly one of text, raw, url and data"
     if max(len(part.media_type), len(part.filename)) > MAX_NAME_CHARS:
         return f"mediaType and filename hold at most {MAX_NAME_CHARS} characters"
-    if isinstance(part.raw, str) and not _is_base64(part.raw):
+    if isinstance(part.raw, str) and not is_base64(part.raw):
         return "raw: not standard base64"
-    if isinstance(part.url, str) and not _is_web_url(part.url):
+    if isinstance(part.url, str) and not is_web_url(part.url):
         return f"url: want an absolute http or https address of at most {MAX_URL_CHARS} characters"
     return ""
-
-
-def _is_base64(text: str) -> bool:
-    """Whether it is standard base64, padded, and nothing else."""
-    try:
-        binascii.a2b_base64(text, strict_mode=True)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_web_url(text: str) -> bool:
-    """Whether it is an absolute address on the web. It is not asked whether anything is there."""
-    if len(text) > MAX_URL_CHARS or not text.isprintable() or " " in text:
-        return False
-    try:
-        address = urlsplit(text)
-        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:
-        return False
 
 
 ReplyFrame = Reply | ReplyChunk | TaskStatus | TaskArtifact
