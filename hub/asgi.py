@@ -56,7 +56,7 @@ from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
 from openai_api.surface.endpoint import V1 as MODELS  # noqa: E402
 from openai_api.surface.team_agents import is_team_agent  # noqa: E402
-from operators.surface.calls import find_call  # noqa: E402
+from operators.surface.rest import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")

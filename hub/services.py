@@ -41,7 +41,7 @@ from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
-from operators.surface.asgi import Operators
+from operators.surface.rest import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
 
 

@@ -18,7 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("hub.account_data.pages")),
     path("", include("a2a_bridge.surface.urls")),
     path("", include("mcp_server.surface.metadata")),
-    path("", include("operators.surface.page_urls")),
+    path("", include("operators.surface.pages")),
     path("", include("webhooks.surface.pages")),
     *([path("", include("gateway.surface.pages"))] if settings.GATEWAY else []),
     *([path("", include("agnt.web.network"))] if settings.AGNT else []),

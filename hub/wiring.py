@@ -75,8 +75,8 @@ from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
-from operators.service.prompt_service import PromptService
-from operators.surface.asgi import Operators
+from operators.service.prompts import PromptService
+from operators.surface.rest import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
 
 CARD_LOOKUPS_OF_PROCESS = 32

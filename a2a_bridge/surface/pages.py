@@ -21,7 +21,7 @@ from accounts.oauth.pages import signed_in
 from accounts.oauth.signin_methods import find_signin_methods
 from agents.core.directory import AgentActivity, find_askable, load_agent_activity
 from agents.models import Agent
-from agents.web.pages.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
+from agents.web.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
 
 MOST_FOUND = 6
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from accounts.models import User
 from accounts.paging import read_query
-from agents.api.admin_lists import StaffView
+from agents.api.admin import StaffView
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Turn
 from agents.models.choices import Outcome
 from agents.models.session import live_connections

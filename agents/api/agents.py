@@ -1,7 +1,9 @@
-"""The directory, an owner's own agents, several of them at once, and changed cards of remote servers."""
+"""The directory, the agents of an owner: their bodies, checked field by field, and the JSON of their answers."""
 
+from collections.abc import Sequence
+from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, TypedDict
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -15,37 +17,221 @@ from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, StrictJSONParser, caller_of, get_one
 from accounts.sealing import Unreadable
-from agents.api.serializers import (
-    CardDecision,
-    ChangedAgent,
-    NewAgent,
+from agents.api.shapes import (
+    ApiAgent,
+    ApiCard,
+    ApiRemote,
+    PublishedAgent,
+    QueueingBody,
+    RemoteChanges,
     RemotePlace,
-    show_agent,
-    show_agents,
+    usd_field,
 )
-from agents.api.shapes import ApiAgent, ApiCard, ApiCardChange, ApiCardMember, PublishedAgent
 from agents.core import directory
 from agents.core.agent_moves import NotMovable
-from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
-from agents.links.remote.access import NO_AUTH, BadAuth
-from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
-from agents.links.remote.card import BadCard
+from agents.core.card_settings import (
+    EDITABLE,
+    MAX_SKILLS,
+    SkillBody,
+    checked_modes,
+    checked_skills,
+    modes,
+    prompts,
+)
+from agents.core.directory import (
+    AgentActivity,
+    UnknownLogin,
+    get_users_by_login,
+    load_agent_activity,
+    load_caller_budgets,
+    load_granted_logins,
+)
+from agents.links.remote.card import NO_AUTH, BadAuth, BadCard
+from agents.links.remote.card_content import thumbprint
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer, Session
+from agents.models.agent import (
+    MAX_BUDGET,
+    MAX_NAMED_CALLERS,
+    QUEUE_WAIT_S,
+)
 from agents.models.remote import SWITCHES
 from agents.transcript.pieces import Json
+from kit.clock import db_now, iso_or_none
+from kit.columns import ColumnBody
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
+from kit.money import MICRO, to_microusd
 from kit.rows import show
 
 NO_AGENT = "no such agent"
+
+
 NO_SESSION = "no such session"
+
+
 MOST_LISTED = 5000
-LARGEST_ID = 2**63 - 1
+
+
 LONG_TEXT_FIELDS = (
     "claude_md",
     "personalization_prompt",
 )  # up to 64 Ki characters each, too much for a list of many
+
+
+NOT_OFFERED = "this hub does not offer it yet"
+
+
+LEFT_OUT: Json = {  # of the answers that do not show them: null, or absent
+    **dict.fromkeys(("claudeMd", "personalizationPrompt")),
+    **dict.fromkeys(("remote", "allowedLogins", "callerBudgets"), ""),
+    **dict.fromkeys(("dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"), ""),
+}
+
+
+class AgentChanges(Body, ColumnBody):
+    """The body of PATCH: any subset."""
+
+    suggestedPrompts = prompts("suggested_prompts")
+    skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
+    defaultInputModes = modes("input_modes")
+    defaultOutputModes = modes("output_modes")
+    allowedLogins = serializers.ListField(
+        source="allowed", required=False, max_length=MAX_NAMED_CALLERS, child=serializers.CharField(max_length=64)
+    )
+    callerBudgets = serializers.DictField(
+        source="budgets", required=False, child=serializers.IntegerField(min_value=0, max_value=MAX_BUDGET)
+    )
+    dailyCostLimitUsd = usd_field("daily_limit_microusd")
+    callerCostLimitUsd = usd_field("caller_limit_microusd")
+    queueing = QueueingBody(required=False, allow_null=True)
+    liveView = serializers.BooleanField(required=False, write_only=True)
+    publicAsk = serializers.BooleanField(required=False, write_only=True)
+
+    class Meta:
+        model, columns, shape = Agent, EDITABLE, ApiAgent
+
+    def validate_allowedLogins(self, logins: list[str]) -> list[User]:
+        """The users of these logins."""
+        try:
+            return get_users_by_login(logins)
+        except UnknownLogin as unknown:
+            raise serializers.ValidationError(str(unknown)) from None
+
+    def validate_callerBudgets(self, budgets: dict[str, int]) -> dict[User, int]:
+        """By user; of a login in several cases the last one holds."""
+        if len(budgets) > MAX_NAMED_CALLERS:
+            raise serializers.ValidationError(f"want at most {MAX_NAMED_CALLERS} logins")
+        by_key = {login.lower(): budget for login, budget in budgets.items()}
+        return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
+
+    def validate_dailyCostLimitUsd(self, usd: Decimal | None) -> int | None:
+        """In millionths."""
+        return None if usd is None else to_microusd(usd)
+
+    validate_callerCostLimitUsd = validate_dailyCostLimitUsd
+
+    def validate_skills(self, skills: list[Json]) -> list[Json]:
+        """With ids that differ."""
+        return checked_skills(skills)
+
+    def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
+        """Each once, and one of them such that every caller of A2A can send it."""
+        return checked_modes(modes)
+
+    def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
+        """Each once, and one of them such that a caller of A2A can take it."""
+        return checked_modes(modes)
+
+    def validate(self, attrs: Json) -> Json:
+        """Take out what only has to be false, and spread what is two columns."""
+        if "queueing" in attrs:
+            chosen = attrs.pop("queueing")
+            attrs["queue_max"] = chosen["max"] if chosen else 0
+            attrs["queue_wait_s"] = chosen["waitS"] if chosen else QUEUE_WAIT_S
+        for later in ("liveView", "publicAsk"):
+            if attrs.pop(later, False):
+                raise serializers.ValidationError({later: NOT_OFFERED})
+        return attrs
+
+
+class NewAgent(AgentChanges):
+    """The body of POST: either the session that is published, or the remote A2A server."""
+
+    sessionId = serializers.UUIDField(required=False)
+    slug = serializers.CharField(required=False, allow_null=True, max_length=64)
+    remote = RemotePlace(required=False)
+
+    def validate(self, attrs: Json) -> Json:
+        """One of the two."""
+        if ("sessionId" in attrs) == ("remote" in attrs):
+            raise serializers.ValidationError({"sessionId": "want either sessionId or remote"})
+        return super().validate(attrs)
+
+
+class ChangedAgent(AgentChanges):
+    """The body of PATCH; `sessionId` moves the agent to another session of its owner, `remote` moves a remote
+    A2A server. The slug is fixed at publishing.
+    """
+
+    sessionId = serializers.UUIDField(required=False, write_only=True)
+    slug = serializers.CharField(required=False, allow_null=True, max_length=64, write_only=True)
+
+    remote = RemoteChanges(required=False)
+
+
+def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
+    """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
+
+    Whom an agent is limited to, callers' own budgets, and costs are told to its owner alone. `with_papers`: with
+    the two long texts of the owner.
+    """
+    facts = load_agent_activity(agents)
+    own = [agent for agent in agents if agent.owner_id == viewer_id]
+    ids = [agent.pk for agent in own]
+    granted, budgets = load_granted_logins(ids), load_caller_budgets(ids)
+    remote = RemoteServer.objects.in_bulk([agent.session_id for agent in own], field_name="session_id")
+    now = db_now() if remote else None
+    shown = []
+    for agent in agents:
+        given: Json = {**LEFT_OUT}
+        if with_papers:
+            given |= {"claudeMd": agent.claude_md, "personalizationPrompt": agent.personalization_prompt}
+        if agent.pk in granted:
+            given["allowedLogins"], given["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
+            given["dailyCostLimitUsd"] = _usd(agent.daily_limit_microusd)
+            given["callerCostLimitUsd"] = _usd(agent.caller_limit_microusd)
+            given["costTodayUsd"] = _usd(facts[agent.pk].cost_today_microusd)
+        if now and (server := remote.get(agent.session_id)):
+            keys = [thumbprint(key) for key in server.card_keys]
+            given["remote"] = show(ApiRemote, server, breaker=server.breaker(now), cardKeys=keys)
+        shown.append(_show(agent, facts[agent.pk], given))
+    return shown
+
+
+def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
+    """One ApiAgent."""
+    return show_agents([agent], viewer_id=viewer_id)[0]
+
+
+def _show(agent: Agent, activity: AgentActivity, given: Json) -> ApiAgent:
+    return show(
+        ApiAgent,
+        agent,
+        online=activity.is_online,
+        queriesToday=activity.queries_today,
+        queriesAllTime=activity.queries_all_time,
+        lastQueryAt=iso_or_none(activity.last_query_at),
+        liveView=False,
+        publicAsk=False,
+        liveViewEnabledAt=None,
+        queueing={"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
+        **given,
+    )
+
+
+def _usd(microusd: int | None) -> float | None:
+    return None if microusd is None else microusd / MICRO
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -226,82 +412,3 @@ def _refuse_renaming(agent: Agent, changes: Json) -> None:
     """A handle is fixed at publishing; sending back what it is is fine."""
     if "slug" in changes and changes.pop("slug") != agent.slug:
         raise ValidationError({"slug": "fixed at publishing; delete the agent and publish anew"})
-
-
-class CardChange(APIView):
-    """`/agents/{id}/card-change`"""
-
-    parser_classes = [StrictJSONParser]
-
-    @extend_schema(responses={200: ApiCardChange, 404: ErrorBody})
-    def get(self, request: Request, agent_id: int) -> Response:
-        """The differences between the card by which the hub calls a remote server and its present card."""
-        _, _, changed = _find_changed_card(agent_id, caller_of(request))
-        members = [show(ApiCardMember, one) for one in changed.changes.shown]
-        return Response(show(ApiCardChange, changed, changes=members))
-
-    @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
-    def post(self, request: Request, agent_id: int) -> Response:
-        """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
-        owner = caller_of(request)
-        agent, server, _ = _find_changed_card(agent_id, owner)
-        decided = CardDecision.read(request).validated_data
-        try:
-            CARD_DECISIONS[decided["decision"]](server, decided["digest"])
-        except NotWaiting:
-            raise Conflict("another card waits: look at it first") from None
-        return Response(show_agent(agent, viewer_id=owner.pk))
-
-
-def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer, ChangedCard]:
-    """An owner's agent whose server has a changed card; without one it is absent."""
-    agent = get_own_agent(agent_id, owner)
-    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
-    changed = find_changed_card(server) if server else None
-    if server is None or changed is None:
-        raise NotFound("no changed card waits")
-    return agent, server, changed
-
-
-class ApiAgentResult(TypedDict):
-    """The result for one agent. `same`: no change was needed; `kept`: an administrator's halt stays."""
-
-    id: int
-    handle: str
-    result: Literal["changed", "same", "kept"]
-
-
-class ApiBulkReport(TypedDict):
-    """The result for each agent, by handle. `absent`: ids that are not of the caller's agents."""
-
-    results: list[ApiAgentResult]
-    absent: list[int]
-
-
-class BulkChange(Body):
-    """The body of POST."""
-
-    action = serializers.ChoiceField(choices=[one.value for one in BulkAction])
-    ids = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
-        allow_empty=False,
-        max_length=MOST_AT_ONCE,
-    )
-
-
-class BulkChanges(APIView):
-    """`/agents/bulk`"""
-
-    @extend_schema(request=BulkChange, responses=ApiBulkReport)
-    def post(self, request: Request) -> Response:
-        """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
-        wanted = BulkChange.read(request).validated_data
-        report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
-        return Response(_show(report))
-
-
-def _show(report: BulkReport) -> ApiBulkReport:
-    results: list[ApiAgentResult] = [
-        {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
-    ]
-    return {"results": results, "absent": list(report.absent)}

@@ -1,8 +1,23 @@
-"""The REST answers of sessions and agents (docs/reference/rest.md), as types: the views build them."""
+"""The REST answers of sessions and agents (docs/reference/rest.md), and the bodies about remote servers."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from rest_framework import serializers
+
+from accounts.rest import Body
+from agents.links.remote.approval import CARD_DECISIONS
+from agents.links.remote.card import MAX_CREDENTIALS_CHARS, BadAuth, make_auth
+from agents.links.remote.card_content import BadKey, read_keys
+from agents.models.agent import (
+    MAX_LIMIT_USD,
+    MAX_QUEUE,
+    MAX_QUEUE_WAIT_S,
+    QUEUE_WAIT_S,
+)
+from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS
+from agents.transcript.pieces import Json
 from kit.describe import Time, Uuid
+from kit.money import DECIMAL_PLACES
 from kit.rows import Source
 
 Access = Literal["public", "limited", "private"]
@@ -138,3 +153,73 @@ class PublishedAgent(ApiAgent):
     """A new agent. `restored`: a deleted one of the same handle came back, with its log."""
 
     restored: bool
+
+
+def usd_field(source: str) -> serializers.DecimalField:
+    """A limit in US dollars, or null."""
+    return serializers.DecimalField(
+        source=source,
+        required=False,
+        allow_null=True,
+        coerce_to_string=False,
+        max_digits=13,
+        decimal_places=DECIMAL_PLACES,
+        min_value=0,
+        max_value=MAX_LIMIT_USD,
+    )
+
+
+class RemoteAuth(Body):
+    """The value of the `Authorization` header that the hub sends to a remote A2A server."""
+
+    scheme = serializers.CharField(max_length=MAX_SCHEME_CHARS)
+    credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
+
+    def validate(self, attrs: Json) -> Json:
+        """As an Auth under the name `auth`."""
+        try:
+            return {"auth": make_auth(attrs["scheme"], attrs["credentials"])}
+        except BadAuth as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class RemotePlace(Body):
+    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed.
+
+    `cardKeys`: a public JWK or a JWK Set; one of the keys signed the card, or the hub asks nothing.
+    `tellsCaller`: each request says who asks, in a signed header. `requiresTask`: an answer without a task fails.
+    """
+
+    cardUrl = serializers.CharField(max_length=MAX_URL_CHARS)
+    auth = RemoteAuth(required=False, allow_null=True)
+    cardKeys = serializers.DictField(source="keys", required=False, allow_null=True)
+
+    tellsCaller = serializers.BooleanField(source="tells_caller", required=False)
+    requiresTask = serializers.BooleanField(source="requires_task", required=False)
+
+    def validate_cardKeys(self, given: Json | None) -> list[Json]:
+        """The keys of a JWK or a JWK Set."""
+        try:
+            return read_keys(given) if given is not None else []
+        except BadKey as bad:
+            raise serializers.ValidationError(str(bad)) from None
+
+
+class RemoteChanges(RemotePlace):
+    """The same where it is to move: what is absent stays, null takes the credentials or the keys away."""
+
+    cardUrl = serializers.CharField(required=False, max_length=MAX_URL_CHARS)
+
+
+class CardDecision(Body):
+    """The decision on the changed card that the owner saw: `digest` is that of `GET`."""
+
+    digest = serializers.RegexField(r"\A[0-9a-f]{64}\Z")
+    decision = serializers.ChoiceField(choices=list(CARD_DECISIONS))
+
+
+class QueueingBody(Body):
+    """How many A2A questions may wait for the agent while it is at work, and how long each."""
+
+    max = serializers.IntegerField(min_value=1, max_value=MAX_QUEUE)
+    waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)

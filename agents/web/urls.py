@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from agents.web.desk import alerts, audit, bulk, costs, overview, publishing, remote
-from agents.web.pages.directory import agent_availability, agent_page, directory, home
+from agents.web.desk import alerts, audit, costs, overview, publishing, remote
+from agents.web.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
     path("", home, name="home"),
@@ -13,7 +13,7 @@ urlpatterns = [
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),
-    path("desk/bulk", bulk.bulk, name="desk-bulk"),
+    path("desk/bulk", overview.bulk, name="desk-bulk"),
     path("desk/costs", costs.costs, name="desk-costs"),
     path("desk/costs.csv", costs.as_csv, name="desk-costs-csv"),
     path("desk/publish", publishing.publish, name="desk-publish"),

@@ -14,7 +14,7 @@ from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, DescribedAnswer, Operation, Parameter, Socket
 from mcp_server.surface.metadata import OPERATIONS as MCP
 from openai_api.surface.metadata import OPERATIONS as CHAT
-from operators.surface.calls import OPERATIONS as OPERATORS
+from operators.surface.rest import OPERATIONS as OPERATORS
 from operators.wire.frames import SOCKET as CLI
 
 YAML = "application/yaml"

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from agents.models import Agent
 from agents.web.availability import load_availability
-from agents.web.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
+from agents.web.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
 from mcp_server.service.calls import ToolCaller
 from mcp_server.wire.arguments import MAX_HANDLE_CHARS, ListAgents
 from mcp_server.wire.outputs import AgentList, ListedAgent

@@ -18,9 +18,8 @@ from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.tasks import TaskSet
 from operators.service.attachments import Attached, attach, detach, find_role_name, load_attendance, pending
-from operators.service.prompt_service import PromptService
-from operators.service.prompting import PromptRequest, get_session
-from operators.surface.calls import session_id_of
+from operators.service.prompts import PromptRequest, PromptService, get_session
+from operators.surface.rest import session_id_of
 from operators.wire.errors import REFUSED, NoSuchSession, TooManySubscriptions, describe_error
 from operators.wire.frames import (
     Ack,

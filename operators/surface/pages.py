@@ -1,4 +1,4 @@
-"""A session as its operators see it in a browser, and what only its owner does to it."""
+"""The pages of a session: as its operators see it in a browser, and what only its owner does to it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.db.models import Model, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -18,7 +18,7 @@ from rest_framework.exceptions import NotFound
 
 from accounts.models import User
 from accounts.oauth.pages import signed_in, to_signin
-from agents.api.archiving import archive
+from agents.api.sessions import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online
 from agents.transcript import permissions
@@ -287,3 +287,16 @@ def _bytes_of_files(session: Session) -> int:
     """The size of its live files; bytes that other sessions' files share stay when it goes."""
     total = File.objects.live().filter(session=session).aggregate(total=Sum("size"))["total"]
     return int(total or 0)
+
+
+HOME = "desk/sessions/<uuid:public_id>"
+
+urlpatterns = [
+    path(HOME, view, name="operator-view"),
+    path(f"{HOME}/rows", rows, name="operator-rows"),
+    path(f"{HOME}/files", files, name="operator-files"),
+    path(f"{HOME}/share", share, name="operator-share"),
+    path(f"{HOME}/unshare", unshare, name="operator-unshare"),
+    path(f"{HOME}/archive", put_away, name="operator-archive"),
+    path(f"{HOME}/delete", delete, name="operator-delete"),
+]

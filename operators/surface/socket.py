@@ -15,7 +15,7 @@ from kit.asgi import Receive, RequestRefused, Scope, Send, headers_of
 from kit.durations import seconds
 from kit.frame_queue import FrameQueue
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
-from operators.service.prompt_service import PromptService
+from operators.service.prompts import PromptService
 from operators.surface.conversation import Conversation
 from operators.wire.frames import BadFrame, Error, decode, encode
 

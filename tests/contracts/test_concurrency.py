@@ -12,8 +12,7 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.urls import path
 
 from accounts.models import User
-from agents.links.remote.access import NO_AUTH
-from agents.links.remote.card import BadCard, fetch_card
+from agents.links.remote.card import NO_AUTH, BadCard, fetch_card
 from hub.bounded_django import Application, BoundedDjango, OneThreadHandler
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import request_call, stream_slices

@@ -14,8 +14,8 @@ from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
 from agents.core.types import Ask, SettledTurn, Target
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.remote.access import NO_AUTH, Auth
 from agents.links.remote.approval import FRESH_S
+from agents.links.remote.card import NO_AUTH, Auth
 from agents.links.remote.link import RemoteLink
 from agents.links.remote.publishing import find_server, publish_remote
 from agents.models import Agent, RemoteServer, Turn

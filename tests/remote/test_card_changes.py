@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey
 
-from agents.links.remote.access import NO_AUTH, make_auth
 from agents.links.remote.approval import (
     NotWaiting,
     approve_card,
@@ -16,8 +15,8 @@ from agents.links.remote.approval import (
     find_changed_card,
     keep_card,
 )
-from agents.links.remote.card import fetch_card, read_card
-from agents.links.remote.content import MOST_SHOWN, Change, find_changes
+from agents.links.remote.card import NO_AUTH, fetch_card, make_auth, read_card
+from agents.links.remote.card_content import MOST_SHOWN, Change, find_changes
 from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer

@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from agents.links.remote.access import Auth, BadAuth, make_auth, may_have_credentials
-from agents.links.remote.card import BadCard, fetch_card, find_card, read_card
+from agents.links.remote.card import (
+    Auth,
+    BadAuth,
+    BadCard,
+    fetch_card,
+    find_card,
+    make_auth,
+    may_have_credentials,
+    read_card,
+)
 from agents.links.remote.publishing import look_again
 from kit.async_db import db_call
 from kit.safe_http import NotSent, StreamingHttp, TargetRules

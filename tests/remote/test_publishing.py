@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from agents.core.presence import Registration, register_connection
-from agents.links.remote.access import auth_of
+from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
 from hub.limits import CARD_LOOKUPS as CARD_LOOKUPS_LIMIT

@@ -16,7 +16,7 @@ from jwt import PyJWK
 
 from agents.links.remote.approval import find_changed_card
 from agents.links.remote.card import read_card
-from agents.links.remote.signatures import (
+from agents.links.remote.card_content import (
     NOT_BY_PINNED,
     BadKey,
     BadSignature,

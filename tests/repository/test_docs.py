@@ -13,7 +13,7 @@ from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
 from accounts.errors import Refused
 from accounts.models import Credential
 from accounts.tokens import PREFIXES
-from agents.api.inbound import OPEN_REASON
+from agents.api.usage import OPEN_REASON
 from agents.links.channel import consumer, frames
 from clawbridge import VERSION
 from clawbridge.__main__ import clawbridge

@@ -15,9 +15,8 @@ from typing import Any
 from django.db import transaction
 
 from agents.core.ports import Clock
-from agents.links.remote.access import Auth, may_have_credentials
-from agents.links.remote.card import BadCard, Card, UnsignedCard, card_of, fetch_card
-from agents.links.remote.content import Changes, find_changes
+from agents.links.remote.card import Auth, BadCard, Card, UnsignedCard, card_of, fetch_card, may_have_credentials
+from agents.links.remote.card_content import Changes, find_changes
 from agents.links.remote.events import CardRefused, ServerMoved, Unreachable
 from agents.links.remote.server_state import close_breaker, forget_names, open_breaker_at_once
 from agents.models import RemoteCard, RemoteServer, Session

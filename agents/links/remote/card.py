@@ -1,16 +1,101 @@
-"""Agent cards of remote servers: fetched, read, and of what they offer the one way the hub will go."""
+"""Agent cards of remote servers: where the hub may go and with which credentials; a card fetched and read, and the
+one of its interfaces by which the hub calls.
+"""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.links.remote.access import Auth, may_have_credentials, rules
-from agents.links.remote.content import content_of, digest_of
-from agents.links.remote.signatures import BadSignature, check_signature
+from accounts import sealing
+from accounts.sealing import Unreadable
+from agents import settings
+from agents.links.remote.card_content import BadSignature, check_signature, content_of, digest_of
+from agents.models import RemoteServer
 from agents.transcript.pieces import Json
 from kit import strict_json
 from kit.async_db import release_before_waiting
-from kit.safe_http import NotSent, SafeHttp, Unanswered, join_url
+from kit.safe_http import NotSent, SafeHttp, TargetRules, Unanswered, join_url, parse_url
+
+PURPOSE = b"remote server credentials"
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+CREDENTIALS = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+MAX_CREDENTIALS_CHARS = 4096
+
+
+class BadAuth(ValueError):
+    """A scheme or credentials that cannot stand in a header; the text says what is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """The value of the `Authorization` header that the hub sends; no header without a scheme."""
+
+    scheme: str = ""
+    credentials: str = field(default="", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As headers."""
+        return {"Authorization": f"{self.scheme} {self.credentials}"} if self.scheme else {}
+
+
+NO_AUTH = Auth()
+
+
+def make_auth(scheme: str, credentials: str) -> Auth:
+    """An Auth of what an owner typed.
+
+    Raises:
+        BadAuth: it cannot be sent.
+    """
+    if not scheme and not credentials:
+        return NO_AUTH
+    if not SCHEME.fullmatch(scheme):
+        raise BadAuth("want a scheme such as Bearer")
+    if len(credentials) > MAX_CREDENTIALS_CHARS or not CREDENTIALS.fullmatch(credentials):
+        raise BadAuth(f"want credentials of 1 to {MAX_CREDENTIALS_CHARS} printable ASCII characters")
+    return Auth(scheme, credentials)
+
+
+def auth_of(server: RemoteServer) -> Auth:
+    """The credentials of a row, in the clear.
+
+    Raises:
+        Unreadable: the key that sealed them is gone; the text is public.
+    """
+    if not server.credentials:
+        return NO_AUTH
+    try:
+        return Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE))
+    except Unreadable:
+        raise Unreadable("the credentials cannot be read any more: give them anew") from None
+
+
+def seal(auth: Auth) -> str:
+    """Credentials as they are stored; empty without."""
+    return sealing.seal(auth.credentials, PURPOSE) if auth.credentials else ""
+
+
+def reseal_all() -> tuple[int, int]:
+    """Seal all credentials anew with the newest key; how many were, and how many could not be read."""
+    return sealing.reseal_all(RemoteServer.objects.exclude(credentials=""), PURPOSE, "credentials")
+
+
+def target_rules() -> TargetRules:
+    """Where remote servers may be."""
+    return TargetRules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE)
+
+
+def may_have_credentials(card_url: str, url: str) -> bool:
+    """Whether what a card names may be sent what its owner gave for the card: only its own host, as safely."""
+    try:
+        card, named = parse_url(card_url), parse_url(url)
+    except NotSent:
+        return False
+    is_as_safe = named.scheme == "https" or card.scheme == named.scheme
+    return card.raw_host == named.raw_host and is_as_safe
+
 
 WELL_KNOWN = ".well-known/agent-card.json"
 JSONRPC, HTTP_JSON = "JSONRPC", "HTTP+JSON"
@@ -42,7 +127,7 @@ class Interface:
 class Card:
     """The parts of a card that the hub uses. `url`: its address; `interface`: the called one of `offers`.
 
-    `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.content`).
+    `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.card_content`).
     """
 
     url: str
@@ -91,7 +176,7 @@ def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
         UnsignedCard: keys are given, and none of them signed it.
         BadCard: there is none the hub can use.
     """
-    http = SafeHttp(rules())
+    http = SafeHttp(target_rules())
     release_before_waiting()
     try:
         answer = http.send("GET", url, headers={**CARD_HEADERS, **auth.headers})

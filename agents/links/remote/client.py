@@ -13,8 +13,7 @@ import msgspec
 from accounts.signing import NoKey, sign
 from agents import settings
 from agents.core.types import Ask
-from agents.links.remote.access import Auth
-from agents.links.remote.card import Card
+from agents.links.remote.card import Auth, Card
 from agents.links.remote.dialects import RemoteQuestion, RemoteRequest, declined, dialect_of
 from agents.links.remote.events import (
     Declined,

@@ -13,8 +13,8 @@ from agents.core.ports import Clock, Release
 from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
-from agents.links.remote.access import auth_of, rules
 from agents.links.remote.approval import Cards, CardSource
+from agents.links.remote.card import auth_of, target_rules
 from agents.links.remote.client import RemoteClient, caller_signer, converse
 from agents.links.remote.dialects import RemoteQuestion
 from agents.links.remote.events import CardRefused, Declined, Event, Message, RemoteFailure, Unreachable
@@ -93,7 +93,7 @@ class RemoteLink:
     def __init__(self, *, waiting: WaitingTurns, release: Release, clock: Clock) -> None:
         self._waiting = waiting
         self._release = release
-        self._http = StreamingHttp(rules())
+        self._http = StreamingHttp(target_rules())
         self._cards = Cards(clock)
         self._breakers = Breakers()
         self._calls: dict[str, RemoteCall] = {}

@@ -1,29 +1,114 @@
-"""`/desk`: an owner's agents and sessions, and those others lent them."""
+"""`/desk`: the agents and sessions of an owner, the figures of the last 7 days; and `/desk/bulk`."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.db.models import Count, F, IntegerField, OuterRef, QuerySet, Subquery, Sum, Value, Window
+from django.db.models.functions import Coalesce, Greatest, RowNumber
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from agents.core.bulk_changes import load_halted
+from agents.core.bulk_changes import (
+    MOST_AT_ONCE,
+    BulkAction,
+    BulkReport,
+    Result,
+    change_agents,
+    load_halted,
+    preview_change,
+)
 from agents.core.directory import usage_today
-from agents.models import Agent, Session
+from agents.models import Agent, DailyUsage, Session, Turn
+from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
-from agents.web.desk import require_owner, require_owner_json
+from agents.web.desk import owner_form, require_owner, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
-from agents.web.desk.figures import MOST_TURNS
-from agents.web.desk.week import Week, WeekCounts, load_week
+from agents.web.desk.figures import IS_ANSWER, MOST_TURNS, AskCounts, newest_of
 from kit.clock import db_now
 from kit.ids import read_row_id, read_uuid
+
+WEEK = timedelta(days=7)
+
+
+@dataclass(slots=True)
+class WeekCounts(AskCounts):
+    """The asks of the week. `p95_ms`: 95 of a hundred answers came within it."""
+
+    p95_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """`counts_by_agent` has the agents that were asked. `cut_at`: older asks were not counted, there are too many.
+
+    `published`: how many agents callers can ask; `left_today`: what is left of their budgets, taken together.
+    """
+
+    total: WeekCounts
+    counts_by_agent: Mapping[int, WeekCounts]
+    published: int
+    left_today: int
+    cut_at: datetime | None = None
+    none: WeekCounts = field(default_factory=WeekCounts)
+
+    def counts_of(self, agent_id: int) -> WeekCounts:
+        """The counts of one agent."""
+        return self.counts_by_agent.get(agent_id, self.none)
+
+
+def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
+    """The figures of the owner's agents; latencies of single agents for those in `shown` alone."""
+    own = Agent.objects.kept().owned_by(owner)
+    asked, cut_at = newest_of(Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK), MOST_TURNS)
+    total, by_agent, answers = WeekCounts(), dict[int, WeekCounts](), 0
+    grouped = asked.order_by().values("agent_id", "outcome")
+    for row in grouped.annotate(asks=Sum("repeats"), answers=Count("pk", filter=IS_ANSWER)):
+        by_agent.setdefault(row["agent_id"], WeekCounts()).add(row["outcome"], row["asks"])
+        total.add(row["outcome"], row["asks"])
+        answers += row["answers"]
+    measured = asked.filter(IS_ANSWER)
+    for agent_id, latency_ms in _p95_of_each(measured.filter(agent_id__in=shown)):
+        by_agent[agent_id].p95_ms = latency_ms
+    if answers:
+        rank = _rank_of_p95(answers)
+        total.p95_ms = (
+            measured.order_by("latency_ms").values_list("latency_ms", flat=True)[rank - 1 : rank].first()
+        )
+    published, left_today = _count_left(own, now)
+    return Week(total, by_agent, published, left_today, cut_at)
+
+
+def _rank_of_p95(count: int) -> int:
+    """The place, from 1, of the smallest latency that 95 of a hundred do not exceed."""
+    return (count * 95 + 99) // 100
+
+
+def _p95_of_each(measured: QuerySet[Turn]) -> list[tuple[int, int]]:
+    """The same latency of each agent, found by the database: `_rank_of_p95` in SQL."""
+    ranked = measured.annotate(
+        place=Window(RowNumber(), partition_by="agent_id", order_by="latency_ms"),
+        among=Window(Count("pk"), partition_by="agent_id"),
+    )
+    at_rank = ranked.filter(place=(F("among") * 95 + 99) / Value(100, IntegerField()))
+    return [(agent_id, latency_ms or 0) for agent_id, latency_ms in at_rank.values_list("agent_id", "latency_ms")]
+
+
+def _count_left(own: AgentQuerySet, now: datetime) -> tuple[int, int]:
+    """How many agents are published, and what is left of their daily budgets."""
+    today = DailyUsage.objects.filter(agent=OuterRef("pk"), day=now.date()).values("queries")
+    used = Coalesce(Subquery(today), 0)
+    published = own.published().annotate(unspent=Greatest(F("daily_budget") - used, 0))
+    found = published.aggregate(count=Count("pk"), left=Sum("unspent", default=0))
+    return found["count"], found["left"]
+
 
 ON_A_PAGE = 20
 ALERTS_SHOWN = 3
@@ -139,3 +224,70 @@ def _uuids(given: Iterable[str]) -> list[UUID]:
 
 def _numbers(given: Iterable[str]) -> list[int]:
     return [found for text in list(given)[:MOST_ASKED_FOR] if (found := read_row_id(text)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How the page speaks of an action: `done` of an agent, `means` of all."""
+
+    verb: str
+    done: str
+    same: str
+    means: str
+
+
+WORDS = {
+    BulkAction.PUBLISH: Words(
+        "Publish", "published", "published already", "Callers can ask a published agent, as its access says."
+    ),
+    BulkAction.UNPUBLISH: Words(
+        "Unpublish", "unpublished", "a draft already", "A draft is closed to callers; its settings and log stay."
+    ),
+    BulkAction.HALT: Words(
+        "Halt",
+        "halted",
+        "halted already",
+        "A halted agent takes no questions, open ones end, and it cannot connect until you resume it.",
+    ),
+    BulkAction.RESUME: Words("Resume", "resumed", "not halted", "A resumed agent can connect and be asked again."),
+}
+KEPT = "halted by an administrator, who has to lift that"
+
+
+@owner_form
+def bulk(request: HttpRequest, owner: User) -> HttpResponse:
+    """GET shows what would change, POST does it and reports; agents that are not the owner's are left out."""
+    given = request.POST if request.method == "POST" else request.GET
+    agent_ids, action = read_agent_ids(given.getlist("agent")), _read_action(given)
+    if action is None or not agent_ids:
+        return render(request, "desk/bulk.html", {"report": None})
+    is_done = request.method == "POST"
+    report = (change_agents if is_done else preview_change)(owner, agent_ids, action)
+    context = {
+        "action": action.value,
+        "words": WORDS[action],
+        "report": report if report.results else None,
+        "lines": _show_results(report, WORDS[action], is_done=is_done),
+        "is_done": is_done,
+    }
+    return render(request, "desk/bulk.html", context)
+
+
+def read_agent_ids(given: Iterable[str]) -> list[int]:
+    """The ids among these texts, each once, at most MOST_AT_ONCE."""
+    texts = list(dict.fromkeys(given))[:MOST_AT_ONCE]
+    return [found for text in texts if (found := read_row_id(text)) is not None]
+
+
+def _read_action(given: QueryDict) -> BulkAction | None:
+    return next((one for one in BulkAction if one == given.get("action")), None)
+
+
+def _show_results(report: BulkReport, words: Words, *, is_done: bool) -> list[tuple[str, str, bool]]:
+    """For each agent its handle, what becomes of it in words, and whether that is a change."""
+    said = {
+        Result.CHANGED: words.done if is_done else f"will be {words.done}",
+        Result.SAME: words.same,
+        Result.KEPT: KEPT,
+    }
+    return [(one.agent.handle, said[one.result], one.result is Result.CHANGED) for one in report.results]

@@ -15,11 +15,10 @@ from accounts.sealing import Unreadable
 from agents.core import directory
 from agents.core.card_settings import EDITABLE
 from agents.core.presence import make_slug
-from agents.links.remote.access import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, make_auth
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
-from agents.links.remote.card import BadCard, Card
+from agents.links.remote.card import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, BadCard, Card, make_auth
+from agents.links.remote.card_content import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
-from agents.links.remote.signatures import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
 from agents.transcript.pieces import Json

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from agents.links.remote.access import rules
+from agents.links.remote.card import target_rules
 from agnt.models import Venue
 from agnt.service.asks.replies import blame_venue
 from agnt.service.keys import derive_venue_secrets
@@ -40,7 +40,7 @@ class VenueServers:
     """Asks servers by the client of AGNT, as the operator's settings allow."""
 
     def __init__(self) -> None:
-        self._http = StreamingHttp(rules())
+        self._http = StreamingHttp(target_rules())
         # Without breakers of its own: every ask has passed the stored ones.
         self._client = Client(GuardedTransport(self._http), None, parse=parse_strictly, first_pause_s=NO_PAUSE)
 

@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 
 from a2a_bridge.service.pushes import configs
 from accounts import signing
-from agents.links.remote import access
+from agents.links.remote.card import reseal_all
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
 from gateway.service.letters.letters import reseal_letters
 from gateway.service.sessions.entries import reseal_entries
@@ -26,7 +26,7 @@ class Command(HubCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Say how many of what."""
         done, unreadable = reseal_secrets()
-        credentials, lost = access.reseal_all()
+        credentials, lost = reseal_all()
         envelopes, unread = reseal_keys()
         agnt_keys, unsealed = reseal_agnt_secrets()
         pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word

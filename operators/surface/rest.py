@@ -1,27 +1,44 @@
-"""The calls of operators, one table: what each takes and answers, and what runs for it."""
+"""The calls of operators over HTTP, one table, served by plain ASGI, because a routed ask waits (docs/adr/0002).
+
+A request is checked by the guard of all surfaces (`accounts.authn`); then the call is made.
+"""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from accounts.authn import TokenScope, presented
+from accounts.middleware import allowing
+from accounts.open_requests import OpenRequests
 from agents.core.ask_starter import Asker
-from agents.core.errors import Offline
+from agents.core.errors import Offline, Unavailable
+from agents.core.ledger import Ledger
+from agents.core.rest_errors import public_refusal
 from agents.core.waiting import left_out_of
 from agents.models.choices import Failure, Outcome, Surface
-from kit.asgi import RequestRefused
+from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.clock import iso
 from kit.describe import COMMON_FAILURES, DescribedAnswer, ErrorBody, Operation, Parameter, Uuid, describe_failures
-from operators.service.prompt_service import PromptService, SentRoute
-from operators.service.prompting import PromptRequest
-from operators.wire.errors import NoSuchSession, failure_text, status_and_code
-from operators.wire.shapes import ProbeAnswer, ProbeBody, ProbeSent, PromptBody, PromptSent, RouteAnswer, RouteBody
+from operators.service.prompts import PromptRequest, PromptService, SentRoute
+from operators.wire.errors import REFUSED, NoSuchSession, describe_error, failure_text, status_and_code
+from operators.wire.frames import (
+    ProbeAnswer,
+    ProbeBody,
+    ProbeSent,
+    PromptBody,
+    PromptSent,
+    RouteAnswer,
+    RouteBody,
+    read_body,
+)
 
 Names = Mapping[str, str]
 
@@ -171,3 +188,44 @@ async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> Ro
     if settled.reason != Failure.TIMEOUT:
         raise RequestRefused(502, settled.reason, message)
     return replace(sent, ok=False, timed_out=True, error=message)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read_body answers."""
+
+    prompt_service: PromptService
+    ledger: Ledger
+    callers: OpenRequests
+    public_url: str
+    app_origins: Sequence[str]
+
+    async def __call__(self, request: HttpRequest, call: OperatorCall, names: Names, send: Send) -> None:
+        """Answer one request for a call; nothing a client sends makes this raise."""
+        span = request.enter_trace()
+        headers: Sequence[Header] = ()
+        try:
+            status, body = 200, _encode(await self._answer(request, call, names))
+        except ClientLeft:
+            return
+        except Exception as failure:  # noqa: BLE001  each becomes the answer
+            known = describe_error(failure) if isinstance(failure, REFUSED) else failure
+            refused = public_refusal(known, "operators.failed", request.path, unavailable=Unavailable.text)
+            status, body, headers = refused.status, refused.body, refused.headers
+        cors = allowing(request.headers.get("origin"), self.app_origins)
+        await respond(send, status, body, [*headers, span, *cors])
+
+    async def _answer(self, request: HttpRequest, call: OperatorCall, names: Names) -> Any:
+        body = await request.read_checked(("POST",))
+        token = presented(request.headers, request.method, self.public_url)
+        identity = await self.ledger.get_caller(token, TokenScope.ASK)
+        wanted = read_body(body, call.operation.request)
+        asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
+        answer = await call.run(self.prompt_service, asker, names, wanted)
+        if not isinstance(answer, Pending):
+            return answer
+        with self.callers.hold(identity.credential_id):
+            return await answer.answer

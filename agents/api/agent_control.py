@@ -1,4 +1,4 @@
-"""Whom an owner does not answer, and agents, owners and callers that are halted."""
+"""Halts of agents, owners and callers; blocked callers; several agents at once; decisions on changed cards."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -13,12 +13,20 @@ from rest_framework.views import APIView
 from accounts.audit_log import name_rows, record_act
 from accounts.models import User
 from accounts.paging import PageQuery, page
-from accounts.rest import Body, caller_of
-from agents.api.admin_lists import StaffView
-from agents.api.agents import get_own_agent
+from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
+from agents.api.admin import StaffView
+from agents.api.agents import get_own_agent, show_agent
+from agents.api.shapes import ApiAgent, ApiCardChange, ApiCardMember, CardDecision
 from agents.core import halt_rules
-from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, unblock_caller
-from agents.models import CallerBlock, Halt
+from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
+from agents.core.directory import (
+    UnknownLogin,
+    block_caller,
+    get_users_by_login,
+    unblock_caller,
+)
+from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting, find_changed_card
+from agents.models import Agent, CallerBlock, Halt, RemoteServer
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
 from kit.rows import Source, show, show_each
@@ -176,3 +184,85 @@ def show_halt(one: Halt) -> ApiHalt:
 
 def _made(made: Halt, is_new: bool) -> Response:
     return Response(show_halt(made), status=201 if is_new else 200)
+
+
+class ApiAgentResult(TypedDict):
+    """The result for one agent. `same`: no change was needed; `kept`: an administrator's halt stays."""
+
+    id: int
+    handle: str
+    result: Literal["changed", "same", "kept"]
+
+
+class ApiBulkReport(TypedDict):
+    """The result for each agent, by handle. `absent`: ids that are not of the caller's agents."""
+
+    results: list[ApiAgentResult]
+    absent: list[int]
+
+
+LARGEST_ID = 2**63 - 1
+
+
+class BulkChange(Body):
+    """The body of POST."""
+
+    action = serializers.ChoiceField(choices=[one.value for one in BulkAction])
+    ids = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
+        allow_empty=False,
+        max_length=MOST_AT_ONCE,
+    )
+
+
+class BulkChanges(APIView):
+    """`/agents/bulk`"""
+
+    @extend_schema(request=BulkChange, responses=ApiBulkReport)
+    def post(self, request: Request) -> Response:
+        """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
+        wanted = BulkChange.read(request).validated_data
+        report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
+        return Response(_show(report))
+
+
+def _show(report: BulkReport) -> ApiBulkReport:
+    results: list[ApiAgentResult] = [
+        {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
+    ]
+    return {"results": results, "absent": list(report.absent)}
+
+
+class CardChange(APIView):
+    """`/agents/{id}/card-change`"""
+
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(responses={200: ApiCardChange, 404: ErrorBody})
+    def get(self, request: Request, agent_id: int) -> Response:
+        """The differences between the card by which the hub calls a remote server and its present card."""
+        _, _, changed = _find_changed_card(agent_id, caller_of(request))
+        members = [show(ApiCardMember, one) for one in changed.changes.shown]
+        return Response(show(ApiCardChange, changed, changes=members))
+
+    @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
+    def post(self, request: Request, agent_id: int) -> Response:
+        """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
+        owner = caller_of(request)
+        agent, server, _ = _find_changed_card(agent_id, owner)
+        decided = CardDecision.read(request).validated_data
+        try:
+            CARD_DECISIONS[decided["decision"]](server, decided["digest"])
+        except NotWaiting:
+            raise Conflict("another card waits: look at it first") from None
+        return Response(show_agent(agent, viewer_id=owner.pk))
+
+
+def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer, ChangedCard]:
+    """An owner's agent whose server has a changed card; without one it is absent."""
+    agent = get_own_agent(agent_id, owner)
+    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
+    changed = find_changed_card(server) if server else None
+    if server is None or changed is None:
+        raise NotFound("no changed card waits")
+    return agent, server, changed
