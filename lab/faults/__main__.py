@@ -11,9 +11,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lab.faults.report import as_markdown, examples
+from lab.faults.invariants import as_markdown, examples
+from lab.faults.kinds import TABLE, chosen
 from lab.faults.run import MANY, RunOutcome, run
-from lab.faults.table import TABLE, chosen
 from lab.figures import commit
 
 SETS = "\n".join(f"  {fault.name:4} {fault.short:4} {fault.long:5}  {fault.title}" for fault in TABLE.values())

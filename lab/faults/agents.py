@@ -2,12 +2,18 @@
 
 They connect again after a loss, to the other process. They log every prompt, so that the checker sees a prompt
 that was sent twice.
+
+`python -m lab.faults.agents URL TOKEN NAME` is one such agent, a process that a fault can stop. The process prints
+`online SESSION-ID` each time the hub has registered the agent.
 """
 
 import asyncio
 import itertools
+import os
 import random
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import websockets
 
@@ -122,3 +128,20 @@ class EchoAgent(ChannelAgent):
             if not self.comes_back:
                 return
             await asyncio.sleep(random.uniform(*BACK_AFTER_S))
+
+
+async def serve(url: str, token: str, name: str) -> None:
+    """Run one agent until the process is killed."""
+    agent = EchoAgent([url], token, OpLog(Path(os.devnull)), name=name)
+    agent.start()
+    known = 0
+    while True:
+        await asyncio.sleep(0.1)
+        if agent.connects > known:
+            known = agent.connects
+            sys.stdout.write(f"online {agent.session_id}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(*sys.argv[1:4]))

@@ -6,8 +6,8 @@ from typing import Any
 
 from lab.faults.agents import echo_of
 from lab.faults.evidence import Evidence
+from lab.faults.invariants import Cases, invariant
 from lab.faults.oplog import Line
-from lab.faults.report import InvariantRow
 
 OUTBOX = """
 SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_delivery WHERE type = 'agent.replied'
@@ -19,76 +19,67 @@ TASK_NOT_FOUND = -32001
 UNRECORDED = "could not record"
 
 
-def replies_are_ones_own(found: Evidence) -> InvariantRow:
+@invariant("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
+def replies_are_ones_own(found: Evidence) -> Cases:
     """I7: each completed ask has the reply to its own question."""
-    row = InvariantRow("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
     for ask in found.asks:
         if ask["outcome"] == "completed":
             wanted = echo_of(f"{ask['nonce']} what did I say?")
-            row.case(ask["text"] == wanted, f"{ask['nonce']} ({ask['kind']}) got {ask['text']!r}")
-    return row
+            yield ask["text"] == wanted, f"{ask['nonce']} ({ask['kind']}) got {ask['text']!r}"
 
 
-def others_tasks_are_hidden(found: Evidence) -> InvariantRow:
+@invariant("I8", "another caller's task is not found")
+def others_tasks_are_hidden(found: Evidence) -> Cases:
     """I8, for GetTask alone; tests/tenancy has all routes and callers."""
-    row = InvariantRow("I8", "another caller's task is not found")
     for peek in found.lines["peek"]:
         if peek["code"] == TASK_NOT_FOUND or peek["outcome"] != "refused":
-            row.case(peek["code"] == TASK_NOT_FOUND, f"{peek['task_id']}: {peek['outcome']} {peek['text']}")
-    return row
+            yield peek["code"] == TASK_NOT_FOUND, f"{peek['task_id']}: {peek['outcome']} {peek['text']}"
 
 
-def one_task_a_key(found: Evidence) -> InvariantRow:
+@invariant("I9", "one Idempotency-Key, one task and one charge, however often and wherever it is sent")
+def one_task_a_key(found: Evidence) -> Cases:
     """I9. The key of an ask that was not delivered (`not_delivered`) is free, and may be used again."""
-    row = InvariantRow("I9", "one Idempotency-Key, one task and one charge, however often and wherever it is sent")
     for nonce, asks in found.by_nonce.items():
         if not asks[0]["keyed"]:
             continue
         tasks = {ask["task_id"] for ask in asks if ask["outcome"] == "completed"}
         charged = [turn for turn in found.turns_of.get(nonce, []) if turn["usage_day"] is not None]
-        row.case(len(tasks) <= 1 and len(charged) <= 1, f"{nonce}: tasks {tasks}, {len(charged)} charges")
-    return row
+        yield len(tasks) <= 1 and len(charged) <= 1, f"{nonce}: tasks {tasks}, {len(charged)} charges"
 
 
-def keyed_asks_are_answered(found: Evidence) -> InvariantRow:
+@invariant("I9", "a keyed ask that goes on is answered")
+def keyed_asks_are_answered(found: Evidence) -> Cases:
     """I9. A refusal by admission is an answer, too; an error is not, because the load sends no wrong request."""
-    row = InvariantRow("I9", "a keyed ask that goes on is answered")
     for keyed in found.lines["keyed"]:
         ok = keyed["outcome"] in ("completed", "failed")
         said = f"{keyed['status']} {keyed['outcome']} {keyed['text']}"
-        row.case(ok, f"{keyed['nonce']} ({keyed['kind']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}")
-    return row
+        yield ok, f"{keyed['nonce']} ({keyed['kind']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}"
 
 
-def prompts_go_out_once(found: Evidence) -> InvariantRow:
+@invariant("I9", "a prompt is handed to one socket, once")
+def prompts_go_out_once(found: Evidence) -> Cases:
     """I9, at the agent: the hub sends a prompt once."""
-    row = InvariantRow("I9", "a prompt is handed to one socket, once")
     sockets: dict[str, list[int]] = defaultdict(list)
     for prompt in found.lines["prompt"]:
         sockets[prompt["chat_id"]].append(prompt["socket"])
     for chat_id, got in sockets.items():
-        row.case(len(got) == 1, f"{chat_id} went to sockets {got}")
-    return row
+        yield len(got) == 1, f"{chat_id} went to sockets {got}"
 
 
-def streams_are_complete(found: Evidence) -> InvariantRow:
+@invariant("I10", "streams are complete over breaks: every event once, in order, to the end the table has")
+def streams_are_complete(found: Evidence) -> Cases:
     """I10, of streams that the caller read without a break."""
-    row = InvariantRow(
-        "I10", "streams are complete over breaks: every event once, in order, to the end the table has"
-    )
     for ask, ok, detail in _streams(found):
         if not ask["cuts"]:
-            row.case(ok, detail)
-    return row
+            yield ok, detail
 
 
-def cut_streams_are_complete(found: Evidence) -> InvariantRow:
+@invariant("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
+def cut_streams_are_complete(found: Evidence) -> Cases:
     """I10, of streams that the caller cut and followed again, up to their end."""
-    row = InvariantRow("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
     for ask, ok, detail in _streams(found):
         if ask["cuts"]:
-            row.case(ok, f"{detail}, {ask['cuts']} cuts")
-    return row
+            yield ok, f"{detail}, {ask['cuts']} cuts"
 
 
 def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
@@ -105,9 +96,9 @@ def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
         yield ask, ok, f"{ask['task_id']}: {events}, the table's last is {end}"
 
 
-def webhooks_arrive(found: Evidence) -> InvariantRow:
+@invariant("I11", "webhooks arrive at least once, signed, each event under one id")
+def webhooks_arrive(found: Evidence) -> Cases:
     """I11: each completed turn of an agent with a webhook has one delivery, which arrives signed under one id."""
-    row = InvariantRow("I11", "webhooks arrive at least once, signed, each event under one id")
     told: dict[str, set[str]] = defaultdict(set)
     for line in found.lines["webhook"]:
         told[line["event_id"]].add(line["digest"] if line["is_signed"] else "unsigned")
@@ -121,53 +112,46 @@ def webhooks_arrive(found: Evidence) -> InvariantRow:
         for delivery in queued.get(turn["chat_id"], []):
             heard = told.get(delivery["event_id"], set())
             ok = delivery["status"] == "delivered" and len(heard) == 1 and "unsigned" not in heard
-            row.case(ok, f"{delivery['event_id']}: {delivery['status']}, heard as {heard}")
+            yield ok, f"{delivery['event_id']}: {delivery['status']}, heard as {heard}"
         if turn["outcome"] == "completed":
             count = len(queued.get(turn["chat_id"], []))
-            row.case(count == 1, f"{turn['chat_id']} is in the outbox {count} times")
-    return row
+            yield count == 1, f"{turn['chat_id']} is in the outbox {count} times"
 
 
-def nothing_lost_in_a_drain(found: Evidence) -> InvariantRow:
+@invariant("F15", "asks taken in during a rolling restart are answered")
+def nothing_lost_in_a_drain(found: Evidence) -> Cases:
     """F15. The hub answers each ask that it admitted during a restart; a refused ask may be repeated."""
-    row = InvariantRow("F15", "asks taken in during a rolling restart are answered")
     for ask in found.asks:
         if ask["began_in"] != "F15" or ask["keyed"] or ask["outcome"] == "unsent":
             continue
         taken = [turn for turn in found.turns_of.get(ask["nonce"], []) if turn["outcome"] != "denied"]
         ok = ask["outcome"] not in ("broken", "late") or not taken
-        row.case(ok, f"{ask['nonce']} ({ask['kind']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}")
-    return row
+        yield ok, f"{ask['nonce']} ({ask['kind']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}"
 
 
-def deliveries_come_again(found: Evidence) -> InvariantRow:
+@invariant("F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine")
+def deliveries_come_again(found: Evidence) -> Cases:
     """F2. The lease of a delivery is 60 s; the sweep after its end sends the delivery again."""
-    row = InvariantRow(
-        "F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine"
-    )
     at = {one["event_id"]: one["delivered_at"] for one in found.rows(DELIVERED)}
     last = {line["event_id"]: line for line in found.lines["held"]}  # it may have met the next kill too
     for held in last.values():
         told = at.get(held["event_id"])
         took_s = told.timestamp() - held["at"] if told else None
-        row.case(took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s")
-    return row
+        yield took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s"
 
 
-def errors_say_when_to_retry(found: Evidence) -> InvariantRow:
+@invariant("F6", "no 5xx but 503 with Retry-After, whatever is done")
+def errors_say_when_to_retry(found: Evidence) -> Cases:
     """F6, and all others: a hub that cannot serve answers 503 with Retry-After."""
-    row = InvariantRow("F6", "no 5xx but 503 with Retry-After, whatever is done")
     for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):
         if said["outcome"] == "refused":
             ok = said["status"] < 500 or (said["status"] == 503 and said["retry_after"])
             where = f"{said['op']}, {said.get('kind')}, {said.get('began_in') or said['fault']}"
-            row.case(ok, f"{said['nonce']} ({where}): {said['status']} {said['text']}")
-    return row
+            yield ok, f"{said['nonce']} ({where}): {said['status']} {said['text']}"
 
 
-def no_ask_hangs(found: Evidence) -> InvariantRow:
+@invariant("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
+def no_ask_hangs(found: Evidence) -> Cases:
     """F3, and all others: an ask that ran out of time is a violation."""
-    row = InvariantRow("F3", "no ask hangs: each has an answer, or an end, within its wait and 40 s")
     for ask in found.asks:
-        row.case(ask["outcome"] != "late", f"{ask['nonce']} ({ask['kind']}, {ask['began_in']})")
-    return row
+        yield ask["outcome"] != "late", f"{ask['nonce']} ({ask['kind']}, {ask['began_in']})"

@@ -1,12 +1,13 @@
 """I1 to I6 and F1: conditions that the tables of the hub must meet after a run."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lab.faults.evidence import Evidence
+from lab.faults.invariants import Cases, invariant
 from lab.faults.oplog import Line
-from lab.faults.report import InvariantRow
 from lab.faults.stack import REPLY_WAIT_S
 
 GRACE = timedelta(seconds=60)
@@ -34,12 +35,12 @@ ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a r
 ENDS = ["completed", "failed", "canceled", "rejected"]
 
 
-def one_row_an_ask(found: Evidence) -> InvariantRow:
+@invariant("I1", "one audit row for each ask, none without one")
+def one_row_an_ask(found: Evidence) -> Cases:
     """I1. A refusal may be counted in the row of another one (`repeats`): the sums by caller and agent must agree.
 
     An ask whose answer is one of an admitted turn needs a row of its own.
     """
-    row = InvariantRow("I1", "one audit row for each ask, none without one")
     told: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for nonce, asks in found.by_nonce.items():
         answered = [ask for ask in asks if ask["outcome"] in ("completed", "failed")]
@@ -53,49 +54,46 @@ def one_row_an_ask(found: Evidence) -> InvariantRow:
         is_complete_in_both = len(completed) == 1 or not is_complete
         is_there = bool(admitted) or not any(_was_admitted(ask) for ask in answered)
         told_as, written = {(ask["outcome"], ask["text"]) for ask in answered}, [turn["outcome"] for turn in rows]
-        row.case(
+        yield (
             len(rows) <= len(asks) and is_complete_in_both and is_there,
             f"{nonce}: {len(asks)} requests, told {told_as}, in the audit {written}",
         )
     for turn in found.turns:
         if turn["nonce"] not in found.by_nonce:
-            row.violations.append(f"a row without an ask: {turn['question']!r}")
+            yield False, f"a row without an ask: {turn['question']!r}"
         told[turn["login"], turn["handle"]][2] += turn["repeats"]
     for (login, handle), (least, most, rows_of_both) in told.items():
         if not least <= rows_of_both <= most:
-            row.violations.append(f"{login} asked {handle} {least} to {most} times: {rows_of_both} in the audit")
-    return row
+            yield False, f"{login} asked {handle} {least} to {most} times: {rows_of_both} in the audit"
 
 
-def budgets_hold(found: Evidence) -> InvariantRow:
+@invariant("I2", "budgets are never overspent, and their counters agree with the audit")
+def budgets_hold(found: Evidence) -> Cases:
     """I2: compare each day's counter with the budget and with the turns of that day."""
-    row = InvariantRow("I2", "budgets are never overspent, and their counters agree with the audit")
     for usage in found.rows(BUDGETS):
         ok = usage["queries"] == usage["counted"] <= usage["daily_budget"]
-        row.n += usage["counted"] - 1
-        row.case(ok, f"{usage['handle']} {usage['day']}: {usage['queries']} of {usage['daily_budget']}, "
+        yield from [(True, "")] * (usage["counted"] - 1)  # the row counts asks
+        yield (ok, f"{usage['handle']} {usage['day']}: {usage['queries']} of {usage['daily_budget']}, "
                      f"{usage['counted']} in the audit")  # fmt: skip
-    return row
 
 
-def claims_are_released(found: Evidence) -> InvariantRow:
+@invariant("I3", "claims are released: none outlives its lease")
+def claims_are_released(found: Evidence) -> Cases:
     """I3. The hub treats an expired claim as free at once; the sweep must also have written its release."""
-    row = InvariantRow("I3", "claims are released: none outlives its lease")
     for turn in found.turns:
         if turn["outcome"] == "denied":
             continue
         if turn["released_at"] is None:
             is_held = turn["claim_until"] > found.now - SLACK
-            row.case(is_held, f"{turn['chat_id']} held until {turn['claim_until']}, still")
+            yield is_held, f"{turn['chat_id']} held until {turn['claim_until']}, still"
         elif turn["settled_at"] is not None:
             held = turn["released_at"] - turn["settled_at"]
-            row.case(held <= GRACE + SLACK, f"{turn['chat_id']} held for {held} after its end")
-    return row
+            yield held <= GRACE + SLACK, f"{turn['chat_id']} held for {held} after its end"
 
 
-def one_caller_at_a_time(found: Evidence) -> InvariantRow:
+@invariant("I4", "all claims on a session are one caller's, and at most its cap")
+def one_caller_at_a_time(found: Evidence) -> Cases:
     """I4: the claims of a session that overlap belong to one caller."""
-    row = InvariantRow("I4", "all claims on a session are one caller's, and at most its cap")
     open_now: list[dict[str, Any]] = []
     session = None
     for hold in found.rows(HOLDS):
@@ -103,17 +101,16 @@ def one_caller_at_a_time(found: Evidence) -> InvariantRow:
             session, open_now = hold["session_id"], []
         open_now = [one for one in open_now if one["over_at"] > hold["asked_at"]]
         others = [one for one in open_now if one["caller_id"] != hold["caller_id"]]
-        row.case(
+        yield (
             not others and len(open_now) < (hold["cap"] or 20),
             f"{hold['chat_id']} while {[one['chat_id'] for one in open_now]} held",
         )
         open_now.append(hold)
-    return row
 
 
-def one_end(found: Evidence) -> InvariantRow:
+@invariant("I5", "exactly one end for each task, the same for every reader, and nothing after it")
+def one_end(found: Evidence) -> Cases:
     """I5. The first answer, later reads of the task, and the tables show the same end."""
-    row = InvariantRow("I5", "exactly one end for each task, the same for every reader, and nothing after it")
     said: dict[str, tuple[str, str]] = {}
     for ask in found.asks:
         if ask["outcome"] not in ("completed", "failed") or "could not record" in ask["text"]:
@@ -121,30 +118,28 @@ def one_end(found: Evidence) -> InvariantRow:
         ends = {turn["outcome"] for turn in found.turns_of.get(ask["nonce"], [])}
         as_stored = "completed" if ask["outcome"] == "completed" else "failed"
         is_denied = as_stored == "failed" and "denied" in ends and not _was_admitted(ask)
-        row.case(not ends or as_stored in ends or is_denied,
+        yield (not ends or as_stored in ends or is_denied,
                  f"{ask['nonce']}: told {ask['outcome']} ({ask['text']}), stored {ends}")  # fmt: skip
         if ask["task_id"]:
             before = said.setdefault(ask["task_id"], (ask["outcome"], ask["text"]))
-            row.case(before == (ask["outcome"], ask["text"]), f"{ask['task_id']}: {before}, then {ask['text']}")
+            yield before == (ask["outcome"], ask["text"]), f"{ask['task_id']}: {before}, then {ask['text']}"
     for again in found.lines["reread"]:
         if again["outcome"] in ("completed", "failed"):
             end = (again["outcome"], again["text"])
-            row.case(said.get(again["task_id"], end) == end, f"{again['task_id']}: read again as {end}")
+            yield said.get(again["task_id"], end) == end, f"{again['task_id']}: read again as {end}"
         elif again["status"] not in (0, 503):
-            row.case(False, f"{again['task_id']}: {again['outcome']} when read again: {again['text']}")
+            yield False, f"{again['task_id']}: {again['outcome']} when read again: {again['text']}"
     for task in found.rows(LAST_EVENTS, (ENDS, ENDS)):
         ok = task["ends"] <= 1 and task["ended"] in (None, task["last"])
-        row.case(ok, f"{task['task_id']}: {task['ends']} ends, event {task['ended']} of {task['last']}")
-    return row
+        yield ok, f"{task['task_id']}: {task['ends']} ends, event {task['ended']} of {task['last']}"
 
 
-def every_turn_ends(found: Evidence) -> InvariantRow:
+@invariant("I6", "every accepted ask ends, at the latest 45 s after its wait")
+def every_turn_ends(found: Evidence) -> Cases:
     """I6: no turn stays open for longer than its wait and 45 s."""
-    row = InvariantRow("I6", "every accepted ask ends, at the latest 45 s after its wait")
     for turn in found.turns:
         took = (turn["settled_at"] or found.now) - turn["asked_at"]
-        row.case(took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}")
-    return row
+        yield took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}"
 
 
 def _was_admitted(ask: Line) -> bool:
@@ -156,10 +151,8 @@ def _may_be_written(ask: Line) -> bool:
     return ask["outcome"] != "unsent" and not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
 
 
-def deaths_are_cleaned_up(found: Evidence) -> list[InvariantRow]:
-    """F1: open turns of a killed process end in time, and its claims are free in time. In F19 no beat runs."""
-    ended = InvariantRow("F1", "what a killed process left open ends within 45 s")
-    freed = InvariantRow("F1", "what it held is free within 35 s, and 5 for a busy machine")
+def _left_open(found: Evidence) -> Iterator[tuple[dict[str, Any], datetime]]:
+    """The turns that were open when F1 killed their process, with the time. In F19 no beat runs."""
     died = {
         line["process"]: datetime.fromtimestamp(line["at"], UTC)
         for line in found.lines["death"]
@@ -167,11 +160,22 @@ def deaths_are_cleaned_up(found: Evidence) -> list[InvariantRow]:
     }
     for turn in found.turns:
         at = died.get(turn["home"])
-        if at is None or (turn["settled_at"] and turn["settled_at"] <= at):
-            continue
-        ended.case(turn["settled_at"] and turn["settled_at"] <= at + ENDED_AFTER_DEATH, f"{turn['chat_id']}")
+        if at is not None and not (turn["settled_at"] and turn["settled_at"] <= at):
+            yield turn, at
+
+
+@invariant("F1", "what a killed process left open ends within 45 s")
+def turns_of_the_dead_end(found: Evidence) -> Cases:
+    """F1: open turns of a killed process end in time."""
+    for turn, died_at in _left_open(found):
+        ok = turn["settled_at"] and turn["settled_at"] <= died_at + ENDED_AFTER_DEATH
+        yield ok, f"{turn['chat_id']}"
+
+
+@invariant("F1", "what it held is free within 35 s, and 5 for a busy machine")
+def claims_of_the_dead_end(found: Evidence) -> Cases:
+    """F1: claims of a killed process are free in time."""
+    for turn, died_at in _left_open(found):
         free_at = min(turn["released_at"] or FAR, turn["claim_until"] or FAR)
-        freed.case(
-            free_at <= at + FREE_AFTER_DEATH, f"{turn['chat_id']} free {free_at - at} after its process died"
-        )
-    return [ended, freed] if died else []
+        ok = free_at <= died_at + FREE_AFTER_DEATH
+        yield ok, f"{turn['chat_id']} free {free_at - died_at} after its process died"

@@ -1,14 +1,60 @@
-"""Makes the table of invariants from the log and the database of a run."""
+"""Makes the table of invariants from the log and the database of a run.
 
-from collections.abc import Callable, Iterator, Sequence
+I15 is declared here: logs and tables show no token, secret or question. So is I6: PostgreSQL logged no deadlock.
+"""
 
-from lab.faults import answers, audit, secrecy
+import subprocess
+from collections.abc import Iterator, Sequence
+
+from lab.faults import answers, audit
 from lab.faults.evidence import Evidence
 from lab.faults.fault import DONE, Fault
-from lab.faults.report import InvariantRow
+from lab.faults.invariants import Cases, Check, InvariantRow, invariant
+from lab.faults.stack import DATABASE
 
 MUCH = 300  # asks of a load; a twentieth of them are streams of A2A 1.0, a quarter is keyed
-Check = Callable[[Evidence], InvariantRow]
+ASKED = b"what did I say?"  # in every question, and in every echo of one
+
+
+@invariant("I15", "no token or secret in any log or table")
+def no_secret_is_shown(found: Evidence) -> Cases:
+    """Search all logs, and a dump of all tables, for every token and secret of the run."""
+    assert found.stack is not None, "no hub"
+    tokens = {token.encode(): name for name, token in found.stack.tokens.items()}
+    places = {str(log): log.read_bytes() for log in found.stack.logs()} | {"the database": _dump(found)}
+    for place, shown in places.items():
+        for token, name in tokens.items():
+            yield token not in shown, f"the token of {name} is in {place}"
+
+
+@invariant("I15", "no question or reply in a log of the hub's processes")
+def no_question_is_logged(found: Evidence) -> Cases:
+    """Search the logs of the hub's processes for questions and replies."""
+    assert found.stack is not None, "no hub"
+    for log in found.stack.logs():
+        if log.parent == found.stack.hub.logs:
+            lines = [line for line in log.read_bytes().splitlines() if ASKED in line]
+            yield not lines, f"{log.name}: {len(lines)} times, {lines[:1]}"
+
+
+@invariant("I6", "no transactions wait for each other: no deadlock")
+def no_deadlock_is_logged(found: Evidence) -> Cases:
+    """Search the log of PostgreSQL for transactions that it ended because of a deadlock."""
+    assert found.stack is not None, "no hub"
+    yield from [(True, "")] * len(found.turns)  # the row counts turns
+    for line in (found.stack.folder / "postgres.log").read_text(errors="replace").splitlines():
+        if "deadlock detected" in line:
+            yield False, line
+
+
+def _dump(found: Evidence) -> bytes:
+    """All rows of all tables, as text."""
+    assert found.stack is not None, "no hub"
+    dump = found.stack.postgres.tool("pg_dump")
+    url = found.stack.postgres.url(DATABASE)
+    return subprocess.run([dump, "--data-only", "--inserts", url], capture_output=True, check=True).stdout
+
+
 OF_ANY_ASK: Sequence[Check] = (
     audit.one_row_an_ask,
     audit.budgets_hold,
@@ -19,9 +65,9 @@ OF_ANY_ASK: Sequence[Check] = (
     answers.replies_are_ones_own,
     answers.prompts_go_out_once,
     answers.no_ask_hangs,
-    secrecy.no_secret_is_shown,
-    secrecy.no_question_is_logged,
-    secrecy.no_deadlock_is_logged,
+    no_secret_is_shown,
+    no_question_is_logged,
+    no_deadlock_is_logged,
 )
 OF_A_LOAD: Sequence[Check] = (
     answers.others_tasks_are_hidden,
@@ -35,6 +81,8 @@ OF_SOME_FAULTS: Sequence[Check] = (
     answers.nothing_lost_in_a_drain,
     answers.deliveries_come_again,
     answers.errors_say_when_to_retry,
+    audit.turns_of_the_dead_end,
+    audit.claims_of_the_dead_end,
 )
 
 
@@ -45,7 +93,7 @@ def check(found: Evidence, faults: Sequence[Fault]) -> list[InvariantRow]:
     """
     always = [each(found) for each in OF_ANY_ASK]
     usual = [each(found) for each in OF_A_LOAD]
-    rest = [each(found) for each in OF_SOME_FAULTS] + audit.deaths_are_cleaned_up(found) + figures(found)
+    rest = [each(found) for each in OF_SOME_FAULTS] + figures(found)
     of_load = sum(bool(ask.get("by_load")) for ask in found.asks)
     for row in always + (usual if of_load >= MUCH else []):
         if not row.n:

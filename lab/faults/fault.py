@@ -1,21 +1,44 @@
 """The definition of a fault, and the scene in which a fault is injected."""
 
 import asyncio
+import itertools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, TypeVar
 
 import psycopg
 
 from lab.faults.agents import EchoAgent
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
-from lab.faults.participants import Participants
+from lab.faults.participants import ONLINE_WITHIN_S, Participants
 from lab.faults.request_kinds import AskAnswer
 from lab.faults.stack import Stack
 
 SERVED_EVERY_S = 0.3
+LOOKS_EVERY_S = 0.2
+OWNER = "owner-1"  # the first owner's webhook hears of its agents only
 DONE = "was done to its end, and callers asked to theirs"  # noted of every fault
+
+AgentKind = TypeVar("AgentKind", bound=EchoAgent)
+_numbers = itertools.count(1)
+
+
+async def became_true(
+    look: Callable[[], bool | Awaitable[bool]], within_s: float, *, every_s: float = LOOKS_EVERY_S
+) -> bool:
+    """Call `look` again and again until it returns True; False when time is up."""
+    deadline = time.monotonic() + within_s
+    while True:
+        seen = look()
+        if await seen if isawaitable(seen) else seen:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(every_s)
 
 
 @dataclass
@@ -61,57 +84,62 @@ class Scene:
         """Wait until so many more asks have ended."""
         await self.load.reached(self.log.asks + count)
 
-    async def served(self, within_s: float) -> float:
-        """Wait until every web process answers an ask of some agent; the seconds that this took.
-
-        Raises:
-            TimeoutError: a process did not answer in time.
-        """
+    async def check_in_time(self, what: str, work: Awaitable[None], within_s: float) -> None:
+        """Note whether some work was done in time."""
         began = time.monotonic()
-        async with asyncio.timeout(within_s):
-            for url in range(len(self.stack.urls)):
-                await self._served_by(url)
-        return time.monotonic() - began
-
-    async def check_served(self, what: str, within_s: float) -> None:
-        """Note whether every web process answers an ask in time."""
         try:
-            took_s = await self.served(within_s)
+            await asyncio.wait_for(work, within_s)
         except TimeoutError:
             self.saw(what, False, f"not within {within_s:.0f} s")
         else:
-            self.saw(what, True, f"{took_s:.1f} s")
+            self.saw(what, True, f"{time.monotonic() - began:.1f} s")
 
-    async def all_online(self, within_s: float) -> float:
-        """Wait until every agent is registered; the seconds that this took.
+    async def check_served(self, what: str, within_s: float) -> None:
+        """Note whether every web process answers an ask of some agent in time."""
 
-        Raises:
-            TimeoutError: some were not in time.
+        async def serve_all() -> None:
+            for url in range(len(self.stack.urls)):
+                for number in itertools.count():
+                    if (await self.ask(self.agent(number), number, url=url)).outcome == "completed":
+                        break
+                    await asyncio.sleep(SERVED_EVERY_S)
+
+        await self.check_in_time(what, serve_all(), within_s)
+
+    async def all_online(self, agents: Iterable[EchoAgent] | None = None) -> None:
+        """Wait until these agents, by default those that the load asks, are registered."""
+        for agent in self.participants.agents if agents is None else agents:
+            await agent.online.wait()
+
+    @asynccontextmanager
+    async def extra_agent(
+        self, kind: Callable[..., AgentKind], *at: str, owner: str = OWNER, **fields: Any
+    ) -> AsyncIterator[AgentKind]:
+        """An agent that is published and stays for the block; the load does not ask it.
+
+        `at`: the URLs it dials in turn, by default the first; `fields`: of the agent.
         """
-        began = time.monotonic()
-        async with asyncio.timeout(within_s):
-            for agent in self.participants.agents:
-                await agent.online.wait()
-        return time.monotonic() - began
+        slug = f"extra-{next(_numbers)}"
+        token = self.stack.tokens[owner, "channel"]
+        agent = kind(list(at) or [self.stack.url], token, self.log, name=slug)
+        agent.start()
+        try:
+            await asyncio.wait_for(agent.online.wait(), ONLINE_WITHIN_S)
+            await self.participants.publish(agent, owner, slug, **({"dailyBudgetQueries": 100_000} | fields))
+            yield agent
+        finally:
+            await agent.stop()
 
     async def no_turn_open(self, within_s: float) -> bool:
         """Wait until no turn is open; False when time is up. The load must have stopped."""
-        until = time.monotonic() + within_s
-        while time.monotonic() < until:
-            try:
-                if not self.stack.sql("SELECT 1 FROM agents_turn WHERE outcome IS NULL LIMIT 1"):
-                    return True
-            except psycopg.OperationalError:
-                pass  # the fault has stopped PostgreSQL
-            await asyncio.sleep(SERVED_EVERY_S)
-        return False
 
-    async def _served_by(self, url: int) -> None:
-        for number in range(10_000):
-            answer = await self.ask(self.agent(number), number, url=url)
-            if answer.outcome == "completed":
-                return
-            await asyncio.sleep(SERVED_EVERY_S)
+        def is_calm() -> bool:
+            try:
+                return not self.stack.sql("SELECT 1 FROM agents_turn WHERE outcome IS NULL LIMIT 1")
+            except psycopg.OperationalError:
+                return False  # the fault has stopped PostgreSQL
+
+        return await became_true(is_calm, within_s)
 
 
 @dataclass(frozen=True)

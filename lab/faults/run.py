@@ -11,10 +11,10 @@ from pathlib import Path
 from lab.faults.checker import check
 from lab.faults.evidence import gather
 from lab.faults.fault import DONE, Fault, Scene
+from lab.faults.invariants import InvariantRow, merged
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.participants import Participants
-from lab.faults.report import InvariantRow, merged
 from lab.faults.stack import Stack
 
 AGENTS, CALLERS, LOOPS = 24, 48, 10

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from kit.durations import seconds
@@ -106,6 +107,10 @@ class Stack:
         rows = self.sql("SELECT id FROM agents_process WHERE pid = %s ORDER BY started_at", program.pid)
         self._process_ids[index] = rows[-1][0] if rows else ""
         self.log.write("start", process=self._process_ids[index], url=index)
+
+    def process_of(self, index: int = 0) -> psutil.Process:
+        """A web process, to look at its memory and its sockets."""
+        return psutil.Process(self._running(index).pid)
 
     def process_id(self, index: int) -> str:
         """The id of a web process in the hub's own table; also after its end."""

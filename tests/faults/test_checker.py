@@ -8,7 +8,7 @@ import pytest
 from lab.faults import answers, audit
 from lab.faults.agents import echo_of
 from lab.faults.evidence import Evidence, grouped
-from lab.faults.report import InvariantRow, as_markdown, merged
+from lab.faults.invariants import InvariantRow, as_markdown, merged
 
 Line = dict[str, Any]
 NOW = datetime.now(UTC)
@@ -143,8 +143,8 @@ def test_what_a_dead_process_leaves_open_is_seen() -> None:
     soon, late = NOW + timedelta(seconds=25), NOW + timedelta(seconds=50)
     for at, broken in ((soon, False), (late, True)):
         found = evidence([], [turn(settled_at=at, released_at=at, claim_until=late)], death=[death])
-        for row in audit.deaths_are_cleaned_up(found):
-            check(row, broken=broken)
+        check(audit.turns_of_the_dead_end(found), broken=broken)
+        check(audit.claims_of_the_dead_end(found), broken=broken)
 
 
 def test_anothers_reply_is_seen() -> None:

@@ -7,15 +7,15 @@ from lab.faults import kinds
 from lab.faults.checker import empty, figures
 from lab.faults.evidence import grouped
 from lab.faults.fault import DONE, Fault, Scene
+from lab.faults.invariants import InvariantRow
+from lab.faults.kinds import TABLE
 from lab.faults.kinds.programs import kill_at_points
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.oplog import read as read_log
 from lab.faults.participants import Participants
-from lab.faults.report import InvariantRow
 from lab.faults.run import UNSEEN, do, run
 from lab.faults.stack import Stack
-from lab.faults.table import TABLE
 
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:

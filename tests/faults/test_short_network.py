@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lab.faults.fault import Fault, Scene
+from lab.faults.invariants import as_markdown, examples
+from lab.faults.kinds import TABLE, chosen
 from lab.faults.kinds.full import full_disk, read_only
 from lab.faults.kinds.servers import VIA
-from lab.faults.report import as_markdown, examples
 from lab.faults.run import Todo, run
-from lab.faults.table import TABLE, chosen
 from lab.waiting import SCALE
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]

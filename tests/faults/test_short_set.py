@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.faults.report import as_markdown, examples
+from lab.faults.invariants import as_markdown, examples
+from lab.faults.kinds import chosen
 from lab.faults.run import Todo, run
-from lab.faults.table import chosen
 from lab.waiting import SCALE
 from tests.faults.test_short_network import HERE as ELSEWHERE
 

@@ -9,7 +9,6 @@ from email.utils import parsedate_to_datetime
 from lab import ROOT
 from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
 
 OFFSETS_S = ((90_000, -90_000), (600, -600))
@@ -143,9 +142,9 @@ async def _roll(scene: Scene, eve: str, number: int) -> None:
     year = int(eve[:4]) + 10 * (number // len(EVES))  # on and on, never back
     scene.stack.sql(JUMP, f"{year}{_leap_safe(eve, year)} 23:59:{seconds:02}+00")
     scene.stack.sql(AFRESH)
-    await scene.all_online(SERVED_WITHIN_S)
+    await asyncio.wait_for(scene.all_online(), SERVED_WITHIN_S)
     async with AsyncExitStack() as stack:
-        added = [extra_agent(scene, EchoAgent, dailyBudgetQueries=CAP, concurrencyCap=20) for _ in range(4)]
+        added = [scene.extra_agent(EchoAgent, dailyBudgetQueries=CAP, concurrencyCap=20) for _ in range(4)]
         agents = [await stack.enter_async_context(one) for one in added]
         until = time.monotonic() + BEFORE_S + 15
         await asyncio.gather(*(_spend(scene, agents[one % 4], one, until) for one in range(ROLL_CALLERS)))

@@ -10,9 +10,7 @@ from functools import partial
 from lab.callers import web
 from lab.faults.agents import EchoAgent
 from lab.faults.answers import AGAIN_WITHIN_S
-from lab.faults.extra_agents import extra_agent
-from lab.faults.fault import Fault, Scene
-from lab.faults.observing import became_true
+from lab.faults.fault import Fault, Scene, became_true
 from lab.receivers import Received
 
 # F1.
@@ -36,7 +34,7 @@ ASKS_BETWEEN = 60
 # F19.
 TWO_FOR_S = 5.0
 CLEAN_WITHIN_S = 45.0
-ASKED_WITHIN_S = 10.0
+ASKED_WITHIN_S, ASK_EVERY_S = 10.0, 1.0
 FREE_AFTER_S, SLACK_S = 60.0, 8.0
 ALARM_S, ALARMED_WITHIN_S = 60.0, 75.0
 OPEN = "SELECT count(*) FROM agents_turn WHERE home = %s AND outcome IS NULL"
@@ -138,7 +136,7 @@ async def two_beats_and_none(scene: Scene) -> None:
 
 async def _run_out_unswept(scene: Scene, number: int) -> None:
     """No beat runs until that is an alarm; the claim of an ask that was not answered runs out by itself."""
-    async with extra_agent(scene, EchoAgent) as agent:
+    async with scene.extra_agent(EchoAgent) as agent:
         agent.is_silent = True
         await scene.ask(agent, number, url=0)
         agent.is_silent, settled_at = False, time.monotonic()
@@ -152,7 +150,7 @@ async def _run_out_unswept(scene: Scene, number: int) -> None:
             alarmed = await became_true(partial(_is_alarm, url, alarm_s), ALARMED_WITHIN_S)
             scene.saw("without a beat sweep_age passes 60 s", alarmed, url)
         free_at = settled_at + scene.stack.seconds(FREE_AFTER_S) + SLACK_S
-        free = await became_true(is_free, free_at - time.monotonic())
+        free = await became_true(is_free, free_at - time.monotonic(), every_s=ASK_EVERY_S)
         detail = f"{time.monotonic() - settled_at:.1f} s, at first {'free' if was_free else 'held'}"
         scene.saw("without a beat a claim runs out 60 s after its end", free and not was_free, detail)
 
@@ -167,7 +165,7 @@ async def _die_unswept(scene: Scene, number: int) -> None:
     """A web process dies with a turn open, which is not ended until a beat runs again."""
     url = number % len(scene.stack.urls)
     other = (url + 1) % len(scene.stack.urls)
-    async with extra_agent(scene, EchoAgent, scene.stack.urls[other]) as agent:
+    async with scene.extra_agent(EchoAgent, scene.stack.urls[other]) as agent:
         agent.is_silent = True
         asking = asyncio.ensure_future(scene.ask(agent, number, url=url))
         await asyncio.wait_for(agent.prompted.wait(), ASKED_WITHIN_S)

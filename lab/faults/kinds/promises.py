@@ -9,9 +9,7 @@ from itertools import takewhile
 
 from lab.callers import Json, call
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import OWNER, extra_agent
-from lab.faults.fault import Fault, Scene
-from lab.faults.observing import until_true
+from lab.faults.fault import OWNER, Fault, Scene, became_true
 from lab.faults.request_kinds import AskAnswer
 
 ONLINE_WITHIN_S = 30.0
@@ -53,7 +51,7 @@ async def revoke_tokens(scene: Scene) -> None:
         scene.stack.mint, [(login, kind) for login in logins for kind in ("session", "channel")]
     )
     for login in logins:
-        async with extra_agent(scene, EchoAgent) as slow:  # one each: a caller without an answer keeps its agent
+        async with scene.extra_agent(EchoAgent) as slow:  # one each: a caller without an answer keeps its agent
             slow.is_silent = True
             await _revoke(scene, slow, login)
 
@@ -64,7 +62,7 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
     await asyncio.wait_for(agent.online.wait(), ONLINE_WITHIN_S)
     agent.comes_back = False
     streaming = asyncio.ensure_future(scene.load.ask_once(slow, login, "hub stream", 0))
-    opened = await until_true(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
+    opened = await became_true(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
     scene.saw("a stream was open when its token was revoked", opened, login)
     await asyncio.to_thread(scene.stack.sql, REVOKE, login)
     began = time.monotonic()
@@ -72,9 +70,9 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
         answer = await scene.load.ask_once(slow, login, "v1", url)
         scene.saw("the next request of a revoked token is refused", answer.status == 401, f"{answer}")
     if opened:
-        done = await until_true(streaming.done, NOTICED_WITHIN_S)
+        done = await became_true(streaming.done, NOTICED_WITHIN_S)
         scene.saw("an open stream of a revoked token ends in 2 s", done, f"{time.monotonic() - began:.1f} s")
-    gone = await until_true(lambda: agent.is_over, NOTICED_WITHIN_S)
+    gone = await became_true(lambda: agent.is_over, NOTICED_WITHIN_S)
     scene.saw("the socket of a revoked token is closed in 2 s", gone, f"{time.monotonic() - began:.1f} s")
     await streaming
     await agent.stop()
@@ -118,7 +116,7 @@ async def _kill_and_start(scene: Scene) -> None:
     await asyncio.to_thread(stack.redis.stop)
     await asyncio.to_thread(stack.redis.start)
     await asyncio.gather(stack.start_worker(), stack.start_beat(), *map(stack.serve, range(len(stack.urls))))
-    await scene.all_online(ONLINE_WITHIN_S)
+    await asyncio.wait_for(scene.all_online(), ONLINE_WITHIN_S)
 
 
 async def _snapshot(scene: Scene) -> dict[str, str]:

@@ -3,14 +3,16 @@
 import asyncio
 import re
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
-from lab.callers import web
+import httpx
+
+from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
-from lab.faults.extra_agents import extra_agent
 from lab.faults.fault import Fault, Scene
-from lab.faults.observing import looking
 from lab.figures import percentile
 from lab.proxy import Proxy, proxied
 from lab.servers import Servers
@@ -23,13 +25,13 @@ DOWN_S = 3.0
 ASK_EVERY_S = 0.2
 REFUSED_WITHIN_S = 5.0
 BACK_WITHIN_S = 15.0
-ONLINE_WITHIN_S = 30.0
 MISSES = 1
 
 # F4 and F5. Only pages, presence and what crosses processes may be slower.
 SILENT_S = 60.0
 SHORT_SILENT_S = 12.0
 READY_WITHIN_S = 1.5
+LOOKS_EVERY_S = 0.2
 ENDED_WITHIN_S = 10.0  # receipts within 4 s, a message sent within 2 s, and slack
 SLOWER_BY_S = 0.3
 SLOW_P95_S = 2.0
@@ -39,6 +41,49 @@ SLOW_ASKS = 60
 # F6 and F7.
 NORMAL_WITHIN_S = 10.0
 STALE = re.compile(rb"connection already closed|the connection is closed")
+
+
+@dataclass
+class Looks:
+    """The seconds and the statuses of requests; the status of a request without an answer is 0."""
+
+    took_s: list[float] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+
+    @property
+    def p99_s(self) -> float:
+        """The seconds within which 99 of 100 requests were answered."""
+        return percentile(self.took_s, 0.99)
+
+    @property
+    def summary(self) -> str:
+        """A description for the detail of a figure."""
+        return f"{len(self.took_s)} looks, p99 {self.p99_s:.2f} s, statuses {Counter(self.statuses)}"
+
+
+@asynccontextmanager
+async def looking(url: str, path: str, token: str = "") -> AsyncIterator[Looks]:
+    """GET a path five times a second until the block ends, with that token."""
+    looks = Looks()
+
+    async def look_on() -> None:
+        async with web(url) as client:
+            while True:
+                began = time.monotonic()
+                try:
+                    status = (await client.get(path, headers=bearer(token) if token else {})).status_code
+                except httpx.TransportError:
+                    status = 0
+                looks.took_s.append(time.monotonic() - began)
+                looks.statuses.append(status)
+                await asyncio.sleep(LOOKS_EVERY_S)
+
+    task = asyncio.get_running_loop().create_task(look_on())
+    try:
+        yield looks
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class RedisProxy:
@@ -70,7 +115,8 @@ async def restart_redis(scene: Scene) -> None:
             agent.drop()
         await asyncio.sleep(DOWN_S)
         await asyncio.to_thread(scene.stack.redis.start)
-        await _check_online(scene, began)
+        left_s = BACK_WITHIN_S - (time.monotonic() - began)
+        await scene.check_in_time("agents are back within 15 s", scene.all_online(), left_s)
         for agent, before in zip(scene.participants.agents, missed, strict=True):
             misses = agent.misses - before
             scene.saw("at most one handshake of an agent fails", misses <= MISSES, f"{agent.name}: {misses}")
@@ -88,17 +134,6 @@ async def _ask_meanwhile(scene: Scene, url: int) -> None:
         scene.saw("an ask while Redis is away: an end or 503, within 5 s", ok, f"{answer}")
         number += 1
         await asyncio.sleep(ASK_EVERY_S)
-
-
-async def _check_online(scene: Scene, began: float) -> None:
-    what = "agents are back within 15 s"
-    try:
-        await scene.all_online(ONLINE_WITHIN_S)
-    except TimeoutError:
-        scene.saw(what, False, f"not within {ONLINE_WITHIN_S:.0f} s")
-    else:
-        took_s = time.monotonic() - began
-        scene.saw(what, took_s <= BACK_WITHIN_S, f"{took_s:.1f} s")
 
 
 async def silence_redis(scene: Scene) -> None:
@@ -127,8 +162,8 @@ async def slow_redis(scene: Scene) -> None:
 async def _silence(scene: Scene, for_s: float) -> None:
     async with AsyncExitStack() as looks:
         here, token = scene.stack.urls[0], scene.stack.tokens[scene.caller(0), "session"]
-        near = await looks.enter_async_context(extra_agent(scene, EchoAgent, here))
-        far = await looks.enter_async_context(extra_agent(scene, EchoAgent, here))
+        near = await looks.enter_async_context(scene.extra_agent(EchoAgent, here))
+        far = await looks.enter_async_context(scene.extra_agent(EchoAgent, here))
         REDIS_PROXY.redis.silence()
         try:
             ready = [await looks.enter_async_context(looking(url, "/readyz")) for url in scene.stack.urls]
@@ -178,7 +213,7 @@ async def _ask_far(scene: Scene, what: str) -> float:
             scene.saw(what, answer.outcome == "completed", f"{answer.text} ({turn})")
 
     async with AsyncExitStack() as stack:
-        added = [extra_agent(scene, EchoAgent, scene.stack.urls[0]) for _ in range(4)]
+        added = [scene.extra_agent(EchoAgent, scene.stack.urls[0]) for _ in range(4)]
         agents = [await stack.enter_async_context(one) for one in added]
         await asyncio.gather(*(one(agent, number) for number, agent in enumerate(agents)))
     return percentile(took, 0.95)

@@ -1,7 +1,9 @@
 """The table: one line for each invariant, and one for each figure a fault must meet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from lab.faults.evidence import Evidence
 
 SHOWN = 5
 
@@ -20,6 +22,25 @@ class InvariantRow:
         self.n += 1
         if not ok:
             self.violations.append(detail)
+
+
+Cases = Iterator[tuple[object, str]]  # of each whether the invariant held, and a description
+Check = Callable[[Evidence], InvariantRow]
+
+
+def invariant(name: str, says: str) -> Callable[[Callable[[Evidence], Cases]], Check]:
+    """Declares an invariant, whose cases the decorated function yields; the result makes its row of the table."""
+
+    def declare(find_cases: Callable[[Evidence], Cases]) -> Check:
+        def check(found: Evidence) -> InvariantRow:
+            row = InvariantRow(name, says)
+            for holds, detail in find_cases(found):
+                row.case(bool(holds), detail)
+            return row
+
+        return check
+
+    return declare
 
 
 def merged(tables: Sequence[Sequence[InvariantRow]]) -> list[InvariantRow]:
