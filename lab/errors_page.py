@@ -1,6 +1,7 @@
-"""`python -m lab.in_django lab.errors_page:write` writes three tables of docs/reference/errors.md.
+"""Tables of docs/reference/errors.md and docs/reference/limits.md. Both need Django.
 
-The tables are made from the registry of reasons in `agents.core.errors` and `agents.core.failures`.
+`python -m lab.in_django lab.errors_page:write` writes three tables of errors.md from the registry of reasons in
+`agents.core.errors` and `agents.core.failures`. `lab.settings_page` writes the table of limits.md.
 """
 
 from collections.abc import Mapping
@@ -9,13 +10,15 @@ import openai_api.wire.errors
 import operators.wire.errors
 from a2a_bridge.surface.reference.errors import texts_of
 from a2a_bridge.wire.errors import failure_text
+from accounts.quotas import AccountLimit
 from agents.core.errors import REFUSALS, Denied
 from agents.core.failures import FAILURES
 from agents.core.reasons import ClaimState, FailureReason
 from agents.models.choices import AGENTS_OWN_WORDS
 from gateway.wire.errors import error_code_of
+from hub.account_limits import LIMITS
 from lab import ROOT
-from lab.tables import fill_table, table_line
+from lab.settings_page import LIMITS_PAGE, Declaration, all_declarations, fill_table, table_line
 
 PAGE = ROOT / "docs" / "reference" / "errors.md"
 REFUSAL_COLUMNS = ("Reason", "Text", "When", "Ask again?")
@@ -63,3 +66,22 @@ def failure_row(entry: FailureReason) -> str:
 def write() -> None:
     """Write the page."""
     PAGE.write_text(page())
+
+
+LIMIT_COLUMNS = ("What", "At most", "Counted", "Setting", "One more")
+
+
+def limits_page() -> str:
+    """The page with the table that the declarations make. Needs Django."""
+    settings = {one.name: one for one in all_declarations()}
+    return fill_table(LIMITS_PAGE.read_text(), LIMIT_COLUMNS, [limit_row(limit, settings) for limit in LIMITS])
+
+
+def limit_row(limit: AccountLimit, settings: Mapping[str, Declaration]) -> str:
+    setting = settings.get(limit.setting)
+    number = setting.arguments["default"] if setting else limit.limit
+    at_most = f"{number} {limit.unit}".rstrip()
+    text = limit.counts or (setting.meaning if setting else "")
+    counted = ": ".join(filter(None, ("in each process" if limit.is_of_process else "", text)))
+    name = f"`{setting.name}`" if setting else "fixed"
+    return table_line((limit.name, at_most, counted, name, limit.one_more))

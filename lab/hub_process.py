@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from lab.hub_storage import HubStorage, hub_env
-from lab.minting import mint_tokens
 from lab.processes import Program, free_port, printed, python
+from lab.statements import mint_tokens
 from lab.waiting import SCALE
 
 SERVE = tuple(python("manage.py", "serve"))

@@ -1,5 +1,5 @@
 """`python -m lab.settings_page` writes the table of docs/reference/settings.md from the declarations of settings,
-and with the defaults of the settings that of docs/reference/limits.md (`lab/limits_page.py`).
+and with the defaults of the settings that of docs/reference/limits.md (`lab/errors_page.py`).
 
 A declaration is a constant that a function of `kit/env.py` reads, and the text below the constant:
 
@@ -12,7 +12,8 @@ A text may begin with a line `Default: …`, where the default is no constant or
 import ast
 import contextlib
 import inspect
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from tempfile import TemporaryDirectory
@@ -21,7 +22,6 @@ from typing import Any
 from kit import env
 from lab import ROOT
 from lab.in_django import call
-from lab.tables import fill_table, table_line
 
 PAGE = ROOT / "docs" / "reference" / "settings.md"
 LIMITS_PAGE = ROOT / "docs" / "reference" / "limits.md"
@@ -118,7 +118,25 @@ def _arguments(kind: str, call: ast.Call) -> Mapping[str, Any]:
     return found
 
 
+def fill_table(page: str, columns: Sequence[str], lines: Iterable[str]) -> str:
+    """The text of a page in which the one table with these columns has these lines.
+
+    Raises:
+        ValueError: the page has no such table.
+    """
+    head = f"{table_line(columns)}|{'---|' * len(columns)}\n"
+    before, found, after = page.partition(head)
+    if not found:
+        raise ValueError(f"the page has no table with the columns {', '.join(columns)}")
+    return before + head + "".join(lines) + re.sub(r"\A(?:\|.*\n)*", "", after)
+
+
+def table_line(cells: Iterable[str]) -> str:
+    """The line of a table."""
+    return f"| {' | '.join(cells)} |\n"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page())
     with TemporaryDirectory() as folder:
-        LIMITS_PAGE.write_text(call({"DATA_DIR": folder}, "lab.limits_page:page"))
+        LIMITS_PAGE.write_text(call({"DATA_DIR": folder}, "lab.errors_page:limits_page"))

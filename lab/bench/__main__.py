@@ -9,12 +9,12 @@ from pathlib import Path
 
 import uvloop
 
-from lab.bench import command, hubs, load, memory, profile, streams
+from lab.bench import command, hubs, load, profile, streams
 from lab.bench.command import Option, Options, bench, flag, odd_lines, say
 from lab.bench.hubs import SDK, Start, Target
 from lab.bench.load import SATURATED, LoadRun, cells
-from lab.bench.memory import Memory
 from lab.bench.meter import LOAD_CORE, SERVER_CORES
+from lab.bench.streams import Memory
 from lab.figures import BenchResult, spread
 
 CONNECTIONS = (1, 32, 128)
@@ -38,7 +38,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     result = BenchResult("speed", f"The hub beside an echo server of the SDK, medians of {rounds} rounds")
     if len(SERVER_CORES) == 1 and SERVER_CORES[0] == LOAD_CORE:
         result.notes.append("one core: servers and load share it, so only the ratios mean something")
-    sockets = memory.room_for(SOCKETS)
+    sockets = streams.room_for(SOCKETS)
     starts: dict[str, Start] = {SDK: partial(hubs.sdk, short=options.short_sdk)}
     starts |= {home: partial(hubs.hub, home) for home in options.homes}
     found: list[Memory] = []
@@ -63,7 +63,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
         if not (options.no_memory or options.quick):
             for name, start in starts.items():
                 say(f"memory of {name}")
-                found.append(memory.measure(start, folder, sockets=sockets, streams=STREAMS))
+                found.append(streams.measure_memory(start, folder, sockets=sockets, streams=STREAMS))
     except KeyboardInterrupt:
         result.notes.append("stopped before its end")
     _report_speed(result, "SendMessage", asks)

@@ -54,8 +54,8 @@ def measure(options: Options, folder: Path) -> BenchResult:
     say(f"a network with {options.venues} venues is written")
     with hubs.storages("embedded", folder) as new_storage:
         storage = new_storage()
-        keys = in_django.call(storage.env, "lab.bench.network:seed", options.venues)
-        with hubs.running(storage) as hub, hubs.baseline(BARE, "bare_server", folder) as bare:
+        keys = in_django.call(storage.env, "lab.bench.seed:seed_network", options.venues)
+        with hubs.running(storage) as hub, hubs.baseline(BARE, "bare", folder) as bare:
             return report(_measure(hub.asked()[0], bare, keys, options.venues, options.seconds))
 
 

@@ -1,4 +1,4 @@
-"""The envelopes of `lab.bench.agnt`, as bytes on their way out."""
+"""The envelopes of `lab.bench.agnt`, as bytes on their way out, and the words of its venues and searches."""
 
 import secrets
 import time
@@ -10,7 +10,35 @@ import msgspec
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import DEFAULT_TTL_MS, NETWORK, PING, build_envelope
 from clawbridge.agnt.signing import read_key, sign_payload
-from lab.bench.venue_words import PLACES, WORDS, name_venue, slug_of
+
+CATEGORIES = ("restaurant", "cafe", "bar", "spa", "gym", "hotel", "tour")
+PLACES = (
+    ("Canggu", "Badung"),
+    ("Seminyak", "Badung"),
+    ("Ubud", "Gianyar"),
+    ("Sanur", "Denpasar"),
+    ("Amed", "Karangasem"),
+)
+NAMES = ("Blue Table", "Green Kitchen", "Old Harbour", "Little Garden", "River View", "Lantern")
+WORDS = (
+    "seafood", "sunset", "breakfast", "coffee", "noodles", "grill",
+    "vegan", "families", "music", "dancing", "massage", "yoga",
+    "surfing", "diving", "tapas", "cocktails", "wine", "pizza",
+    "sushi", "curry", "salads", "bread", "cakes", "gardens",
+    "terraces", "views", "quiet", "meetings", "parties", "weddings",
+)  # fmt: skip
+WORDS_A_VENUE = 8
+
+
+def name_venue(number: int) -> str:
+    """The name of a venue; its number is in no other name."""
+    return f"{NAMES[number % len(NAMES)]} {number:06d}"
+
+
+def slug_of(number: int) -> str:
+    """The slug of a venue."""
+    return f"venue-{number:06d}"
+
 
 PATH = "/a2a/v1"
 FEW = 20

@@ -20,11 +20,11 @@ from typing import Any
 
 import uvloop
 
-from lab.bench import command, hubs, memory
+from lab.bench import command, hubs, streams
+from lab.bench.agents import RawSocket, dial
 from lab.bench.client import QUESTION, connected, fetch_json, question_template
 from lab.bench.command import Option, Options, bench, say
 from lab.bench.hubs import AGENTS_PATH, Target
-from lab.bench.sockets import RawSocket, dial
 from lab.figures import BenchResult, median_ratio, percentile
 
 SENDERS = 60
@@ -315,7 +315,7 @@ async def _measure_seats(target: Target, options: Options, result: BenchResult) 
 
 def measure(options: Options, folder: Path) -> BenchResult:
     """Send messages between the agents of a team, over one process of each kind of hub."""
-    memory.room_for(options.seats)
+    streams.room_for(options.seats)
     result = BenchResult("gateway", f"The gateway of agent teams, {', '.join(options.homes)}")
     for home in options.homes:
         for part in (_measure_messages, _measure_seats):

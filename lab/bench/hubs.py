@@ -106,11 +106,11 @@ class Hub:
 
 
 @contextmanager
-def baseline(name: str, module: str, folder: Path, *arguments: str) -> Iterator[Target]:
-    """A server that hubs are compared with, on the first core of theirs. `module`: its program, given the port."""
+def baseline(name: str, kind: str, folder: Path) -> Iterator[Target]:
+    """A server of `lab.bench.baselines`, on the first core of the hubs'."""
     port = free_port()
-    command = python("-m", f"lab.bench.{module}", str(port), *arguments)
-    log, is_ready = folder / f"{module}-{next(_numbers)}.log", printed("ready http://")
+    command = python("-m", "lab.bench.baselines", kind, str(port))
+    log, is_ready = folder / f"{kind}-{next(_numbers)}.log", printed("ready http://")
     with Program(command, log, core=SERVER_CORES[0], is_ready=is_ready) as server:
         yield Target(name, port, server)
 
@@ -118,7 +118,7 @@ def baseline(name: str, module: str, folder: Path, *arguments: str) -> Iterator[
 @contextmanager
 def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
     """The echo server of the SDK; `short`: it answers in one event instead of four."""
-    with baseline(SDK, "sdk_server", folder, *(["short"] if short else [])) as target:
+    with baseline(SDK, "short" if short else "sdk", folder) as target:
         yield replace(target, callers=(BenchCaller("/", "A2A-Version: 1.0\r\n"),))
 
 

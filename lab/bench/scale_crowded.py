@@ -10,12 +10,11 @@ from pathlib import Path
 
 import uvloop
 
-from lab.bench import command, hubs, memory
+from lab.bench import command, hubs, streams
 from lab.bench.command import Option, Options, bench, say
 from lab.bench.hubs import Hub, Target, User
-from lab.bench.memory import STREAMS_A_CALLER, settled_kib
 from lab.bench.meter import Meter, Used
-from lab.bench.streams import count_alive, first_chunks_ms, open_streams
+from lab.bench.streams import STREAMS_A_CALLER, count_alive, first_chunks_ms, open_streams, settled_kib
 from lab.figures import BenchResult, spread
 from lab.processes import Program
 
@@ -49,7 +48,7 @@ class Crowd:
 
 def measure(options: Options, folder: Path) -> BenchResult:
     """Connect many agents and open many streams, leave them alone for a while, and count those that stayed."""
-    agents = memory.room_for(options.agents + options.streams) - options.streams
+    agents = streams.room_for(options.agents + options.streams) - options.streams
     online = -(-options.streams // STREAMS_A_CALLER) + 2
     with hubs.storages(options.home, folder) as new_storage:
         storage = new_storage()

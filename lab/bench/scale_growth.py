@@ -128,7 +128,7 @@ def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> Grow
     agents, turns = size
     name = f"{agents:,} agents, {turns:,} turns"
     say(f"filling a database with {name}")
-    users = in_django.call(storage.env, "lab.bench.scale_seed:fill", ASKED, agents, turns)
+    users = in_django.call(storage.env, "lab.bench.seed:fill", ASKED, agents, turns)
     hub = stack.enter_context(hubs.running(storage, users))
     ledger = LedgerProcess(hub)
     stack.callback(ledger.close)

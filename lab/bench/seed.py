@@ -1,14 +1,17 @@
-"""Rows that a hub to measure has before it starts: users whose agents are asked, many other agents, old turns.
+"""Rows that a hub to measure has before it starts.
 
-The functions run in a process with the hub's environment (`lab.in_django`); they return what the bench must know.
+Users whose agents are asked, many other agents, and old turns; an AGNT network with its venues and keys. The
+functions run in a process with the hub's environment (`lab.in_django`); they return what the bench must know.
+A million turns are written by SQL, so that they take about a minute.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
@@ -17,6 +20,10 @@ from accounts.models import Credential, User
 from agents.models import Agent, AgentGrant, DailyUsage, Session, Turn
 from agents.models.agent import MAX_BUDGET, MAX_CAP
 from agents.models.choices import Outcome, Surface
+from agnt.models import ApiKey, Network, Venue
+from agnt.service.keys import mint_key
+from agnt.service.networks import get_or_create_network
+from lab.bench.agnt_requests import CATEGORIES, PLACES, WORDS, WORDS_A_VENUE, name_venue, slug_of
 
 AGENTS_AN_OWNER = 20
 DAYS, TURNS = 30, 30
@@ -128,3 +135,115 @@ def write_rows(model: type[Model], rows: Iterable[Any]) -> None:
     left = iter(rows)
     while batch := list(islice(left, AT_ONCE)):
         model._default_manager.bulk_create(batch)
+
+
+KEYS = 4  # so that no daily limit ends a long run
+
+
+@transaction.atomic
+def seed_network(count: int) -> list[dict[str, str]]:
+    """A network with so many venues; the text and the signing secret of each of its keys."""
+    owner = tokens.get_or_create_local_user("bench-network")
+    network = get_or_create_network(owner)
+    write_rows(Venue, _venues(network, count))
+    Network.objects.filter(pk=network.pk).note_venue_change()
+    tier, scope = ApiKey.Tier.ENTERPRISE, ApiKey.Scope.FULL
+    keys = [mint_key(owner, f"bench-{number}", tier=tier, scope=scope) for number in range(KEYS)]
+    return [{"token": key.token, "secret": key.secret} for key in keys]
+
+
+def _venues(network: Network, count: int) -> Iterator[Venue]:
+    for number in range(count):
+        area, city = PLACES[number % len(PLACES)]
+        words = [WORDS[(number * 7 + step * 5) % len(WORDS)] for step in range(WORDS_A_VENUE)]
+        yield Venue(
+            network=network,
+            slug=slug_of(number),
+            name=name_venue(number),
+            description=f"A place for {' and '.join(words)}, open every day.",
+            category=CATEGORIES[number % len(CATEGORIES)],
+            area=area,
+            city=city,
+            tags=words[:3],
+            price_range="$" * (1 + number % 4),
+            priority_rank=number % 10,
+        )
+
+
+PAST_DAYS = 90
+TURNS_AT_ONCE = 100_000
+
+_NUMBERS = "WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last})"
+_DEALT = """
+FROM n JOIN (SELECT id, session_id, owner_id, row_number() OVER (ORDER BY id) - 1 AS place
+             FROM agents_agent) a ON a.place = mod(n.i, {agents})
+"""
+_TURNS = (
+    """
+INSERT INTO agents_turn (chat_id, agent_id, session_id, caller_id, surface, question, asked_at, outcome, reason,
+  settled_at, latency_ms, usage_day, released_at, claim_until, home, repeats, depth, traceparent)
+{numbers} SELECT 'past-' || n.i, a.id, a.session_id, a.owner_id, 'a2a', %s, {at}, 'completed', '',
+  {at}, 20, {day}, {at}, {at}, 'bench', 1, 0, ''
+"""
+    + _DEALT
+)
+_EVENTS = (
+    """
+INSERT INTO agents_event (session_id, kind, type, payload, ts)
+{numbers} SELECT a.session_id, 'chat', {type}, %s, {at}
+"""
+    + _DEALT
+)
+_USAGE = """
+INSERT INTO agents_dailyusage (agent_id, day, queries)
+{numbers} SELECT a.id, {back}, 7 FROM n, agents_agent a
+"""
+_CREDENTIALS = """
+INSERT INTO accounts_credential (user_id, kind, name, prefix, digest, user_agent, machine_id, app_name, source,
+  created_at)
+SELECT id, 'session', 'bench', 'cw_sess_', 'of-' || id, '', '', '', '', {now} FROM accounts_user
+"""
+_CLOCK = {
+    "postgresql": {
+        "now": "now()",
+        "at": "now() - interval '1 second' * {step} * ({turns} - n.i)",
+        "day": "(now() - interval '1 second' * {step} * ({turns} - n.i))::date",
+        "back": "CURRENT_DATE - n.i",
+    },
+    "sqlite": {
+        "now": "datetime('now')",
+        "at": "datetime('now', (-{step} * ({turns} - n.i)) || ' seconds')",
+        "day": "date('now', (-{step} * ({turns} - n.i)) || ' seconds')",
+        "back": "date('now', -n.i || ' days')",
+    },
+}
+
+
+def fill(asked: int, agents: int, turns: int) -> list[dict[str, str]]:
+    """`asked` users with an agent each, as `seed` makes them, among `agents` agents in all.
+
+    `turns`: questions over 90 days, each with its two events, dealt evenly to all agents. At the end the database
+    analyses its tables.
+    """
+    with transaction.atomic():
+        seeded = seed(asked)
+        if agents > asked:
+            add_agents(agents - asked)
+    step = PAST_DAYS * 86_400 / turns
+    clock = {name: text.format(step=step, turns=turns) for name, text in _CLOCK[connection.vendor].items()}
+    _run(_CREDENTIALS.format(**clock))
+    _run(_USAGE.format(numbers=_NUMBERS.format(first=1, last=PAST_DAYS), **clock))
+    payload = json.dumps({"text": TAGLINE, "chatId": "past"})
+    for first in range(1, turns + 1, TURNS_AT_ONCE):
+        numbers = _NUMBERS.format(first=first, last=min(turns, first + TURNS_AT_ONCE - 1))
+        known = {"numbers": numbers, "agents": agents, **clock}
+        _run(_TURNS.format(**known), TAGLINE)
+        for type_ in ("'prompt'", "'reply'"):
+            _run(_EVENTS.format(type=type_, **known), payload)
+    _run("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
+    return seeded
+
+
+def _run(statement: str, *values: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)

@@ -15,12 +15,11 @@ import redis
 import uvloop
 
 from lab.bench import command, hubs
-from lab.bench.agents import RawEchoAgent
+from lab.bench.agents import RawEchoAgent, dial
 from lab.bench.client import BenchCaller
 from lab.bench.command import Option, Options, bench, flag, odd_lines, say
 from lab.bench.hubs import USERS, Hub, User
 from lab.bench.probes import Probe, serve_command
-from lab.bench.sockets import dial
 from lab.bench.visits import Ends, Visit, cancel, cut, directory, look, send, stranger, stream, visit
 from lab.figures import BenchResult
 from lab.processes import Program

@@ -12,7 +12,7 @@ from accounts.models import Credential
 from agents.models import Connection, Session, Turn
 from lab import ROOT
 from lab.bench.scale_plans import plans
-from lab.bench.scale_seed import fill
+from lab.bench.seed import fill
 from lab.bench.soak import Sample, grown
 from lab.figures import BenchResult
 from tests.contracts.rows import live_process

@@ -16,8 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from lab.frames import Json
 from lab.hub_process import HubProcess
-from lab.prototype.compare import is_failure
-from lab.prototype.record import CLOSES, OPENS, Normaliser, RecordedFrame, Step
+from lab.prototype.record import CLOSES, OPENS, Normaliser, RecordedFrame, Step, is_failure
 from tests.gateway.client import WITHIN_S, GatewayClient
 
 LAST = {"type": "discover"}  # sent before a client leaves: its answer comes after all earlier frames

@@ -9,8 +9,7 @@ from websockets.asyncio.client import connect
 
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
-from lab.prototype.compare import ACCEPTED, FAILURE, find_differences
-from lab.prototype.record import read_steps
+from lab.prototype.record import ACCEPTED, FAILURE, find_differences, read_steps
 from tests.gateway.client import EchoSeat
 from tests.gateway.prototype import PrototypeClient, Replay, address_for
 

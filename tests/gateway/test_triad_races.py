@@ -9,8 +9,7 @@ import pytest
 
 from lab.hub_process import DEFAULTS, HubProcess, StartHub
 from lab.hub_storage import MakeStorage, hub_env
-from lab.minting import mint_tokens
-from lab.statements import writing
+from lab.statements import mint_tokens, writing
 from tests.gateway.client import GatewayClient, in_ms, seat, team
 from tests.race_programs import run_program
 

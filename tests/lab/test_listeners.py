@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from lab.listeners import stop_accepting
+from lab.proxy import stop_accepting
 
 
 async def test_a_connection_accepted_at_the_end_reaches_its_handler() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hub.apps import SETTINGS_OF_APPS
-from lab import limits_page, settings_page
+from lab import errors_page, settings_page
 from tests.repository.tracked import ROOT, named, shown
 
 OF_AGENTS = {"agents", "clawbridge", "mcp_server", "openai_api"}
@@ -39,7 +39,7 @@ def copies_settings(text: str) -> bool:
 
 def test_the_pages_say_what_the_declarations_say() -> None:
     assert settings_page.PAGE.read_text() == settings_page.page(), "run `python -m lab.settings_page`"
-    assert settings_page.LIMITS_PAGE.read_text() == limits_page.page(), "run `python -m lab.settings_page`"
+    assert settings_page.LIMITS_PAGE.read_text() == errors_page.limits_page(), "run `python -m lab.settings_page`"
 
 
 def test_every_variable_that_is_read_is_declared() -> None:

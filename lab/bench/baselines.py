@@ -1,14 +1,18 @@
-"""`python -m lab.bench.sdk_server PORT [short]`: the yardstick, an echo agent on the official `a2a-sdk`.
+"""`python -m lab.bench.baselines sdk|short|bare PORT`: the servers that hubs are compared with.
 
-It answers as the SDK's own helpers make an agent answer, by four events: task, working, artifact, completed. With
-`short` a plain question gets one finished task at once. A question that begins with `hold` stays open.
+`sdk`: an echo agent on the official `a2a-sdk`. It answers as the SDK's own helpers make an agent answer, by four
+events: task, working, artifact, completed. With `short` instead, a plain question gets one finished task at once.
+A question that begins with `hold` stays open. `bare`: an ASGI endpoint with nothing behind it, the yardstick of
+`lab.bench.agnt`, which answers each envelope with one of the size of an answered ping.
 """
 
 import asyncio
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import uvicorn
 from a2a.helpers import get_message_text, new_task, new_text_artifact
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -54,7 +58,7 @@ class EchoExecutor(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def application(port: int, *, short: bool) -> Starlette:
+def sdk_application(port: int, *, short: bool) -> Starlette:
     """The SDK's own stack around the echo agent, on `/`."""
     card = AgentCard(
         name="EchoExecutor",
@@ -91,6 +95,32 @@ def serve(app: Any, port: int, **options: Any) -> None:
     ReadyServer(config).run()
 
 
+HEADERS = [(b"content-type", b"application/json")]
+RESULT = {"active_venues": 10_000, "tier": "enterprise", "agent_id": "bench", "network_version": "1.0"}
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+async def bare_application(
+    scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
+) -> None:
+    """Answer one request."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    envelope = _decode(body) | {"payload": RESULT}
+    answer = _encode(envelope)
+    length = (b"content-length", str(len(answer)).encode())
+    await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, length]})
+    await send({"type": "http.response.body", "body": answer})
+
+
 if __name__ == "__main__":
-    asked_port = int(sys.argv[1])
-    serve(application(asked_port, short="short" in sys.argv[2:]), asked_port)
+    kind, listening_port = sys.argv[1], int(sys.argv[2])
+    if kind == "bare":
+        serve(bare_application, listening_port, interface="asgi3", lifespan="off")
+    else:
+        serve(sdk_application(listening_port, short=kind == "short"), listening_port)
