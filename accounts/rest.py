@@ -31,29 +31,12 @@ from accounts.error_pages import (
     INTERNAL,
     INTERNAL_TEXT,
     UNAVAILABLE_TEXT,
-    bad_request,
-    forbidden,
-    not_found,
-    server_error,
 )
 from accounts.models import User
 from accounts.signing import NoKey
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RETRY_SOON, RequestRefused, is_json, too_large
 from kit.sql import DATABASE_AWAY
-
-__all__ = [  # hub/urls.py names the four handlers here
-    "Body",
-    "CredentialAuthentication",
-    "StrictJSONParser",
-    "bad_request",
-    "caller_of",
-    "check_no_fields",
-    "error_response",
-    "forbidden",
-    "not_found",
-    "server_error",
-]
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,10 @@
+from importlib import import_module
+from typing import Any
+
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.admin.checks import check_admin_app
+from django.core import checks
 
 from a2a_bridge import settings as of_a2a_bridge
 from accounts import settings as of_accounts
@@ -19,13 +24,13 @@ class HubConfig(AppConfig):
         from accounts.models import on_revoked  # noqa: PLC0415  models load first
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
         from agnt.service import webhook_events  # noqa: PLC0415
-        from hub.checks import register  # noqa: PLC0415
         from webhooks.wire.catalog import set_form  # noqa: PLC0415
 
         inject_settings()
         on_revoked(archive_sessions_of)
         set_form(webhook_events.EVENT_OF_STATUS.values(), webhook_events.FORM)
-        register()
+        checks.register(_check_deployment, "clawbridge", deploy=True)
+        checks.register(_check_admin, checks.Tags.admin)
 
 
 def inject_settings() -> None:
@@ -33,3 +38,15 @@ def inject_settings() -> None:
     for module in SETTINGS_OF_APPS:
         for name in {*module.__annotations__, *filter(str.isupper, vars(module))}:
             setattr(module, name, getattr(settings, name))
+
+
+def _check_deployment(**_: Any) -> list[checks.CheckMessage]:
+    """The checks of `check --deploy`. Their module is imported here: no other program needs it (docs/adr/0163)."""
+    return [message for check in import_module("hub.checks").CHECKS for message in check()]
+
+
+def _check_admin(**_: Any) -> list[checks.CheckMessage]:
+    """Django's check of the admin, once its tables are registered: the URLs import them, not Django's start."""
+    import_module("hub.urls")
+    found: list[checks.CheckMessage] = check_admin_app(None)
+    return found

@@ -5,22 +5,168 @@ Other modules import this one where such a hub is built: an embedded hub loads n
 
 import asyncio
 import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from kombu.exceptions import OperationalError
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
-from redis.asyncio import BlockingConnectionPool
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.client import PubSub
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 
 from a2a_bridge.service.tasks.redis import RedisTaskStore
+from agents.core.post import Handler, Message
 from hub.caller_rate import CallerRate, wait_s
 from hub.celery import app
-from hub.redis_post import RedisPost
+from kit.batcher import Batcher
+from kit.durations import seconds
+from kit.tasks import TaskSet
+
+logger = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 0.5
+AWAY_S = 1.0
+SILENCE_S = seconds(5.0, at_least_s=2.0)
+START_WITHIN_S = 15.0
+SEND_WITHIN_S = 2.0
+MOST_WAITING = 256  # pieces of replies, of at most 64 KiB each
+
+_decode = msgspec.json.Decoder(Message).decode
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A message on its way; `reached` says whether it may have reached a process."""
+
+    channel: str
+    data: bytes
+    reached: bool = True  # until it is known
+
+
+class RedisPost:
+    """See `agents.core.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
+
+    What is sent at the same time travels together, one batch after another: the order is kept, and a slow Redis
+    costs its delay once, not once a message. Nothing is tried twice: it might arrive twice.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._sending = Redis.from_url(
+            url,
+            socket_timeout=SEND_WITHIN_S,
+            socket_connect_timeout=SEND_WITHIN_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._listening = Redis.from_url(
+            url, socket_timeout=None, socket_connect_timeout=SEND_WITHIN_S, socket_keepalive=True
+        )
+        self._outgoing = Batcher(self._publish)
+        self._away_until = 0.0
+        self._tasks = TaskSet()
+
+    async def send(self, process_id: str, message: Message) -> bool:
+        """Fails at once while Redis is unreachable."""
+        sent = _Sent(_channel(process_id), _encode(message))
+        await self._outgoing.add(sent)
+        return sent.reached
+
+    async def pass_on(self, process_id: str, message: Message) -> None:
+        """See `agents.core.post.Post`. With MOST_WAITING on their way it waits like `send`."""
+        written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
+        if self._outgoing.waiting >= MOST_WAITING:
+            # Shielded: the whole batch shares this future.
+            await asyncio.shield(written)
+
+    async def start(self, process_id: str, handler: Handler) -> None:
+        """Raises TimeoutError when Redis stays out of reach."""
+        # A start that failed is tried again, and two listeners would hand over each message twice.
+        await self._tasks.cancel()
+        subscribed = asyncio.Event()
+        self._tasks.start(self._listen(process_id, handler, subscribed), name="post")
+        async with asyncio.timeout(START_WITHIN_S):
+            await subscribed.wait()
+
+    async def is_reachable(self) -> bool:
+        """Whether Redis answers within SEND_WITHIN_S."""
+        try:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                return bool(await self._sending.ping())
+        except (RedisError, OSError, TimeoutError):
+            return False
+
+    async def close(self) -> None:
+        await self._tasks.cancel()
+        await self._sending.aclose()
+        await self._listening.aclose()
+
+    async def _publish(self, batch: Sequence[_Sent]) -> None:
+        """All of it in one trip."""
+        counts: Sequence[int] = [0] * len(batch)
+        if time.monotonic() >= self._away_until:
+            pipe = self._sending.pipeline(transaction=False)
+            for sent in batch:
+                pipe.publish(sent.channel, sent.data)
+            try:
+                counts = await pipe.execute()
+            except (RedisError, OSError) as failure:  # it is unknown what was sent
+                logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
+                # `reached` stays True: a prompt that may have left must not be given back.
+                self._away_until = time.monotonic() + AWAY_S
+                return
+        # While Redis is away nothing is sent: the counts are zeros, and all of it provably reached no process.
+        for sent, count in zip(batch, counts, strict=True):
+            sent.reached = count > 0
+
+    async def _listen(self, process_id: str, handler: Handler, subscribed: asyncio.Event) -> None:
+        while True:
+            try:
+                async with self._listening.pubsub() as pubsub:
+                    await pubsub.subscribe(_channel(process_id))
+                    await self._receive(pubsub, handler, subscribed)
+            except Exception as failure:  # noqa: BLE001  deafness is worse than anything a library may raise
+                logger.warning("post.listen_failed", extra={"failure": type(failure).__name__})
+                await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _receive(self, pubsub: PubSub, handler: Handler, subscribed: asyncio.Event) -> None:
+        """Hand on messages; two silences in a row, although a ping was sent between, mean a dead connection."""
+        silences = 0
+        while silences < 2:
+            item = await pubsub.get_message(timeout=SILENCE_S)
+            if item is None:
+                silences += 1
+                await pubsub.ping()
+                continue
+            silences = 0
+            if item["type"] == "subscribe":
+                subscribed.set()
+            elif item["type"] == "message":
+                await _handle(handler, item["data"])
+        raise ConnectionError("no answer to a ping")
+
+
+async def _handle(handler: Handler, data: bytes) -> None:
+    try:
+        await handler(_decode(data))
+    except msgspec.DecodeError:
+        logger.warning("post.unreadable", extra={"bytes": len(data)})
+    except Exception:
+        logger.exception("post.handler_failed")
+
+
+def _channel(process_id: str) -> str:
+    return f"clawbridge:post:{process_id}"
+
 
 __all__ = ["RedisPost", "RedisRate", "RedisTaskStore", "call_worker", "make_caller_rate"]
 
-logger = logging.getLogger(__name__)
 
 CALL_EXPIRES_S = 10
 STORE_WITHIN_S = 1.0

@@ -25,10 +25,9 @@ from gateway.service.client import Gateway
 from gateway.service.letters.letter_queue import are_queued
 from gateway.service.sessions.writing import write_orphaned_records
 from gateway.service.triad.proposals import are_open, close_due
-from hub.changes import Changes, SqliteChanges, WaitingRows
-from hub.ended_access import Halts, Revocations
 from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
+from hub.polling import Changes, Halts, Revocations, SqliteChanges, WaitingRows
 from hub.services import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds

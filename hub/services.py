@@ -1,6 +1,9 @@
 """The parts of one hub process, and what each message gets of them."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from a2a_bridge.service.exchange import Exchanges
@@ -15,12 +18,12 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import Cancel, JoinTurn, LeaveTurn, Message, Post, WatchForPushes
+from agents.core.post import Cancel, Handler, JoinTurn, LeaveTurn, Message, Post, WatchForPushes
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import Requests
 from agents.links.sockets import SocketLink
-from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
+from agents.transcript.announcements import AddressedMessage, LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
 from agnt.endpoint.http import AgntEndpoint
 from agnt.service.asks.asker import VenueAsker
@@ -31,7 +34,6 @@ from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
 from gateway.surface.socket import GatewaySocket
 from hub.job_thread import JobThread
-from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import Spans
 from hub.monitoring.metrics import Gauges
@@ -43,6 +45,49 @@ from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamAgents
 from operators.surface.rest import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING = 10_000
+
+
+class MessageSender:
+    """One queue and one task; messages beyond its size are dropped, which loses no rows."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: asyncio.Queue[AddressedMessage] = asyncio.Queue(MAX_WAITING)
+
+    def address(self, process_id: str, here: Handler, post: Post) -> None:
+        """Set this process's handler and the post to other processes."""
+        self._me, self._here, self._post = process_id, here, post
+
+    def queue_messages(self, addressed: Sequence[AddressedMessage]) -> None:
+        """Queue messages from any thread; does nothing before the process has started or after it has ended."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._put, addressed)
+
+    async def run(self) -> None:
+        """Carry until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            process_id, message = await self._queue.get()
+            try:
+                if process_id == self._me:
+                    await self._here(message)
+                else:
+                    await self._post.send(process_id, message)
+            except Exception:
+                logger.exception("courier.failed", extra={"kind": type(message).__name__})
+            await asyncio.sleep(0)  # sockets send what they were given before they are given more
+
+    def _put(self, addressed: Sequence[AddressedMessage]) -> None:
+        for one in addressed:
+            if self._queue.full():
+                logger.warning("courier.full")
+                return
+            self._queue.put_nowait(one)
 
 
 @dataclass(frozen=True, slots=True)

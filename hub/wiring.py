@@ -62,10 +62,9 @@ from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
 from hub.job_thread import make_sender_thread
-from hub.message_sender import MessageSender
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
-from hub.services import HubServices
+from hub.services import HubServices, MessageSender
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve

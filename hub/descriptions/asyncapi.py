@@ -7,12 +7,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from hub.descriptions import gateway_frames as gateway
-from hub.descriptions.described import SOCKETS
-from hub.descriptions.shapes import SCHEMES, Json, schemas_of
+from agents.links.channel.protocol import SOCKET as CHANNEL
+from hub.descriptions import gateway as gateway
+from hub.descriptions.schemas import SCHEMES, Json, schemas_of
 from kit.describe import Socket
+from operators.wire.frames import SOCKET as CLI
 
 VERSION = "0.4.0"
+SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)
 
 
 @cache

@@ -1,16 +1,98 @@
-"""The OpenAPI document: what drf-spectacular reads from the views, and the rooms' tables beside it."""
+"""The OpenAPI document: what drf-spectacular reads from the views, and the operations that no DRF view serves."""
 
 import re
 import threading
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
+from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
-from hub.descriptions.described import OPERATIONS
-from hub.descriptions.errors import add_errors, likely_errors
-from hub.descriptions.shapes import SCHEMES, Json, merged, schemas_of
+from a2a_bridge.surface.described import OPERATIONS as A2A
+from a2a_bridge.surface.my_questions.rest import OPERATIONS as QUESTIONS
+from agents.links.channel.events import OPERATIONS as HOOKS
+from agnt.endpoint.metadata import OPERATIONS as AGNT
+from gateway.surface.health import OPERATIONS as GATEWAY
+from hub.descriptions.schemas import SCHEMES, Json, add_errors, likely_errors, merged, schemas_of
+from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, DescribedAnswer, Either, ErrorBody, Family, Operation, Parameter
+from mcp_server.surface.metadata import OPERATIONS as MCP
+from openai_api.surface.metadata import OPERATIONS as CHAT
+from operators.surface.rest import OPERATIONS as OPERATORS
+
+YAML = "application/yaml"
+
+
+def _describe_document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
+    answers = {200: DescribedAnswer(shape=dict[str, Any], text="The document.", media_types=media_types)}
+    return Operation(
+        method="get",
+        path=path,
+        name=name,
+        summary=summary,
+        tag="descriptions",
+        security=(),
+        answers=answers,
+        **more,
+    )
+
+
+_OF_HUB = (
+    Operation(
+        method="get",
+        path="/livez",
+        name="isAlive",
+        summary="Whether the process answers at all.",
+        tag="health",
+        security=(),
+        answers={200: Health},
+    ),
+    Operation(
+        method="get",
+        path="/readyz",
+        name="isReady",
+        summary="Whether the database answers and the process takes new work.",
+        tag="health",
+        security=(),
+        answers={
+            200: Health,
+            503: DescribedAnswer(
+                shape=Health, text="It starts or drains, or the database gave no answer in a second."
+            ),
+        },
+    ),
+    Operation(
+        method="get",
+        path="/metrics",
+        name="getMetrics",
+        summary="Figures for Prometheus: from this machine, or with METRICS_TOKEN as Bearer token.",
+        tag="health",
+        security=(),
+        answers={
+            200: DescribedAnswer(shape=str, text="Prometheus' text format.", media_types=("text/plain",)),
+            404: DescribedAnswer(shape=PageGone, text="Not for who asks."),
+        },
+    ),
+    _describe_document(
+        "/api/v1/schema",
+        "getSchema",
+        "This description, OpenAPI 3.1.",
+        JSON,
+        YAML,
+        parameters=[Parameter(name="format", shape=Literal["json", "yaml"], text="instead of the header Accept")],
+        adds_errors=False,
+    ),
+    _describe_document("/api/ws-docs/json", "getSocketsAsJson", "The sockets, AsyncAPI 3.0.", JSON),
+    _describe_document("/api/ws-docs/yaml", "getSocketsAsYaml", "The sockets, AsyncAPI 3.0, as YAML.", YAML),
+)
+
+
+_OF_AGNT = AGNT if settings.AGNT else ()
+OPERATIONS: tuple[Operation, ...] = (
+    *(*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY),
+    *(*_OF_AGNT, *_OF_HUB),
+)
+
 
 EVENTS = "text/event-stream"
 IN_BRACES = re.compile(r"\{(\w+)\}")

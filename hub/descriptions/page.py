@@ -1,15 +1,13 @@
-"""The documents as what the page shows: lists of small rows, each made of text."""
+"""The documents as the page shows them: calls and frames with their fields one below the other, types as text."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from hub.descriptions import gateway_frames as gateway
-from hub.descriptions.gateway_texts import ERRORS
-from hub.descriptions.readable import Field, Shape, example, fields_of, plain, shapes_of, type_of
-from hub.descriptions.shapes import Json
+from hub.descriptions import gateway
+from hub.descriptions.schemas import Json
 
 TITLES = {"receive": "From the client", "send": "From the hub"}
 
@@ -18,42 +16,30 @@ GATEWAY = "a2a-v1"
 A2A = ("a2a", "a2a-http")
 JSON_TYPE = "application/json"
 METHODS = ("get", "post", "put", "patch", "delete")
+DEEPEST = 4
+VARIANTS = ("anyOf", "oneOf", "allOf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedStatus:
-    """One answer."""
+class DescribedField(NamedTuple):
+    """One parameter, body field or answer field. `depth`: how far inside others it stands.
 
-    status: str
-    text: str
-    type: str
-    shapes: list[Shape]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedCall:
-    """One operation. `can_try`: whether the page has a form for it; `example`: the JSON to begin with."""
+    `place`, `choices`: of a parameter: path, query or header; and the only values that it takes.
+    """
 
     name: str
-    method: str
-    path: str
-    summary: str
-    text: str
-    credentials: str
-    parameters: list[Field]
-    bodies: list[Shape]
-    answers: list[DescribedStatus]
-    curl: str
-    can_try: bool
-    example: str
+    type: str
+    required: bool = False
+    text: str = ""
+    depth: int = 0
+    place: str = ""
+    choices: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """The operations of one tag."""
+class DescribedShape(NamedTuple):
+    """One object that may come, by its name where others may come in its place."""
 
-    tag: str
-    calls: list[DescribedCall]
+    title: str
+    fields: list[DescribedField]
 
 
 def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
@@ -62,166 +48,213 @@ def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
         yield from ((path, method, operations[method]) for method in METHODS if method in operations)
 
 
-def sections(document: Json) -> list[Section]:
-    """The operations of an OpenAPI document by tag."""
-    by_tag: dict[str, list[DescribedCall]] = {}
+def calls_by_tag(document: Json) -> dict[str, list[Json]]:
+    """What the page shows of each operation of an OpenAPI document, by its tag."""
+    by_tag: dict[str, list[Json]] = {}
     for path, method, operation in operations_of(document):
-        by_tag.setdefault(operation["tags"][0], []).append(_call(document, path, method, operation))
-    return [Section(tag=tag, calls=calls) for tag, calls in sorted(by_tag.items())]
+        by_tag.setdefault(operation["tags"][0], []).append(_show_call(document, path, method, operation))
+    return dict(sorted(by_tag.items()))
 
 
-def _call(document: Json, path: str, method: str, operation: Json) -> DescribedCall:
-    body = _body_schema(operation)
-    media_types = operation.get("requestBody", {}).get("content", {JSON_TYPE: {}})
-    return DescribedCall(
-        name=operation["operationId"],
-        method=method.upper(),
-        path=path,
-        summary=plain(operation["summary"]),
-        text=plain(operation.get("description", "")),
-        credentials=" or ".join(name for one in operation.get("security", ()) for name in one),
-        parameters=[_parameter(document, one) for one in operation.get("parameters", ())],
-        bodies=shapes_of(document, body) if body else [],
-        answers=[_status(document, status, one) for status, one in operation["responses"].items()],
-        curl=_curl(document, path, method, operation, body),
-        can_try=JSON_TYPE in media_types and operation["tags"][0] not in A2A,
-        example=json.dumps(example(document, body), indent=2, ensure_ascii=False) if body else "",
-    )
+def _show_call(document: Json, path: str, method: str, operation: Json) -> Json:
+    """One operation. `can_try`: whether the page has a form for it; `example`: the JSON to begin with."""
+    content: Json = operation.get("requestBody", {}).get("content", {JSON_TYPE: {}})
+    body: Json = next(iter(content.values())).get("schema", {})
+    sample = example(document, body) if body else None
+    return {
+        "name": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "summary": plain(operation["summary"]),
+        "text": plain(operation.get("description", "")),
+        "credentials": " or ".join(name for one in operation.get("security", ()) for name in one),
+        "parameters": [_show_parameter(document, one) for one in operation.get("parameters", ())],
+        "bodies": shapes_of(document, body) if body else [],
+        "answers": [_show_answer(document, *answer) for answer in operation["responses"].items()],
+        "curl": _show_curl(path, method, json.dumps(sample) if body else "", bool(operation.get("security"))),
+        "can_try": JSON_TYPE in content and operation["tags"][0] not in A2A,
+        "example": json.dumps(sample, indent=2, ensure_ascii=False) if body else "",
+    }
 
 
-def _parameter(document: Json, one: Json) -> Field:
+def _show_parameter(document: Json, one: Json) -> DescribedField:
     place = "" if one["in"] == "query" else f"in the {one['in']}"
-    text = "; ".join(part for part in (place, one.get("description", "")) if part)
-    return Field(
+    return DescribedField(
         name=one["name"],
         type=type_of(document, one["schema"]),
         required=one.get("required", False),
-        text=plain(text),
+        text=plain("; ".join(filter(None, (place, one.get("description", ""))))),
         place=one["in"],
         choices=one["schema"].get("enum", ()),
     )
 
 
-def _status(document: Json, status: str, answer: Json) -> DescribedStatus:
+def _show_answer(document: Json, status: str, answer: Json) -> Json:
     content = answer.get("content", {})
     schema = next(iter(content.values()))["schema"] if content else {}
-    shapes = shapes_of(document, schema) if status < "400" else []
-    kind = type_of(document, schema) if content else ""
-    return DescribedStatus(status=status, text=plain(answer["description"]), type=kind, shapes=shapes)
+    return {
+        "status": status,
+        "text": plain(answer["description"]),
+        "type": type_of(document, schema) if content else "",
+        "shapes": shapes_of(document, schema) if status < "400" else [],
+    }
 
 
-def _body_schema(operation: Json) -> Json:
-    content: Json = operation.get("requestBody", {}).get("content", {})
-    schema: Json = next(iter(content.values()))["schema"] if content else {}
-    return schema
-
-
-def _curl(document: Json, path: str, method: str, operation: Json, body: Json) -> str:
-    lines = [f"curl {settings.PUBLIC_URL}{path}"]
-    if method != "get":
-        lines[0] = f"curl -X {method.upper()} {settings.PUBLIC_URL}{path}"
-    if operation.get("security"):
+def _show_curl(path: str, method: str, body: str, takes_token: bool) -> str:
+    verb = "" if method == "get" else f"-X {method.upper()} "
+    lines = [f"curl {verb}{settings.PUBLIC_URL}{path}"]
+    if takes_token:
         lines.append('-H "Authorization: Bearer $TOKEN"')
     if body:
-        lines.append("--json '" + json.dumps(example(document, body)) + "'")
+        lines.append(f"--json '{body}'")
     return " \\\n  ".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameRow:
-    """One frame. `type`: its name among the frames of its socket; `name`: its `type` on the wire."""
-
-    type: str
-    name: str
-    summary: str
-    fields: list[Field]
+def sockets(document: Json) -> list[Json]:
+    """What the page shows of each socket of an AsyncAPI document, without the gateway's."""
+    return [_show_socket(document, name) for name in document["channels"] if name != gateway.NAME]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
-    """The frames of one direction."""
-
-    title: str
-    name: str
-    is_inward: bool
-    frames: list[FrameRow]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SocketRow:
-    """One socket."""
-
-    name: str
-    path: str
-    summary: str
-    credentials: str
-    directions: list[Direction]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayPage:
-    """The socket of the gateway: what all frames have, what those of a type have besides, and the error codes."""
-
-    socket: SocketRow
-    envelope: list[Field]
-    error: list[Field]
-    codes: list[tuple[int, str, str]]
-
-
-def sockets(document: Json) -> list[SocketRow]:
-    """The sockets of an AsyncAPI document, without the gateway's."""
-    return [
-        _socket(document, name, channel) for name, channel in document["channels"].items() if name != gateway.NAME
-    ]
-
-
-def gateway_page(document: Json) -> GatewayPage:
-    """The values that the page of the gateway shows."""
+def gateway_page(document: Json) -> Json:
+    """The values that the page of the gateway shows: what all frames have, those of each type, the error codes."""
     schemas = document["components"]["schemas"]
-    return GatewayPage(
-        socket=_socket(document, gateway.NAME, document["channels"][gateway.NAME]),
-        envelope=list(fields_of(document, schemas[gateway.ENVELOPE])),
-        error=list(fields_of(document, schemas[gateway.ERROR])),
-        codes=[(int(code), code.name, text) for code, text in ERRORS.items()],
-    )
+    return {
+        "socket": _show_socket(document, gateway.NAME),
+        "envelope": list(fields_of(document, schemas[gateway.ENVELOPE])),
+        "error": list(fields_of(document, schemas[gateway.ERROR])),
+        "codes": [(int(code), code.name, text) for code, text in gateway.ERRORS.items()],
+    }
 
 
-def _socket(document: Json, name: str, channel: Json) -> SocketRow:
-    told = {action: document["operations"][f"{name}.{action}"] for action in TITLES}
-    credentials = [one["$ref"].rpartition("/")[2] for one in told["receive"]["security"]]
-    directions = [
-        Direction(
-            title=title,
-            name=f"{name}-{action}",
-            is_inward=action == "receive",
-            frames=_frames(document, name, told[action]),
+def _show_socket(document: Json, name: str) -> Json:
+    channel = document["channels"][name]
+    operations = {action: document["operations"][f"{name}.{action}"] for action in TITLES}
+    return {
+        "name": name,
+        "path": channel["address"],
+        "summary": channel["summary"],
+        "credentials": " or ".join(_last_part(one) for one in operations["receive"]["security"]),
+        "directions": [
+            {
+                "title": TITLES[action],
+                "name": f"{name}-{action}",
+                "is_inward": action == "receive",
+                "frames": [_show_frame(document, name, _last_part(one)) for one in operation["messages"]],
+            }
+            for action, operation in operations.items()
+        ],
+    }
+
+
+def _show_frame(document: Json, socket: str, tag: str) -> Json:
+    """One frame. `type`: its name among the frames of its socket; `name`: its `type` on the wire."""
+    message = document["components"]["messages"][f"{socket}.{tag}"]
+    own_part = message["payload"].get("allOf", [message["payload"]])[-1]  # without the envelope of the gateway
+    return {
+        "type": tag,
+        "name": message["name"],
+        "summary": plain(message["summary"]),
+        "fields": list(fields_of(document, own_part)),
+    }
+
+
+def _last_part(reference: Json) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+def shapes_of(document: Json, schema: Json) -> list[DescribedShape]:
+    """An object, or all of those of which any may come."""
+    shapes = list(_alternatives(document, schema, ""))
+    return shapes if len(shapes) > 1 else [DescribedShape("", one.fields) for one in shapes if one.fields]
+
+
+def _alternatives(document: Json, schema: Json, family: str) -> Iterator[DescribedShape]:
+    found, family = _resolve(document, schema), schema.get("title", family)
+    variants = _variants(found)
+    for variant in variants:
+        yield from _alternatives(document, variant, family)
+    if not variants:
+        method = type_of(document, found.get("properties", {}).get("method", schema)).strip('"')
+        title = ", ".join(part for part in (method, family) if part)
+        yield DescribedShape(title, list(fields_of(document, schema)))
+
+
+def fields_of(document: Json, schema: Json, depth: int = 0) -> Iterator[DescribedField]:
+    """The fields of an object, those of objects inside it after each."""
+    found = _resolve(document, schema)
+    if found.get("type") == "array":
+        yield from fields_of(document, found.get("items", {}), depth)
+    for variant in _variants(found):
+        yield from fields_of(document, variant, depth)
+    required = found.get("required", ())
+    for name, inner in found.get("properties", {}).items():
+        yield DescribedField(
+            name, type_of(document, inner), name in required, plain(inner.get("description", "")), depth
         )
-        for action, title in TITLES.items()
-    ]
-    return SocketRow(
-        name=name,
-        path=channel["address"],
-        summary=channel["summary"],
-        credentials=" or ".join(credentials),
-        directions=directions,
-    )
+        if depth < DEEPEST:
+            yield from fields_of(document, inner, depth + 1)
 
 
-def _frames(document: Json, socket: str, operation: Json) -> list[FrameRow]:
-    tags = [message["$ref"].rpartition("/")[2] for message in operation["messages"]]
-    messages = {tag: document["components"]["messages"][f"{socket}.{tag}"] for tag in tags}
-    return [
-        FrameRow(
-            type=tag,
-            name=message["name"],
-            summary=plain(message["summary"]),
-            fields=list(fields_of(document, _own_part(message["payload"]))),
-        )
-        for tag, message in messages.items()
-    ]
+def type_of(document: Json, schema: Json) -> str:
+    """A type in a few words."""
+    if "$ref" in schema:
+        return _last_part(schema).rpartition(".")[2]
+    if variants := _variants(schema):
+        return " or ".join(type_of(document, variant) for variant in variants)
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "enum" in schema:
+        return " or ".join(json.dumps(value) for value in schema["enum"])
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array":
+        return f"list of {type_of(document, schema.get('items', {}))}"
+    default = schema.get("default")
+    preset = "" if default in (None, "") else f", default {json.dumps(default)}"
+    return str(schema.get("format", kind)) + _show_bounds(schema) + preset
 
 
-def _own_part(payload: Json) -> Json:
-    """The fields of a frame's type: without the envelope, where it is a part of its own."""
-    parts: list[Json] = payload.get("allOf", [payload])
-    return parts[-1]
+def plain(text: str) -> str:
+    """A docstring's line without its marks of code."""
+    return text.replace("`", "")
+
+
+def example(document: Json, schema: Json, depth: int = 0) -> Any:
+    """A value that a schema takes, with the fields that the schema requires."""
+    found = _resolve(document, schema)
+    if variants := _variants(found):
+        return example(document, variants[0], depth)
+    if "const" in found or "enum" in found:
+        return found.get("const", found.get("enum", [""])[0])
+    if found.get("type") == "object":
+        inner = found.get("properties", {}) if depth < DEEPEST else {}
+        names = [name for name in found.get("required", ()) if name in inner]
+        return {name: example(document, inner[name], depth + 1) for name in names}
+    if found.get("type") == "array":
+        return [example(document, found.get("items", {}), depth + 1)] if depth < DEEPEST else []
+    return {"integer": 1, "number": 1, "boolean": False, "null": None}.get(str(found.get("type")), "…")
+
+
+def _show_bounds(schema: Json) -> str:
+    least = schema.get("minimum", schema.get("minLength"))
+    most = schema.get("maximum", schema.get("maxLength"))
+    if least is None and most is None:
+        return ""
+    unit = " characters" if "maxLength" in schema or "minLength" in schema else ""
+    if most is None:
+        return f", at least {least}{unit}"
+    return f", {least} to {most}{unit}" if least is not None else f", at most {most}{unit}"
+
+
+def _resolve(document: Json, schema: Json) -> Json:
+    while "$ref" in schema:
+        found: Any = document
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        schema = found
+    return schema
+
+
+def _variants(schema: Json) -> list[Json]:
+    return [variant for name in VARIANTS for variant in schema.get(name, ())]

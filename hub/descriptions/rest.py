@@ -9,8 +9,7 @@ from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, Resol
 from rest_framework.permissions import IsAuthenticated
 
 from accounts.rest import Body, JSONNegotiation
-from hub.descriptions.errors import add_errors, likely_errors
-from hub.descriptions.shapes import REF, SCHEMES, Json, is_shape, schema_of
+from hub.descriptions.schemas import REF, SCHEMES, Json, add_errors, is_shape, likely_errors, schema_of
 from kit.describe import AGNT_KEY, CALLER, ErrorBody
 
 # This would import pydantic, of which the hub has no model: 5 MB, and a third of the time of the document.

@@ -11,8 +11,7 @@ from django.urls import reverse
 
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
-from hub.descriptions.page import SOCKETS, operations_of, sockets
-from hub.descriptions.readable import plain
+from hub.descriptions.page import SOCKETS, operations_of, plain, sockets
 from hub.docs.library import pages
 
 MOST_FOUND = 30
@@ -124,11 +123,12 @@ def _of_calls() -> Iterator[SearchEntry]:
 def _of_frames() -> Iterator[SearchEntry]:
     address = reverse("api-section", args=[SOCKETS])
     for socket in sockets(asyncapi()):
-        for direction in socket.directions:
-            for frame in direction.frames:
-                text = " ".join([frame.summary, *(field.name for field in frame.fields)])
-                place = f"{address}#{direction.name}-{frame.type}"
-                yield _entry(FRAME, f"{socket.path}, {direction.title.lower()}", frame.type, place, text)
+        for direction in socket["directions"]:
+            for frame in direction["frames"]:
+                text = " ".join([frame["summary"], *(field.name for field in frame["fields"])])
+                place = f"{address}#{direction['name']}-{frame['type']}"
+                page = f"{socket['path']}, {direction['title'].lower()}"
+                yield _entry(FRAME, page, frame["type"], place, text)
 
 
 def _entry(kind: str, page: str, heading: str, address: str, text: str) -> SearchEntry:

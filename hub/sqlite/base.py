@@ -1,12 +1,49 @@
 """Django's SQLite, by connections that a process keeps. Django wants the module and the class by these names."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from hub.sqlite.kept import kept
+MOST_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
+
+
+class KeptConnections:
+    """The kept connections of a process, which has one database. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._connections: list[sqlite3.Connection] = []
+        self._is_on = False
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep connections in the block, and close them after it: the last one writes the log into the file."""
+        self._is_on = True
+        try:
+            yield
+        finally:
+            self._is_on = False
+            while (connection := self.take()) is not None:
+                connection.close()
+
+    def take(self) -> sqlite3.Connection | None:
+        """The connection that was given last."""
+        try:
+            return self._connections.pop()
+        except IndexError:
+            return None
+
+    def give(self, connection: sqlite3.Connection) -> bool:
+        """Keep a connection with which nothing is under way; False where that is not wanted."""
+        if not self._is_on or len(self._connections) >= MOST_KEPT:
+            return False
+        self._connections.append(connection)
+        return True
+
+
+kept = KeptConnections()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

@@ -23,7 +23,7 @@ from agnt.models import Invoice, Network
 from agnt.service.invoicing.batch import BatchResult, run_batch
 from agnt.service.invoicing.invoicers import CsvInvoicer, make_invoicer
 from agnt.service.invoicing.stripe_meter import StripeInvoicer
-from hub.checks.settings import check_invoices
+from hub.checks import check_invoices
 from kit.clock import db_now
 from lab import ROOT
 from lab.callers import TLS

@@ -31,7 +31,7 @@ from agnt.service.keys import (
 )
 from agnt.service.networks import find_network, get_or_create_network
 from clawbridge.agnt.signing import read_key, sign_payload, verify_payload
-from hub.account_data.closure import close
+from hub.account_data.erasure import close
 from hub.jobs import erase_closed
 from kit import env
 from kit.redaction import without_secrets

@@ -14,7 +14,7 @@ from agnt.models import Venue
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.search import FOUND_FOR, MOST_KEPT, VenueSearch, list_venues, search_venues
 from agnt.wire.payloads import AgntListOrder, AgntSearchOrder
-from hub.checks.servers import check_postgresql
+from hub.checks import check_postgresql
 from kit.full_text import has_trigrams, read_words
 from tests.agnt.network_rows import make_venue
 from tests.native.rows import Person

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agents.core.post import Cancel
-from hub.redis_post import RedisPost
+from hub.distributed import RedisPost
 from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, failed_text, reply_text, send, web
 from lab.hub_process import HubProcess

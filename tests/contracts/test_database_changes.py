@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
-from hub.changes import Changes, SqliteChanges, WaitingRows
+from hub.polling import Changes, SqliteChanges, WaitingRows
 from kit.async_db import DbThread
 from kit.sql import AnyRow
 from lab.processes import python, run

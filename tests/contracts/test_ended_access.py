@@ -17,8 +17,7 @@ from agents.links.channel.consumer import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
 from agents.models.choices import Failure
-from hub.changes import Changes, Version
-from hub.ended_access import Halts
+from hub.polling import Changes, Halts, Version
 from kit.async_db import DbCalls, db_call
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published

@@ -6,8 +6,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from hub.sqlite.base import DatabaseWrapper
-from hub.sqlite.kept import MOST_KEPT, kept
+from hub.sqlite.base import MOST_KEPT, DatabaseWrapper, kept
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

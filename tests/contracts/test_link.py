@@ -14,7 +14,7 @@ from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.sockets import Report, SocketLink, ToSocket
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
-from hub.redis_post import RedisPost
+from hub.distributed import RedisPost
 from lab.hub_storage import DistributedStorages
 from lab.waiting import eventually
 

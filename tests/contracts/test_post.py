@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agents.core.post import Chunk, Final, LocalPost, Message
-from hub.redis_post import RedisPost
+from hub.distributed import RedisPost
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 from lab.proxy import proxied

@@ -23,8 +23,7 @@ from accounts.oauth.provider_accounts import sign_in_github_user
 from agents.jobs import reap
 from agents.models import Agent, Blob, Event, Halt, OpMessage, QueuedAsk, Turn
 from hub import jobs
-from hub.account_data.closure import LastAdministrator, close
-from hub.account_data.erasure import erase
+from hub.account_data.erasure import CannotClose, close, erase
 from hub.account_data.export import pieces
 from kit.sql import advisory_lock
 from tests.data.rows import OTHERS_WORD, WORD, places_of
@@ -93,7 +92,7 @@ def test_login_and_github_id_are_free_at_once(full_account: Person) -> None:
 
 
 def test_the_last_administrator_stays(alice: Person, staff: Person) -> None:
-    with pytest.raises(LastAdministrator):
+    with pytest.raises(CannotClose):
         close(staff.user.pk)
     refused = api(staff.session).delete(f"{ACCOUNT}?login=root")
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")

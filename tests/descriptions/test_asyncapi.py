@@ -10,8 +10,7 @@ import yaml
 from django.test import Client
 
 from agents.links.channel import frames
-from hub.descriptions.asyncapi import asyncapi, name_of
-from hub.descriptions.described import SOCKETS
+from hub.descriptions.asyncapi import SOCKETS, asyncapi, name_of
 from kit.describe import Socket
 from tests.repository.tracked import ROOT
 

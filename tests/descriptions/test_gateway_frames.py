@@ -7,8 +7,7 @@ import pytest
 
 from gateway.wire.errors import ErrorCode
 from gateway.wire.frame_types import FRAME_TYPES, KINDS
-from hub.descriptions.gateway_frames import SCHEMAS, name_of
-from hub.descriptions.gateway_texts import ERRORS, RECEIVED, SENT
+from hub.descriptions.gateway import ERRORS, RECEIVED, SCHEMAS, SENT, name_of
 from lab.hub_process import HubProcess
 from tests.descriptions.test_asyncapi import payload
 from tests.gateway.client import EchoSeat, GatewayClient

@@ -21,8 +21,7 @@ from accounts.error_pages import API_PATHS
 from accounts.oauth.shapes import APP_START, CLI_START
 from clawbridge import VERSION
 from hub.descriptions import openapi as written
-from hub.descriptions.described import OPERATIONS
-from hub.descriptions.openapi import openapi
+from hub.descriptions.openapi import OPERATIONS, openapi
 from tests.descriptions.seeded import NOT_OFFERED
 from tests.routes import routes
 

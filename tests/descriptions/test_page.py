@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.middleware import PAGE_POLICY
 from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
-from hub.descriptions.readable import example, fields_of, type_of
+from hub.descriptions.page import example, fields_of, type_of
 
 
 @pytest.fixture

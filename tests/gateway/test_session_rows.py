@@ -16,8 +16,7 @@ from gateway.service.sessions import rows, transfer, writing
 from gateway.service.sessions.entries import Entry, Record, hold, make_place
 from gateway.service.sessions.rows import SessionUser
 from gateway.wire.errors import FrameRefused
-from hub.account_data.closure import close
-from hub.account_data.erasure import erase
+from hub.account_data.erasure import close, erase
 from hub.account_data.export import pieces
 from tests.gateway.lowered import lower
 from tests.native.rows import Person, api, browser, make_session, person

@@ -17,7 +17,7 @@ from accounts.user_admin import (
     NOT_STAFF_NOW,
     AccessForm,
 )
-from hub.account_data.closure import close
+from hub.account_data.erasure import close
 from tests.native.desk import text
 from tests.native.rows import Person, api, browser, person
 

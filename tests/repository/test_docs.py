@@ -18,7 +18,7 @@ from agents.links.channel import consumer, frames
 from clawbridge import VERSION
 from clawbridge.__main__ import clawbridge
 from clawbridge.terminal import ExitCode
-from hub.descriptions.described import OPERATIONS
+from hub.descriptions.openapi import OPERATIONS
 from kit import jsonrpc
 from operators.wire.frames import FROM_OPERATOR, TO_OPERATOR
 from tests.repository.tracked import ROOT, named, shown
@@ -123,7 +123,7 @@ def unnamed_fields(types: Iterable[type[msgspec.Struct]], lines: dict[str, str])
 
 
 def test_every_error_frame_has_its_line() -> None:
-    sources = named("agents/links/channel/*.py", "hub/runtime.py", "hub/ended_access.py")
+    sources = named("agents/links/channel/*.py", "hub/runtime.py", "hub/polling.py")
     codes = {code for path in sources for pair in ERROR_FRAMES.findall(path.read_text()) for code in pair if code}
     assert {"auth_failed", "token_revoked", "bad_frame", "unknown_chat", "reply_too_large"} <= codes
     assert codes <= rows("frames.md").keys()
@@ -131,7 +131,7 @@ def test_every_error_frame_has_its_line() -> None:
 
 def test_every_bye_and_close_code_has_its_line() -> None:
     sources = "".join(
-        path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py", "hub/ended_access.py")
+        path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py", "hub/polling.py")
     )
     check_lines(re.findall(r"(?:bye|Bye\(reason)=\"(\w+)\"", sources), "frames.md")
     codes = {consumer.NORMAL, consumer.GOING_AWAY, consumer.POLICY_VIOLATION, consumer.SERVICE_RESTART}

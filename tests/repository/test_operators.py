@@ -8,7 +8,7 @@ from agents.models.choices import Failure, Surface
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
-from hub.descriptions.described import OPERATIONS
+from hub.descriptions.openapi import OPERATIONS
 from operators.surface import rest as calls
 from operators.surface import socket
 from operators.surface.rest import CALLS, find_call

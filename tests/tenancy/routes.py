@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from a2a_bridge.wire.versions import DIALECTS
-from hub.descriptions.described import OPERATIONS, SOCKETS
+from hub.descriptions.asyncapi import SOCKETS
+from hub.descriptions.openapi import OPERATIONS
 from mcp_server.surface.server import TOOLS
 from tests.routes import routes
 

@@ -6,8 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from accounts.models import User
-from hub.account_data.closure import CannotClose, close
-from hub.account_data.erasure import erase_unless_busy
+from hub.account_data.erasure import CannotClose, close, erase_unless_busy
 from hub.account_data.tables import EXPORTED
 from hub.management.command import HubCommand
 

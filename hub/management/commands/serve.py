@@ -12,7 +12,7 @@ from hub import embedded_schema
 from hub.data_dir import DataDirInUse, lock
 from hub.management.command import HubCommand
 from hub.server import HubServer
-from hub.sqlite.kept import kept
+from hub.sqlite.base import kept
 from kit.malloc import bound_malloc
 
 

@@ -1,22 +1,97 @@
-"""Closes the sockets and streams of users and agents whose access has ended, by a halt, a revocation or expiry.
+"""What timers of a process find in the database: rows that wait, and users and agents whose access has ended.
 
-Rows in the database record this, and every process polls the rows. An embedded hub first asks SQLite whether any
-program has committed since the last look, which costs microseconds (docs/adr/0060).
+Every process polls rows. An embedded hub first asks SQLite whether any program has committed since the last look,
+which costs microseconds (docs/adr/0060).
 """
 
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from accounts.authn import still_good
 from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.models.choices import Failure
-from hub.changes import Changes, Version
 from hub.services import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
 from operators.service.attachments import find_lost_views
+
+Version = tuple[int, int]
+
+
+class Changes:
+    """The commits to a database that other machines write to are unknown: every look reads the tables."""
+
+    def version(self) -> Version | None:
+        """A version that differs after each commit; None: unknown."""
+        return None
+
+    def close(self) -> None:
+        """Close what a look needs; the next call of `version` opens it again."""
+
+
+class SqliteChanges(Changes):
+    """Notices commits to a SQLite file by any program (docs/adr/0060). Use each instance in one thread.
+
+    The hub's connections stay with the file that they opened: a database is replaced while the hub is stopped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._opened = 0
+
+    def version(self) -> Version | None:
+        """See `Changes`. The call takes microseconds and waits for no lock."""
+        try:
+            if self._connection is None:
+                address = f"{self._path.absolute().as_uri()}?mode=rw"
+                self._connection = sqlite3.connect(address, timeout=0, uri=True)
+                self._opened += 1  # each connection counts from its own beginning
+            commits: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            self.close()
+            return None
+        return self._opened, commits
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+
+class WaitingRows:
+    """Runs a timer's work while any row waits, for its time or for an agent; after that, only a commit adds one.
+
+    `are_any`: whether a row waits, asked of the database in another thread.
+    """
+
+    def __init__(
+        self, changes: Changes, call: DbCall, are_any: Callable[[], bool], work: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._changes = changes
+        self._call = call
+        self._are_any = are_any
+        self._work = work
+        self._empty_at: Version | None = None  # the version of the database in which no row waited
+
+    async def look(self) -> None:
+        """Run the work, unless no row waits."""
+        version = self._changes.version()
+        if version is not None and version == self._empty_at:
+            return
+        self._empty_at = None
+        if await self._call(self._are_any):
+            await self._work()
+        else:
+            self._empty_at = version
 
 
 class Revocations:
