@@ -143,15 +143,15 @@ class RawEchoAgent(RawSocket):
         self._session_id = session_id
 
     def begin(self) -> None:
-        self._send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
+        self.send(frames.register(session_id=self._session_id, host="bench", cwd="/", pid=1))
 
     def take(self, payload: bytes) -> None:
         frame = _decode(payload)
         match frame["type"]:
             case "prompt":
-                self._answer(frame["chatId"], frame["text"])
+                self.answer(frame["chatId"], frame["text"])
             case "ping":
-                self._send(frames.pong(frame))
+                self.send(frames.pong(frame))
             case "welcome":
                 self.welcomed.set_result(None)
             case "error" | "bye":
@@ -160,7 +160,8 @@ class RawEchoAgent(RawSocket):
     def lost(self, why: object) -> None:
         print(f"agent: {why}", flush=True)
 
-    def _answer(self, chat_id: str, text: str) -> None:
+    def answer(self, chat_id: str, text: str) -> None:
+        """Answer a prompt."""
         if text.startswith("hold"):
             return
         if text.startswith("tick"):
@@ -168,21 +169,22 @@ class RawEchoAgent(RawSocket):
             asyncio.get_running_loop().call_later(first_s, self._tick, chat_id)
             return
         if not text.startswith("stream"):
-            self._send(frames.reply(chat_id, f"echo: {text}"))
+            self.send(frames.reply(chat_id, f"echo: {text}"))
             return
         said = f"echo: {text}"
         for start in range(0, len(said), CHUNK_CHARS):
-            self._send(frames.chunk(chat_id, said[start : start + CHUNK_CHARS]))
-        self._send(frames.chunk(chat_id, "", done=True))
+            self.send(frames.chunk(chat_id, said[start : start + CHUNK_CHARS]))
+        self.send(frames.chunk(chat_id, "", done=True))
 
     def _tick(self, chat_id: str) -> None:
         if self._transport.is_closing():
             return
         left = f"<{time.perf_counter_ns()}>"
-        self._send(frames.chunk(chat_id, left))
+        self.send(frames.chunk(chat_id, left))
         asyncio.get_running_loop().call_later(1.0, self._tick, chat_id)
 
-    def _send(self, frame: frames.Json) -> None:
+    def send(self, frame: frames.Json) -> None:
+        """Send a frame."""
         self.send_text(_encode(frame))
 
 

@@ -110,26 +110,22 @@ class Counting:
 
         asyncio.run(ask(WARM_UP))
         before = self._trips()
-        rows = self.count_apart(ask(each))
+        rows = asyncio.run(self.count_apart(ask(each)))
         trips = [count - then for count, then in zip(self._trips(), before, strict=False)]
         asked = CountedAsks(self.name, dialect, kind, connections, each * connections)
         return cost_of(rows, asked, round_trips=max(trips) if self.proxy else None)  # the busiest is the ledger's
 
-    def count(self, work: Awaitable[None]) -> list[CallCount]:
+    async def count(self, work: Awaitable[None]) -> list[CallCount]:
         """The calls that the hub makes while some work is done."""
         self.probe.read()
-
-        async def run() -> None:
-            await work
-
-        asyncio.run(run())
+        await work
         return [CallCount._make(row) for row in self.probe.read()]
 
-    def count_apart(self, work: Awaitable[None]) -> list[CallCount]:
+    async def count_apart(self, work: Awaitable[None]) -> list[CallCount]:
         """The same without the calls that an idle hub makes in the time that the work takes."""
-        idle = {row[:-1]: row.times for row in self.count(asyncio.sleep(IDLE_S))}
+        idle = {row[:-1]: row.times for row in await self.count(asyncio.sleep(IDLE_S))}
         began_s = time.monotonic()
-        ran = self.count(work)
+        ran = await self.count(work)
         share = (time.monotonic() - began_s) / IDLE_S
         return [row._replace(times=max(0.0, row.times - share * idle.get(row[:-1], 0))) for row in ran]
 

@@ -16,3 +16,6 @@ def test_a_request_is_counted_from_socket_to_socket() -> None:
     ]:
         modules = figures[f"modules of {kind}, from socket to socket"]
         assert wanted <= {path.split("/")[0] for path in modules}
+    reply = figures["modules of a reply, from its frame to the settled turn"]
+    assert {"a2a_bridge", "agents", "hub", "kit"} <= {path.split("/")[0] for path in reply}
+    assert not any(path.startswith("accounts") for path in reply)  # no caller is looked up meanwhile
