@@ -1,6 +1,6 @@
 """Credentials, registered clients and sign-in methods for their owners, invitations and the log for the staff.
 
-Users: `user_admin`.
+Users: `hub.admin`.
 """
 
 from django.contrib import admin, messages

@@ -29,21 +29,17 @@ PAGE_POLICY = (
 )
 
 
-class PagePolicyMiddleware(MiddlewareMixin):
-    """Gives every page the strict Content-Security-Policy, unless its view chose one."""
+class PageMiddleware(MiddlewareMixin):
+    """Gives every page the strict Content-Security-Policy, and answers requests that are one too many."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The response with the header."""
+        """The response with the policy, if it is a page whose view chose none."""
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         return response
 
-
-class TooManyMiddleware(MiddlewareMixin):
-    """Answers 429 where a view says that too many of its kind run."""
-
     def process_exception(self, request: HttpRequest, failure: Exception) -> HttpResponseBase | None:
-        """Refuse a request that is one too many; REST answers for itself."""
+        """Refuse a request that is one too many; views of REST answer their exceptions themselves."""
         return too_many_at_once(request, failure) if isinstance(failure, TooManyAtOnce) else None
 
 

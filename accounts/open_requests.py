@@ -1,4 +1,4 @@
-"""The open requests of this process by credential, so that those of a revoked credential can be ended."""
+"""The open requests of this process by credential, and its sockets without a token by address."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from accounts.authn import Unauthenticated
+from kit.asgi import Scope
+from kit.concurrency import ConcurrencyLimit, TooManyAtOnce, network_of
 
 
 class OpenRequests:
@@ -70,3 +72,36 @@ class OpenRequests:
         held.discard(task)
         if not held:
             del self._open[credential_id]
+
+
+PER_ADDRESS = 100  # a waiting socket costs memory: a client without an account must not choose how much
+
+
+class UnsignedSockets:
+    """Counts the sockets of each address that wait for a token, at most `per_address` in this process.
+
+    Behind a trusted proxy the address is the one that the proxy names. A socket enters if its upgrade names no
+    token, and leaves when a token comes or the socket closes.
+    """
+
+    def __init__(self, per_address: int = PER_ADDRESS) -> None:
+        self._addresses: dict[object, str] = {}
+        self._open = ConcurrencyLimit("sockets without a token", per_account=per_address)
+
+    def enter(self, socket: object, scope: Scope) -> bool:
+        """Count a socket; False when its address has `per_address` already. A second call does nothing."""
+        if socket in self._addresses:
+            return True
+        client = scope.get("client")
+        address = network_of(str(client[0]) if client else "")
+        try:
+            self._open.enter(address)
+        except TooManyAtOnce:
+            return False
+        self._addresses[socket] = address
+        return True
+
+    def leave(self, socket: object) -> None:
+        """Stop counting a socket, which has signed in or closed. A second call does nothing."""
+        if socket in self._addresses:
+            self._open.leave(self._addresses.pop(socket))

@@ -2,8 +2,7 @@
 
 from django.core.exceptions import ImproperlyConfigured
 
-from accounts.providers import Provider, read_providers
-from accounts.signup import read_signup
+from accounts.signup import Provider, read_providers, read_signup
 from kit import env
 
 PUBLIC_URL: str

@@ -12,7 +12,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from accounts import settings
 from accounts.errors import TooFast
-from kit.addresses import network_of
+from kit.concurrency import network_of
 
 logger = logging.getLogger(__name__)
 

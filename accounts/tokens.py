@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts import limits as account_limits
+from accounts import quotas as account_limits
 from accounts import settings
 from accounts.authn import (
     IMPLIED_SCOPES,

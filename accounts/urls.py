@@ -1,21 +1,23 @@
-"""Addresses under /api/v1."""
+"""Addresses of accounts: under /api/v1, and of pages."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
-from accounts.api import sessions, tokens
+from accounts import api, invitation_pages, pages
 from accounts.oauth import oidc_views, server, views
+from accounts.oauth import pages as oauth_pages
 
 urlpatterns = [
-    path("me", sessions.Me.as_view(), name="me"),
-    path("me/retention", sessions.Retention.as_view(), name="retention"),
-    path("tokens", tokens.Tokens.as_view(), name="tokens"),
-    path("tokens/channel", tokens.ChannelTokens.as_view(), name="channel-tokens"),
-    path("tokens/<int:token_id>", tokens.OneToken.as_view(), name="token"),
-    path("tokens/<int:token_id>/rotate", tokens.RotateToken.as_view(), name="rotate-token"),
-    path("auth-sessions", sessions.AuthSessions.as_view(), name="auth-sessions"),
-    path("auth-sessions/<str:prefix>/revoke", sessions.RevokeAuthSession.as_view(), name="revoke-auth-session"),
-    path("auth/logout", sessions.Logout.as_view(), name="logout"),
-    path("auth/apps/mint", tokens.MintApp.as_view(), name="mint-app"),
+    path("me", api.Me.as_view(), name="me"),
+    path("me/retention", api.Retention.as_view(), name="retention"),
+    path("tokens", api.Tokens.as_view(), name="tokens"),
+    path("tokens/channel", api.ChannelTokens.as_view(), name="channel-tokens"),
+    path("tokens/<int:token_id>", api.OneToken.as_view(), name="token"),
+    path("tokens/<int:token_id>/rotate", api.RotateToken.as_view(), name="rotate-token"),
+    path("auth-sessions", api.AuthSessions.as_view(), name="auth-sessions"),
+    path("auth-sessions/<str:prefix>/revoke", api.RevokeAuthSession.as_view(), name="revoke-auth-session"),
+    path("auth/logout", api.Logout.as_view(), name="logout"),
+    path("auth/apps/mint", api.MintApp.as_view(), name="mint-app"),
     path("auth/oauth/start", views.OAuthStart.as_view(), name="oauth-start"),
     path("auth/oauth/callback", views.OAuthCallback.as_view(), name="oauth-callback"),
     path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),
@@ -27,4 +29,25 @@ urlpatterns = [
     path("auth/clients/token", server.TokenOfClient.as_view(), name="client-token"),
     path("auth/device/code", views.DeviceCode.as_view(), name="device-code"),
     path("auth/device/token", views.DeviceToken.as_view(), name="device-token"),
+]
+
+
+page_urlpatterns = [
+    path("signin", pages.signin, name="signin"),
+    path("signin/password", pages.signin_password, name="signin-password"),
+    path("signin/passkey", pages.signin_passkey, name="signin-passkey"),
+    path("signin/passkey/options", pages.passkey_options, name="signin-passkey-options"),
+    path("join/<str:token>", invitation_pages.join, name="join"),
+    path("invitations", invitation_pages.invite, name="invitations"),
+    path("invitations/<int:invitation_id>/revoke", invitation_pages.revoke_invitation, name="invitation-revoke"),
+    path("signout", pages.signout, name="signout"),
+    path(".well-known/oauth-authorization-server", server.metadata, name="authorization-server"),
+    path("consent", oauth_pages.consent, name="consent"),
+    path("device", oauth_pages.device, name="device"),
+    path("account", pages.account, name="account"),
+    path("account/retention", pages.retention, name="account-retention"),
+    path("account/revoke/<int:credential_id>", pages.revoke, name="account-revoke"),
+    path("account/clients/<int:grant_id>/revoke", pages.revoke_client, name="account-client-revoke"),
+    path("account/rotate/<int:credential_id>", pages.rotate, name="account-rotate"),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
 ]

@@ -5,15 +5,16 @@ The page leads from a name to an agent that is online, and watches for the agent
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts import snippets
 from accounts.error_pages import json_error
 from accounts.models import Credential, User
+from accounts.pages import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.presence import make_slug
@@ -21,7 +22,7 @@ from agents.models import Agent, Session
 from agents.models.session import live_connections
 from agents.web.desk import require_owner, require_owner_json
 from clawbridge.connect import packing
-from clawbridge.connect.presets import PRESETS
+from clawbridge.connect.presets import PRESETS, Preset
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
@@ -95,27 +96,31 @@ def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse
 
 
 def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> HttpResponse:
-    text = token or NOT_SHOWN
+    text, hub = token or NOT_SHOWN, settings.PUBLIC_URL
     name = make_slug(credential.name) or "my-agent"
+    fetch_command = f"curl -fO {hub}/connect.pyz"
     context = {
         "credential": credential,
         "token": token,
-        "environment": snippets.environment(text),
+        "environment": f"export CLAWBRIDGE_TOKEN={text}",  # not an option: others can read a command line
         "checksum": packing.checksum(),
-        "command": snippets.command(name),
-        "fetch_command": snippets.fetch_command(),
+        "command": f"{fetch_command} && python3 connect.pyz --hub {hub} --name {name} --echo",
+        "fetch_command": fetch_command,
         "presets": [
-            {
-                "id": f"preset-{key}",
-                "title": preset.title,
-                "command": snippets.preset_command(name, key, is_read_only=preset.read_only is not None),
-            }
+            {"id": f"preset-{key}", "title": preset.title, "command": _preset_command(name, key, preset)}
             for key, preset in PRESETS.items()
         ],
-        "mcp": snippets.mcp_json(text),
+        "mcp": mcp_json(text),
         "arrival": _find_arrival(credential),
     }
     return render(request, "desk/connecting.html", context)
+
+
+def _preset_command(name: str, key: str, preset: Preset) -> str:
+    """A coding agent under a routing name, in the directory where the command is run."""
+    access = "" if preset.read_only is not None else " --access write"
+    address = f"--hub {settings.PUBLIC_URL} --name {name}"
+    return f"python3 connect.pyz --preset {key} --directory .{access} {address}"
 
 
 def _find_token(owner: User, credential_id: int) -> Credential | None:

@@ -100,8 +100,7 @@ MIDDLEWARE = [
     "accounts.middleware.CredentialMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "accounts.middleware.PagePolicyMiddleware",
-    "accounts.middleware.TooManyMiddleware",
+    "accounts.middleware.PageMiddleware",
 ]
 
 TEMPLATES = [

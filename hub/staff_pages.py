@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 
 from a2a_bridge import limits as of_a2a_bridge
 from a2a_bridge.models import Push
-from accounts import limits as of_accounts
+from accounts import quotas as of_accounts
 from accounts.models import User
 from accounts.oauth.pages import signed_in
 from accounts.quotas import MIB, AccountLimit, CountedRows

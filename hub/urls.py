@@ -4,6 +4,7 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 from django.utils.module_loading import autodiscover_modules
 
+from accounts import urls as accounts
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
 from hub import staff_pages
@@ -14,7 +15,7 @@ autodiscover_modules("admin")  # registers tables with `site`; only programs tha
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),
-    path("", include("accounts.page_urls")),
+    path("", include(accounts.page_urlpatterns)),
     path("", include(account_data.page_urlpatterns)),
     path("", include("a2a_bridge.surface.urls")),
     path("", include("mcp_server.surface.metadata")),

@@ -24,8 +24,7 @@ from a2a_bridge.surface.cards.v1 import find_extended_card
 from a2a_bridge.surface.http_json import HttpJson
 from a2a_bridge.surface.my_questions.rest import QuestionList
 from a2a_bridge.wire.errors import too_many_streams
-from accounts.open_requests import OpenRequests
-from accounts.unsigned_sockets import UnsignedSockets
+from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.live_views import LiveViews

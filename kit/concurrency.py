@@ -3,6 +3,7 @@
 A slot belongs to a request. A view takes it; the server releases it when the request is over, however it ends.
 """
 
+import ipaddress
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -128,3 +129,12 @@ def take_slot(request: Any, kind: str, account_id: int) -> None:
     slots: RequestSlots | None = getattr(request, "scope", {}).get(SLOTS_KEY)
     if slots is not None:
         slots.take(kind, account_id)
+
+
+def network_of(address: str) -> str:
+    """The key under which to count a client: its IPv4 address, or its IPv6 /64, which one client may have."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    return str(ipaddress.ip_network((ip, 64), strict=False)) if ip.version == 6 else str(ip)

@@ -15,7 +15,7 @@ import httpx
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
-from accounts.providers import Provider
+from accounts.signup import Provider
 from lab.callers import TLS
 from lab.processes import free_port
 from tests.github import Exchange, Grant, first

@@ -23,7 +23,7 @@ from joserfc.jws import JWSRegistry
 from accounts import settings
 from accounts.errors import ProviderFailed, ProviderRefused
 from accounts.oauth.provider_session import open_session
-from accounts.providers import Provider
+from accounts.signup import Provider
 from kit.env import is_safe
 
 logger = logging.getLogger(__name__)

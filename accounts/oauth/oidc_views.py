@@ -12,7 +12,7 @@ from accounts.oauth import attempts, authorization_requests, oidc, provider_acco
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
 from accounts.oauth.shapes import OIDC_CALLBACK, OIDC_START
 from accounts.oauth.views import PublicView, code_of, redirect_once, refused_page
-from accounts.providers import Provider
+from accounts.signup import Provider
 from accounts.throttle import check_address
 from kit.describe import ErrorBody
 

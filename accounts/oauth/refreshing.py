@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from accounts import limits as account_limits
+from accounts import quotas as account_limits
 from accounts.authn import digest
 from accounts.errors import InvalidGrant, InvalidScope, Refused
 from accounts.models import ClientGrant, User

@@ -16,7 +16,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import settings
-from accounts.api.rendering import NO_STORE, user_agent_of
 from accounts.errors import UnsupportedGrant
 from accounts.oauth import authorization_requests, clients, codes, refreshing
 from accounts.oauth.authorization_requests import is_client_redirect, one
@@ -24,6 +23,7 @@ from accounts.oauth.clients import RegisteredClient, RegistrationRequest, get_cl
 from accounts.oauth.codes import CodeHolder, Purpose
 from accounts.oauth.shapes import ClientToken
 from accounts.oauth.views import PublicView
+from accounts.shapes import NO_STORE, user_agent_of
 from accounts.throttle import check_address
 from accounts.tokens import Minted
 from kit.describe import ErrorBody

@@ -11,7 +11,7 @@ from accounts.errors import NotConfigured
 from accounts.models import Passkey, User
 from accounts.oauth import github
 from accounts.passkeys import passkeys_work
-from accounts.providers import Provider
+from accounts.signup import Provider
 
 NOTHING_SET_UP = (
     "this hub has no sign-in set up yet: its operator makes a link for you with manage.py invite, or sets up"

@@ -14,7 +14,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import settings
-from accounts.api.rendering import NO_STORE, show_signed_in, user_agent_of
 from accounts.authn import find_caller
 from accounts.browser import own_path, sign_in
 from accounts.errors import AccessDenied, InvalidGrant, InvalidState, NotConfigured, Refused, TooFast
@@ -26,7 +25,15 @@ from accounts.oauth.codes import Purpose
 from accounts.oauth.shapes import APP_START, CALLBACK, CLI_START, CodeExchange, DevicePoll, DeviceStart
 from accounts.oauth.signin_methods import NOTHING_SET_UP, SignInMethods, check_signin_possible, find_signin_methods
 from accounts.rest import JSONNegotiation
-from accounts.shapes import DeviceCodes, DeviceGranted, ExchangedApp, SignedIn
+from accounts.shapes import (
+    NO_STORE,
+    DeviceCodes,
+    DeviceGranted,
+    ExchangedApp,
+    SignedIn,
+    show_signed_in,
+    user_agent_of,
+)
 from accounts.throttle import check_address
 from kit.clock import iso_or_none
 from kit.describe import ErrorBody

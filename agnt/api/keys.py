@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.rendering import NO_STORE, user_agent_of
-from accounts.api.tokens import NewToken
+from accounts.api import NewToken
 from accounts.authn import SAFE_METHODS
 from accounts.models import Credential
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, HasScope, HasUnlimitedToken, caller_of, get_one
+from accounts.shapes import NO_STORE, user_agent_of
 from agnt.models import ApiKey
 from agnt.service.figures import load_calls
 from agnt.service.keys import (

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.rendering import NO_STORE
 from accounts.rest import Body, HasUnlimitedToken
+from accounts.shapes import NO_STORE
 from agnt.api.venues import get_venue
 from agnt.service.keys import (
     LEAST_OVERLAP,

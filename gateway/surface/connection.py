@@ -10,9 +10,8 @@ from typing import Any
 from django.db import DatabaseError
 
 from accounts.authn import Identity, digest, presented
-from accounts.open_requests import OpenRequests
+from accounts.open_requests import OpenRequests, UnsignedSockets
 from accounts.quotas import QuotaExceeded
-from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
-from accounts.unsigned_sockets import UnsignedSockets
+from accounts.open_requests import UnsignedSockets
 from agents.core import halt_rules
 from agents.core.halt_rules import HaltSubject, Kind
 from agents.core.post import Final, LocalPost, Message, Prompt

@@ -9,8 +9,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
-from accounts.open_requests import OpenRequests
-from accounts.unsigned_sockets import UnsignedSockets
+from accounts.open_requests import OpenRequests, UnsignedSockets
 from gateway.surface.socket import GatewaySocket
 from kit.concurrency import ConcurrencyLimit
 from lab.callers import Json, bearer, web

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from accounts import sealing
-from accounts.limits import LIVE_TOKENS
 from accounts.models import ClientGrant, Credential
 from accounts.oauth import clients, refreshing
-from accounts.quotas import QuotaExceeded
+from accounts.quotas import LIVE_TOKENS, QuotaExceeded
 from agents import jobs
 from kit.clock import db_now
 from kit.redaction import without_secrets

@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from accounts.invitations import NoInvitation, find, invite
 from accounts.models import Credential, Passkey, ProviderIdentity, User
-from accounts.user_admin import (
+from hub.account_data.erasure import close
+from hub.admin import (
     LAST_ADMINISTRATOR,
     NO_PROGRAM,
     NO_RIGHTS_LEFT,
@@ -17,7 +18,6 @@ from accounts.user_admin import (
     NOT_STAFF_NOW,
     AccessForm,
 )
-from hub.account_data.erasure import close
 from tests.native.desk import text
 from tests.native.rows import Person, api, browser, person
 

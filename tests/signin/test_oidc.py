@@ -18,8 +18,7 @@ from accounts.errors import LoginTaken
 from accounts.models import ProviderIdentity, User
 from accounts.oauth.github import Profile
 from accounts.oauth.provider_accounts import sign_in_github_user
-from accounts.providers import Provider, read_providers
-from accounts.signup import read_signup
+from accounts.signup import Provider, read_providers, read_signup
 from lab.callers import TLS
 from lab.processes import free_port
 from tests.github import Exchange

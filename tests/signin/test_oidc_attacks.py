@@ -11,8 +11,7 @@ from joserfc.jwk import OctKey
 
 from accounts.models import User
 from accounts.oauth import oidc as oidc_leg
-from accounts.providers import Provider
-from accounts.signup import read_signup
+from accounts.signup import Provider, read_signup
 from lab.callers import TLS
 from tests.native.rows import browser
 from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, other_key, sign_in_by_oidc

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from accounts.unsigned_sockets import PER_ADDRESS, UnsignedSockets
+from accounts.open_requests import PER_ADDRESS, UnsignedSockets
 from lab.callers import bearer
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -8,8 +8,8 @@ from django.db import DatabaseError
 
 from accounts.authn import Identity, presented
 from accounts.models import Credential
+from accounts.open_requests import UnsignedSockets
 from accounts.quotas import QuotaExceeded
-from accounts.unsigned_sockets import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import NotDelivered, Unavailable
 from agents.core.ledger import Ledger

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from accounts.unsigned_sockets import UnsignedSockets
+from accounts.open_requests import UnsignedSockets
 from kit.durations import seconds
 from kit.sockets import SocketConsumer, send_refusal
 

@@ -13,9 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.rendering import NO_STORE
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, caller_of, get_one
+from accounts.shapes import NO_STORE
 from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
 from gateway.models.team import RULES
 from gateway.service.seats.seat import MAX_CONFIG_BYTES, read_role
