@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
-from gateway.service.agent_protocol import store
-from gateway.service.letters import letter_queue, letters
-from gateway.service.sessions import writing
+from gateway.service import message_queue, protocol_tasks, queued_messages, session_recording
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
@@ -18,25 +16,25 @@ OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
 @job("gateway.tend_letters")
 def tend_letters() -> int:
     """End letters whose time is up, and store replies that their senders did not take; how many."""
-    return letter_queue.expire_due(overdue_s=OVERDUE_S) + letter_queue.store_untaken_replies()
+    return message_queue.expire_due(overdue_s=OVERDUE_S) + message_queue.store_untaken_replies()
 
 
 @job("gateway.forget_letters")
 def forget_letters(letters_kept_days: int) -> int:
     """Delete letters that were delivered or died, that long after they came; how many."""
-    return batches.delete(letters.find_old_letters(letters_kept_days))
+    return batches.delete(queued_messages.find_old_letters(letters_kept_days))
 
 
 @job("gateway.forget_protocol_tasks")
 def forget_protocol_tasks(kept_days: int) -> int:
     """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
-    return store.forget_tasks(kept_days)
+    return protocol_tasks.forget_tasks(kept_days)
 
 
 @job("gateway.forget_sessions")
 def forget_sessions(kept_days: int) -> int:
     """Delete sessions to which nothing was added for that long; how many rows went."""
-    return writing.forget_old(kept_days)
+    return session_recording.forget_old(kept_days)
 
 
 @job("gateway.forget_proposals")

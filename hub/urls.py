@@ -7,6 +7,7 @@ from django.utils.module_loading import autodiscover_modules
 from accounts import urls as accounts
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
+from gateway.surface.message_rest import audit_urlpatterns
 from hub import staff_pages
 from hub.account_data import surface as account_data
 from hub.docs import views as docs
@@ -36,16 +37,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include(account_data.rest_urlpatterns)),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("gateway.surface.rest.team")),
-    path("api/v1/", include("gateway.surface.rest.sessions")),
-    path("api/v1/", include("gateway.surface.rest.letters")),
-    path("api/v1/", include("gateway.surface.rest.proposals")),
+    path("api/v1/", include("gateway.surface.message_rest")),
+    path("api/v1/", include("gateway.surface.team_rest")),
     path("api/v1/", include("webhooks.surface.rest")),
     path("api/v1/", include("webhooks.surface.rest_deliveries")),
     path("api/v1/", include("agnt.api.urls")),
     *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
-    path("api/a2a/", include("gateway.surface.rest.frames")),
+    path("api/a2a/", include(audit_urlpatterns)),
     path("admin/", site.urls),
 ]
 

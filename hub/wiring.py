@@ -48,10 +48,10 @@ from agnt.service.asks.canceller import Canceller
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.own_calls import EnvelopeCalls
 from agnt.service.intake.runner import EnvelopeRunner
-from gateway.service.agent_protocol.steps import StepRunner
 from gateway.service.client import Gateway
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.team.health import HealthReport
+from gateway.service.health import HealthReport
+from gateway.service.protocol_steps import StepRunner
+from gateway.service.seat import GATEWAY_LINK
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth

@@ -1,9 +1,15 @@
 """The tables of the gateway. A team is the tenant: the agents of one owner."""
 
-from gateway.models.agent_protocol import ProtocolArtifact, ProtocolStep, ProtocolTask
-from gateway.models.message import HeldEntry, Letter, SessionEntry, SessionLog
-from gateway.models.proposal import Proposal, Vote
-from gateway.models.team import ChannelWatch, EnvelopeKey, FrameRecord, TeamAgent, TeamPolicy
+from gateway.models.messages import (
+    HeldEntry,
+    Letter,
+    ProtocolArtifact,
+    ProtocolStep,
+    ProtocolTask,
+    SessionEntry,
+    SessionLog,
+)
+from gateway.models.team import ChannelWatch, EnvelopeKey, FrameRecord, Proposal, TeamAgent, TeamPolicy, Vote
 
 __all__ = [
     "ChannelWatch",

@@ -11,22 +11,19 @@ from agents.core.post import Post
 from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
-from gateway.service import channels
-from gateway.service.channels import Channels, Subscriber
+from gateway.service import pushes, triad
+from gateway.service.addressing import Sender
 from gateway.service.frame_log import FrameLog, FrameNote
-from gateway.service.letters.letter_delivery import LetterDelivery
-from gateway.service.messages.addressing import Sender
-from gateway.service.messages.messages import MessageRouter
-from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.messages.status_feed import StatusFeed
-from gateway.service.seats import seats
-from gateway.service.seats.seat import Seat, act_without_seat
-from gateway.service.seats.seats import Seats
-from gateway.service.sessions.recording import SessionRecorder
-from gateway.service.team.health import HealthReport
-from gateway.service.team.team_rules import TeamRules
-from gateway.service.triad import triad
-from gateway.service.triad.triad import Triad
+from gateway.service.health import HealthReport
+from gateway.service.message_router import MessageRouter
+from gateway.service.open_messages import OpenMessages
+from gateway.service.pushes import Channels, Seats, Subscriber
+from gateway.service.queue_delivery import LetterDelivery
+from gateway.service.seat import Seat, act_without_seat
+from gateway.service.session_recording import SessionRecorder
+from gateway.service.status_feed import StatusFeed
+from gateway.service.team_rules import TeamRules
+from gateway.service.triad import Triad
 from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN, GatewayProtocol
@@ -80,9 +77,9 @@ class Gateway:
 
     def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
-        if message.surface == channels.SURFACE:
+        if message.surface == pushes.CHANNELS_SURFACE:
             self.channels.take(message.body)
-        elif message.surface == seats.SURFACE:
+        elif message.surface == pushes.SEATS_SURFACE:
             self.seats.take(message.body)
         elif message.surface == triad.SURFACE:
             self.triad.take(message.body)

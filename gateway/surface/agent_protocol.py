@@ -11,9 +11,9 @@ from uuid import UUID
 from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
-from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.shapes import invalid, read_agent, read_body, read_form, read_page
-from gateway.service.agent_protocol.steps import StepRunner
+from gateway.service import protocol_tasks
+from gateway.service.protocol_shapes import invalid, read_agent, read_body, read_form, read_page
+from gateway.service.protocol_steps import StepRunner
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer, refuse_reply
 from gateway.wire.errors import FrameRefused
 from kit.asgi import HttpRequest, Send
@@ -48,7 +48,7 @@ class AgentProtocol:
             if found := path.fullmatch(request.path):
                 handle = creates if request.method == "POST" and creates is not None else reads
                 return await handle(self, request, _ids_in(found.groupdict()))
-        raise store.absent("address")
+        raise protocol_tasks.absent("address")
 
     async def create_task(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`POST /tasks`"""
@@ -60,7 +60,7 @@ class AgentProtocol:
             await self.runner.router.find_addressee(agent, identity.user_id)
         except FrameRefused as refused:
             raise invalid(f"additional_input.agent: {refused}") from None
-        return json_answer(await db_call(store.create_task)(identity.user_id, agent, wanted))
+        return json_answer(await db_call(protocol_tasks.create_task)(identity.user_id, agent, wanted))
 
     async def run_step(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`POST /tasks/{task_id}/steps`: waits for the agent."""
@@ -77,12 +77,12 @@ class AgentProtocol:
         body = await request.read_checked(("POST",), takes_form=True)
         identity = await self.http.get_caller(request, TokenScope.ASK)
         upload = read_form(request.headers.get("content-type", ""), body)
-        return json_answer(await db_call(store.add_artifact)(identity.user_id, names["task"], upload))
+        return json_answer(await db_call(protocol_tasks.add_artifact)(identity.user_id, names["task"], upload))
 
     async def download_artifact(self, request: HttpRequest, names: Names) -> HttpAnswer:
         """`GET /tasks/{task_id}/artifacts/{artifact_id}`: its bytes, to be saved and never shown."""
         user_id = await self.reader(request)
-        found = await db_call(store.get_artifact)(user_id, names["task"], names["artifact"])
+        found = await db_call(protocol_tasks.get_artifact)(user_id, names["task"], names["artifact"])
         disposition = content_disposition_header(True, found.file_name) or "attachment"
         headers = (*INERT, (b"content-disposition", disposition.encode("latin-1")))
         return HttpAnswer(200, bytes(found.data), headers)
@@ -120,11 +120,11 @@ def _route(
 
 
 ROUTES = (
-    _route("/tasks", _list(store.list_tasks), AgentProtocol.create_task),
-    _route("/tasks/{task}", _read(store.get_task)),
-    _route("/tasks/{task}/steps", _list(store.list_steps), AgentProtocol.run_step),
-    _route("/tasks/{task}/steps/{step}", _read(store.get_step)),
-    _route("/tasks/{task}/artifacts", _list(store.list_artifacts), AgentProtocol.add_artifact),
+    _route("/tasks", _list(protocol_tasks.list_tasks), AgentProtocol.create_task),
+    _route("/tasks/{task}", _read(protocol_tasks.get_task)),
+    _route("/tasks/{task}/steps", _list(protocol_tasks.list_steps), AgentProtocol.run_step),
+    _route("/tasks/{task}/steps/{step}", _read(protocol_tasks.get_step)),
+    _route("/tasks/{task}/artifacts", _list(protocol_tasks.list_artifacts), AgentProtocol.add_artifact),
     _route("/tasks/{task}/artifacts/{artifact}", AgentProtocol.download_artifact),
 )
 
@@ -145,5 +145,5 @@ def _ids_in(names: Mapping[str, str]) -> Names:
         try:
             ids[name] = UUID(text)
         except ValueError:
-            raise store.absent(name) from None
+            raise protocol_tasks.absent(name) from None
     return ids

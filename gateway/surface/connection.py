@@ -21,12 +21,12 @@ from agents.core.presence import MayNotConnect
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.models.choices import Failure
+from gateway.service.addressing import Sender
 from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import FrameNote
-from gateway.service.letters.letter_queue import receipts_channel
-from gateway.service.messages.addressing import Sender
-from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
+from gateway.service.message_queue import receipts_channel
+from gateway.service.open_messages import OpenMessages
+from gateway.service.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
 from gateway.surface.sign_in import SignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
@@ -263,7 +263,7 @@ class GatewayConnection(FrameSocket, Client):
         await self._send_bytes(frames.encode(frame))
 
     def push(self, type_name: str, frame: bytes) -> bool:
-        """Send a frame, or queue it behind others. See `gateway.service.channels.Subscriber`."""
+        """Send a frame, or queue it behind others. See `gateway.service.pushes.Subscriber`."""
         if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
             return False
         if not self._pushes and not self._prompts and self._send_now is not None and self._send_now(frame):
@@ -278,11 +278,11 @@ class GatewayConnection(FrameSocket, Client):
 
     @property
     def has_room(self) -> bool:
-        """See `gateway.service.seats.seats.SeatClient`."""
+        """See `gateway.service.pushes.SeatClient`."""
         return self._over or self._pushes.has_room
 
     async def wait_for_room(self, within_s: float) -> None:
-        """See `gateway.service.seats.seats.SeatClient`."""
+        """See `gateway.service.pushes.SeatClient`."""
         await self._pushes.wait_for_room(within_s)
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
+from gateway.service.addressing import Sender
 from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import begin_note
-from gateway.service.messages.addressing import Sender
-from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import Seat
-from gateway.service.team.team_rules import check_signature
+from gateway.service.open_messages import OpenMessages
+from gateway.service.seat import Seat
+from gateway.service.team_rules import check_signature
 from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer

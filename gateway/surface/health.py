@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from accounts.authn import Identity, presented
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from gateway.service.team.health import (
+from gateway.service.health import (
     AgentStatus,
     AgentStatuses,
     HealthReport,

@@ -23,9 +23,9 @@ from accounts.models import User
 from agents.web.desk import owner_form, owner_page
 from gateway.models import FrameRecord, Proposal, TeamAgent, TeamPolicy, Vote
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
-from gateway.service.seats.seat import read_role
-from gateway.service.team.registry import Member, find_member, load_members
-from gateway.service.team.team_changes import (
+from gateway.service.registry import Member, find_member, load_members
+from gateway.service.seat import read_role
+from gateway.service.team_rules import (
     PEERS,
     VOTERS,
     WANTED_NAME,

@@ -10,8 +10,8 @@ from agents.links.sockets import ToSocket
 from agents.models.choices import Failure
 from agents.transcript.announcements import CloseAgent
 from gateway.service.frame_log import FrameNote, begin_note
-from gateway.service.messages.status_feed import publish_delivered
-from gateway.service.team.team_rules import check_signature
+from gateway.service.status_feed import publish_delivered
+from gateway.service.team_rules import check_signature
 from gateway.surface.connection import GatewayConnection
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.sign_in import is_refused

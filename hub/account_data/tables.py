@@ -66,8 +66,8 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.service.letters.letters import show_frame
-from gateway.service.sessions.entries import show_content
+from gateway.service.queued_messages import show_frame
+from gateway.service.session_entries import show_content
 from webhooks.models import Delivery, Subscription
 
 FEW = 4  # rows that may be about 1 MiB each

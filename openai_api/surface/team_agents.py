@@ -25,9 +25,9 @@ from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
-from gateway.service.agent_protocol.steps import output_of
 from gateway.service.client import Gateway
-from gateway.service.messages.messages import MessageToAsk
+from gateway.service.message_router import MessageToAsk
+from gateway.service.protocol_steps import output_of
 from gateway.surface.http import GatewayHttp
 from gateway.wire.errors import ErrorCode, FrameRefused, refuse_failed
 from gateway.wire.frame_types import is_agent_name, is_id

@@ -9,7 +9,7 @@ from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents.models import Connection, Process, Session
 from gateway.models import FrameRecord, Letter, Proposal, SessionLog, TeamAgent, Vote
-from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seat import GATEWAY_LINK
 
 AGENTS = {
     "steward": ("orchestrator", "online"),

@@ -59,7 +59,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.service.sessions.entries import seal_content
+from gateway.service.session_entries import seal_content
 from tests.native.rows import Person, make_agent, make_client_grant, make_session, make_turn, person
 from webhooks.models import Delivery, Subscription
 

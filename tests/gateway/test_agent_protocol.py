@@ -13,9 +13,9 @@ from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from gateway import jobs
 from gateway.models import ProtocolStep, ProtocolTask
-from gateway.service.agent_protocol import store
-from gateway.service.agent_protocol.shapes import NewFile, PageOf, RequestBody, read_relative_path
-from gateway.service.agent_protocol.store import BegunStep
+from gateway.service import protocol_tasks
+from gateway.service.protocol_shapes import NewFile, PageOf, RequestBody, read_relative_path
+from gateway.service.protocol_tasks import BegunStep
 from kit.asgi import RequestRefused
 from lab.agents import Drop, Echo, Held, TaskPeer, gone, online
 from lab.callers import bearer, web
@@ -227,15 +227,15 @@ def owner(db: None) -> User:
 
 
 def new_task(owner: User, text: str = "first") -> UUID:
-    return UUID(store.create_task(owner.pk, "main", RequestBody(input=text))["task_id"])
+    return UUID(protocol_tasks.create_task(owner.pk, "main", RequestBody(input=text))["task_id"])
 
 
 def begin(owner: User, task_id: UUID, text: str | None = None) -> BegunStep:
-    return store.begin_step(owner.pk, task_id, RequestBody(input=text), 30)
+    return protocol_tasks.begin_step(owner.pk, task_id, RequestBody(input=text), 30)
 
 
 def upload(owner: User, task_id: UUID, size: int) -> None:
-    store.add_artifact(owner.pk, task_id, NewFile(name="f", mime="", data=b"x" * size))
+    protocol_tasks.add_artifact(owner.pk, task_id, NewFile(name="f", mime="", data=b"x" * size))
 
 
 def test_each_list_of_a_user_is_bounded(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def test_each_list_of_a_user_is_bounded(owner: User, monkeypatch: pytest.MonkeyP
     upload(owner, tasks[0], 1)
     files = [NewFile(name=str(n), mime="", data=b"y") for n in range(3)]
     for number in range(2):
-        made = store.finish_step(begin(owner, tasks[0], "hi"), "ho", False, files)
+        made = protocol_tasks.finish_step(begin(owner, tasks[0], "hi"), "ho", False, files)
         assert len(made["artifacts"]) == 1 - number  # what the agent makes is cut to the room that is left
     with pytest.raises(QuotaExceeded):
         begin(owner, tasks[0], "hi")
@@ -262,8 +262,8 @@ def test_bytes_of_tasks_count_as_storage(owner: User, settings: Any) -> None:
         upload(owner, task_id, 200_000)  # 512 KiB wait for a step at most
     assert refused.value.status == 413
     begun = begin(owner, task_id)
-    store.mark_sent(begun, "chat")
-    store.finish_step(begun, "y" * 300_000, False, ())  # a reply is kept
+    protocol_tasks.mark_sent(begun, "chat")
+    protocol_tasks.finish_step(begun, "y" * 300_000, False, ())  # a reply is kept
     with pytest.raises(QuotaExceeded):
         upload(owner, task_id, 1)
     with pytest.raises(QuotaExceeded):
@@ -280,19 +280,19 @@ def test_a_step_whose_process_died_is_gone_when_its_time_is_up(owner: User) -> N
     assert refused.value.status == 409
     ProtocolStep.objects.filter(pk=lost.step.pk).update(until=timezone.now())
     page = PageOf(1, 10)
-    assert store.list_steps(owner.pk, task_id, page)["steps"] == []
-    store.finish_step(begin(owner, task_id), "done", False, ())
-    (step,) = store.list_steps(owner.pk, task_id, page)["steps"]
+    assert protocol_tasks.list_steps(owner.pk, task_id, page)["steps"] == []
+    protocol_tasks.finish_step(begin(owner, task_id), "done", False, ())
+    (step,) = protocol_tasks.list_steps(owner.pk, task_id, page)["steps"]
     assert (step["input"], step["output"]) == ("first", "done")
     with pytest.raises(RequestRefused):
-        store.finish_step(lost, "late", False, ())
+        protocol_tasks.finish_step(lost, "late", False, ())
 
 
 def test_tasks_that_are_not_used_are_forgotten(owner: User) -> None:
     old, kept = new_task(owner), new_task(owner)
     upload(owner, old, 1)
-    store.finish_step(begin(owner, old), "ho", False, [NewFile(name="f", mime="", data=b"y")])
+    protocol_tasks.finish_step(begin(owner, old), "ho", False, [NewFile(name="f", mime="", data=b"y")])
     ProtocolTask.objects.filter(public_id=old).update(used_at=timezone.now() - timedelta(days=8))
     assert jobs.forget_protocol_tasks(7) > 0
-    assert [one["task_id"] for one in store.list_tasks(owner.pk, PageOf(1, 10))["tasks"]] == [str(kept)]
+    assert [one["task_id"] for one in protocol_tasks.list_tasks(owner.pk, PageOf(1, 10))["tasks"]] == [str(kept)]
     assert not ProtocolStep.objects.exists()

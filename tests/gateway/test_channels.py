@@ -12,11 +12,11 @@ from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Process, Session
-from gateway.service.channels import Channels, find_watching
 from gateway.service.client import Gateway
-from gateway.service.messages.status_feed import StatusFeed
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.team.health import HealthReport
+from gateway.service.health import HealthReport
+from gateway.service.pushes import Channels, find_watching
+from gateway.service.seat import GATEWAY_LINK
+from gateway.service.status_feed import StatusFeed
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess

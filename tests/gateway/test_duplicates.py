@@ -1,7 +1,7 @@
 """The memory of messages that were sent lately: what repeats what, and its bounds. No hub."""
 
-from gateway.service.messages import duplicates
-from gateway.service.messages.duplicates import RecentMessages, key_of
+from gateway.service import addressing
+from gateway.service.addressing import RecentMessages, key_of
 from gateway.wire.frames import Envelope, Json
 
 ALPHA = ("owner", "alpha")
@@ -34,7 +34,7 @@ def test_the_same_id_recipient_and_content_of_a_sender_is_a_repetition_for_five_
     assert recent.find(("owner", "gamma"), message(1)) is None
     assert recent.find(ALPHA, message(1, "other")) is None
     assert recent.find(ALPHA, message(1, agent="gamma")) is None
-    clock.now = duplicates.KEPT_S + 1
+    clock.now = addressing.KEPT_S + 1
     assert recent.find(ALPHA, message(1)) is None
 
 
@@ -49,13 +49,13 @@ def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
 def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
     recent = RecentMessages(Clock())
     quiet = recent.add(("owner", "quiet"), message(1))
-    for number in range(duplicates.MOST_OF_SENDER + 1):
+    for number in range(addressing.MOST_OF_SENDER + 1):
         recent.add(ALPHA, message(number))
     assert recent.find(ALPHA, message(0)) is None
     assert recent.find(ALPHA, message(1)) is not None
     assert recent.find(("owner", "quiet"), message(1)) is quiet
-    for sender in range(duplicates.MOST // duplicates.MOST_OF_SENDER + 1):
-        for number in range(duplicates.MOST_OF_SENDER):
+    for sender in range(addressing.MOST // addressing.MOST_OF_SENDER + 1):
+        for number in range(addressing.MOST_OF_SENDER):
             recent.add(("owner", f"s-{sender}"), message(number))
     assert recent.find(("owner", "quiet"), message(1)) is None
 
@@ -63,7 +63,7 @@ def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
 def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (duplicates.MOST_BYTES - 200)))
+    recent.keep(first, answer("x" * (addressing.MOST_BYTES - 200)))
     second = recent.add(ALPHA, message(2))
     recent.keep(second, answer("y" * 400))
     (error,) = second.answers_to("c-3")
@@ -73,7 +73,7 @@ def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
 def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (duplicates.MOST_BYTES - 200)))
+    recent.keep(first, answer("x" * (addressing.MOST_BYTES - 200)))
     recent.drop(ALPHA, message(1), first)
     assert recent.find(ALPHA, message(1)) is None
     again = recent.add(ALPHA, message(1))
@@ -86,7 +86,7 @@ def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
 def test_answers_to_messages_without_an_id_take_no_room() -> None:
     recent = RecentMessages(Clock())
     without = message(1, has_id=False)
-    recent.keep(recent.add(ALPHA, without), answer("x" * (duplicates.MOST_BYTES - 200)))
+    recent.keep(recent.add(ALPHA, without), answer("x" * (addressing.MOST_BYTES - 200)))
     first = recent.add(ALPHA, message(1))
     recent.keep(first, answer("y" * 400))
     assert len(first.answers_to("c-5")[0]["content"]) == 400

@@ -17,11 +17,11 @@ from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
 from gateway import jobs
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.service.letters import inbox, letter_queue
-from gateway.service.letters.letter_delivery import make_ask
-from gateway.service.letters.letters import Draft, StoredLetter, store_letter
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.seats.seat_frames import carry_envelope
+from gateway.service import inbox, message_queue
+from gateway.service.queue_delivery import make_ask
+from gateway.service.queued_messages import Draft, StoredLetter, store_letter
+from gateway.service.seat import GATEWAY_LINK
+from gateway.service.seat_frames import carry_envelope
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Envelope, make_frame
 from kit.clock import db_now
@@ -90,7 +90,7 @@ def store(wanted: Draft) -> Letter:
 
 
 def claimed(recipient: Session, higher: int = 0) -> Letter:
-    claim = letter_queue.claim_next(recipient.pk, HOME, higher)
+    claim = message_queue.claim_next(recipient.pk, HOME, higher)
     assert claim.letter is not None
     return claim.letter
 
@@ -116,11 +116,11 @@ def test_one_lower_letter_goes_first_after_sixteen_higher_ones(beta: Session) ->
         store(draft(beta, number, priority="high"))
     order: list[str] = []
     higher = 0
-    while (claim := letter_queue.claim_next(beta.pk, HOME, higher)).letter is not None:
+    while (claim := message_queue.claim_next(beta.pk, HOME, higher)).letter is not None:
         order.append(claim.letter.message_id)
         higher = higher + 1 if claim.has_lower else 0
-        letter_queue.mark_delivered(claim.letter)
-    assert order.index(low.message_id) == letter_queue.HIGHER_IN_A_ROW
+        message_queue.mark_delivered(claim.letter)
+    assert order.index(low.message_id) == message_queue.HIGHER_IN_A_ROW
     assert [one for one in order if one != low.message_id] == [f"m-{number}" for number in range(20)]
 
 
@@ -129,13 +129,13 @@ def test_one_process_at_a_time_delivers_to_a_recipient(beta: Session) -> None:
     first, second = store(draft(beta, 1)), store(draft(beta, 2))
     letter = claimed(beta)
     assert letter.pk == first.pk
-    assert letter_queue.claim_next(beta.pk, "other", 0) == letter_queue.Claim(is_blocked=True)
-    letter_queue.mark_delivered(letter)
-    following = letter_queue.claim_next(beta.pk, "other", 0).letter
+    assert message_queue.claim_next(beta.pk, "other", 0) == message_queue.Claim(is_blocked=True)
+    message_queue.mark_delivered(letter)
+    following = message_queue.claim_next(beta.pk, "other", 0).letter
     assert following is not None
     assert following.pk == second.pk
     # Who lost its claim changes nothing any more.
-    letter_queue.release(letter)
+    message_queue.release(letter)
     assert Letter.objects.get(pk=letter.pk).state == Letter.State.DELIVERED
 
 
@@ -148,11 +148,11 @@ def test_a_letter_that_ends_while_it_is_claimed_is_not_sent(beta: Session) -> No
         nonlocal is_ended
         if sql.startswith('UPDATE "gateway_letter"') and not is_ended:
             is_ended = True
-            assert letter_queue.expire(letter)
+            assert message_queue.expire(letter)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(end_first):
-        assert letter_queue.claim_next(beta.pk, HOME, 0) == letter_queue.Claim(is_blocked=True)
+        assert message_queue.claim_next(beta.pk, HOME, 0) == message_queue.Claim(is_blocked=True)
     assert Letter.objects.get(pk=letter.pk).state == Letter.State.DEAD
     assert claimed(beta).pk == following.pk
 
@@ -182,24 +182,24 @@ def test_a_letter_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(
 
 def test_a_letter_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
     store(draft(beta, 1))
-    for _ in range(letter_queue.MOST_ATTEMPTS):
-        letter_queue.release(claimed(beta), is_uncertain=True)
+    for _ in range(message_queue.MOST_ATTEMPTS):
+        message_queue.release(claimed(beta), is_uncertain=True)
     dead = Letter.objects.get()
-    assert (dead.state, dead.reason) == (Letter.State.DEAD, letter_queue.UNDELIVERABLE)
+    assert (dead.state, dead.reason) == (Letter.State.DEAD, message_queue.UNDELIVERABLE)
 
 
 def test_a_letter_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_again(beta: Session) -> None:
     unsent = store(draft(beta, 1))
     sent = store(draft(beta, 2))
     for _ in range(2):
-        letter_queue.release(claimed(beta))
+        message_queue.release(claimed(beta))
         Letter.objects.filter(pk=unsent.pk).update(state=Letter.State.DEAD)
-        letter_queue.release(claimed(beta), is_uncertain=True)
+        message_queue.release(claimed(beta), is_uncertain=True)
         for one in (unsent, sent):
             Letter.objects.filter(pk=one.pk).update(state=Letter.State.DEAD)
             assert inbox.retry_letter(one)
         inbox.clear_inbox(beta.pk)
-        assert [letter_queue.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
+        assert [message_queue.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
         for one in (unsent, sent):
             assert inbox.retry_letter(one)
 
@@ -218,7 +218,7 @@ def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all
     with pytest.raises(FrameRefused, match="full"):
         store(draft(beta, "last", sender=senders[4]))
     # What was delivered makes room.
-    letter_queue.mark_delivered(claimed(beta))
+    message_queue.mark_delivered(claimed(beta))
     store(draft(beta, "last", sender=senders[4]))
     assert Letter.objects.count() == 8
     settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER = 0, 1
@@ -241,13 +241,13 @@ def test_a_list_of_peers_that_changed_ends_the_letter(beta: Session) -> None:
     letters = [store(draft(beta, one.routing_name, sender=one, tells="x")) for one in (alpha, gamma)]
     reply = store(draft(beta, "reply", sender=alpha))
     TeamAgent.objects.create(owner=beta.owner, name="beta", may_hear_from=["gamma"])
-    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
     letters[0].refresh_from_db()
-    assert (letters[0].state, letters[0].reason) == (Letter.State.DEAD, letter_queue.NOT_ALLOWED)
+    assert (letters[0].state, letters[0].reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
     for expected in (letters[1], reply):
         found = claimed(beta)
         assert found.pk == expected.pk
-        letter_queue.mark_delivered(found)
+        message_queue.mark_delivered(found)
 
 
 def test_a_share_that_was_taken_back_ends_the_letter(beta: Session) -> None:
@@ -255,9 +255,9 @@ def test_a_share_that_was_taken_back_ends_the_letter(beta: Session) -> None:
     share = Share.objects.create(session=beta, user=guest, role=Share.Role.PROMPTER, shared_by=beta.owner)
     letter = store(draft(beta, 1, by=guest))
     share.delete()
-    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
     letter.refresh_from_db()
-    assert (letter.state, letter.reason) == (Letter.State.DEAD, letter_queue.NOT_ALLOWED)
+    assert (letter.state, letter.reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
 
 
 def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> None:
@@ -270,21 +270,21 @@ def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> N
         asked_at=db_now(),
         claim_until=db_now() + timedelta(minutes=1),
     )
-    assert letter_queue.claim_next(beta.pk, HOME, 0) == letter_queue.Claim(is_blocked=True)
+    assert message_queue.claim_next(beta.pk, HOME, 0) == message_queue.Claim(is_blocked=True)
     Turn.objects.filter(pk=held.pk).update(outcome=Outcome.COMPLETED, released_at=db_now(), settled_at=db_now())
     claimed(beta)
 
 
 def reply_to(letter: Letter) -> None:
     """Deliver a claimed letter, and answer it."""
-    letter_queue.mark_delivered(letter)
+    message_queue.mark_delivered(letter)
     content = {"role": "agent", "content": "so"}
     reply = make_frame("message", content, {"correlationId": "c-1"}) | {
         "from": "beta",
         "agent": "alpha",
         "id": "r",
     }
-    letter_queue.answer_sender(letter, reply)
+    message_queue.answer_sender(letter, reply)
 
 
 @pytest.fixture
@@ -335,30 +335,30 @@ def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(
     waiting.refresh_from_db()
     assert "old" not in waiting.envelope
     assert inbox.show_letter(waiting)["content"] == plain["content"]
-    assert letter_queue.take_reply(answered.pk) is not None
+    assert message_queue.take_reply(answered.pk) is not None
 
 
 def test_a_letter_that_no_key_opens_shows_no_content_and_its_reply_is_an_error(answered: Letter) -> None:
     Letter.objects.filter(pk=answered.pk).update(envelope="lost", reply="lost")
     answered.refresh_from_db()
     assert inbox.show_letter(answered)["content"] == {}
-    error = letter_queue.take_reply(answered.pk)
+    error = message_queue.take_reply(answered.pk)
     assert error is not None
     assert (error["content"]["code"], error["content"]["reason"]) == (3004, "unreadable")
 
 
 def test_a_reply_is_taken_once(answered: Letter) -> None:
-    taken = letter_queue.take_reply(answered.pk)
+    taken = message_queue.take_reply(answered.pk)
     assert taken is not None
     assert taken["content"]["content"] == "so"
-    assert letter_queue.take_reply(answered.pk) is None
+    assert message_queue.take_reply(answered.pk) is None
 
 
 def test_a_reply_that_its_sender_did_not_take_becomes_a_letter(answered: Letter) -> None:
     assert jobs.tend_letters() == 0  # the sender may still take it
     Letter.objects.filter(pk=answered.pk).update(reply_at=db_now() - timedelta(minutes=1))
     assert jobs.tend_letters() == 1
-    assert letter_queue.take_reply(answered.pk) is None
+    assert message_queue.take_reply(answered.pk) is None
     assert answered.sender_session is not None
     kept = claimed(answered.sender_session)
     shown = inbox.show_letter(kept)
@@ -373,7 +373,7 @@ def test_letters_that_expired_end_and_old_ones_are_forgotten(beta: Session) -> N
     jobs.tend_letters()
     dead = Letter.objects.get(message_id="m-1")
     assert (dead.state, dead.reason) == (Letter.State.DEAD, "ttl_expired")
-    error = letter_queue.take_reply(dead.pk)
+    error = message_queue.take_reply(dead.pk)
     assert error is not None
     assert error["content"]["reason"] == "ttl_expired"
     assert inbox.retry_letter(dead)
@@ -388,14 +388,14 @@ def test_letters_that_expired_end_and_old_ones_are_forgotten(beta: Session) -> N
 def test_who_reads_a_letter_that_waits_is_not_sent_it(beta: Session) -> None:
     store(draft(beta, 1))
     assert inbox.mark_read(beta.pk, ["m-1"]) == 1
-    assert letter_queue.claim_next(beta.pk, HOME, 0).letter is None
+    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
     assert inbox.count_letters(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
 
 
 def is_passed_by_stranger(recipient: Session) -> bool:
     """Whether the next letter of a recipient is asked as one that a stranger passed on; it is delivered."""
     letter = claimed(recipient)
-    letter_queue.mark_delivered(letter)
+    message_queue.mark_delivered(letter)
     return make_ask(letter).passed_by_stranger
 
 

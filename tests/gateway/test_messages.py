@@ -9,7 +9,7 @@ import msgspec
 
 from agents.core.post import Prompt
 from agents.transcript.pieces import Part
-from gateway.service.seats.seat_frames import ENVELOPE_TYPE, make_message
+from gateway.service.seat_frames import ENVELOPE_TYPE, make_message
 from lab.agents import Echo, TaskPeer, online
 from lab.callers import bearer, reply_text, send, web
 from lab.frames import Json

@@ -8,12 +8,11 @@ import pytest
 
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
+from gateway.service.addressing import NewMessage, RecentMessages, Sender
 from gateway.service.frame_log import FrameLog, begin_note
-from gateway.service.messages.addressing import NewMessage, Sender
-from gateway.service.messages.duplicates import RecentMessages
-from gateway.service.messages.messages import BegunMessage, MessageRouter
-from gateway.service.messages.open_messages import OpenMessages
-from gateway.service.seats.seat import NO_SESSION
+from gateway.service.message_router import BegunMessage, MessageRouter
+from gateway.service.open_messages import OpenMessages
+from gateway.service.seat import NO_SESSION
 from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import Envelope, Json
 

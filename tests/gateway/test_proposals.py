@@ -13,11 +13,11 @@ from accounts.tokens import get_or_create_local_user, mint
 from agents.models import Connection, Halt, Session
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
 from gateway.models import Proposal, TeamPolicy, Vote
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.triad import proposal_reads
-from gateway.service.triad.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.service.triad.proposals import cast_vote, close_due, propose
-from gateway.service.triad.triad import ProposalNews
+from gateway.service import proposal_reads
+from gateway.service.deliberation import CATEGORY_S, TIE_BREAK_S
+from gateway.service.proposals import cast_vote, close_due, propose
+from gateway.service.seat import GATEWAY_LINK
+from gateway.service.triad import ProposalNews
 from gateway.wire.errors import FrameRefused
 from kit.clock import db_now
 from tests.carrying import carrying

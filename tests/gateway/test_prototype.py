@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.service.letters.letters import LONGEST_TTL_S
+from gateway.service.queued_messages import LONGEST_TTL_S
 from gateway.surface.prototype import speaks_prototype
 from gateway.wire.prototype_dialect import PrototypeDialect
 from gateway.wire.prototype_frames import MOST_OPEN

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from django.db import OperationalError
 
-from gateway.service.sessions.entries import Entry, Place, Record
-from gateway.service.sessions.recording import SessionRecorder
+from gateway.service.session_entries import Entry, Place, Record
+from gateway.service.session_recording import SessionRecorder
 from kit.batch_writer import TRIES
 
 WITHIN_S = 30
@@ -24,7 +24,7 @@ class Database:
         self._loop = asyncio.get_running_loop()
 
     def write(self, records: Sequence[Record]) -> None:
-        """See `gateway.service.sessions.writing.write_or_log`."""
+        """See `gateway.service.session_recording.write_or_log`."""
         if not self.is_back:
             self.refused += 1
             if self.refused > 2 * TRIES:

@@ -12,7 +12,7 @@ from redis import Redis
 from accounts.models import User
 from agents.models import Session
 from gateway.models import Letter
-from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seat import GATEWAY_LINK
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import check_frame, read_type
 from gateway.wire.redis_envelopes import from_legacy, to_legacy

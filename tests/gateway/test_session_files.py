@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.service.sessions.entries import Entry
-from gateway.service.sessions.transfer import MAX_LINES, MAX_SESSIONS, read_file, write_export
+from gateway.service.session_entries import Entry
+from gateway.service.session_files import MAX_LINES, MAX_SESSIONS, read_file, write_export
 from gateway.wire.errors import FrameRefused
 from lab.frames import Json
 

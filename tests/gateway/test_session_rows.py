@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
-from gateway.service.sessions import rows, transfer, writing
-from gateway.service.sessions.entries import Entry, Record, hold, make_place
-from gateway.service.sessions.rows import SessionUser
+from gateway.service import session_files, session_recording, session_rows
+from gateway.service.session_entries import Entry, Record, hold, make_place
+from gateway.service.session_rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from hub.account_data.erasure import close, erase
 from hub.account_data.export import pieces
@@ -52,7 +52,7 @@ def agent(owner: SessionUser, name: str) -> SessionUser:
 def say(owner: SessionUser, *texts: str, session_id: str = "s-1", sender: str = "alpha") -> None:
     place = make_place(owner.owner_id, owner.login, sender, "beta", session_id)
     numbered = enumerate(texts, 1)
-    writing.write_records(
+    session_recording.write_records(
         [Record(place, Entry(timestamp_ms=n, role="user", content=text, id=f"m-{n}")) for n, text in numbered]
     )
 
@@ -64,7 +64,7 @@ def code_of(function: Any, *args: Any) -> tuple[int, str]:
 
 
 def texts_of(user: SessionUser, name: str, session_id: str) -> list[object]:
-    return [entry["content"] for entry in rows.get_entries(user, name, session_id)["entries"]]
+    return [entry["content"] for entry in session_rows.get_entries(user, name, session_id)["entries"]]
 
 
 def set_age(session_id: str, age: timedelta) -> None:
@@ -80,8 +80,8 @@ def test_entries_are_sealed_in_order_and_paged(owner: SessionUser) -> None:
     assert (
         texts_of(owner, "alpha", "s-1") == texts_of(agent(owner, "beta"), "beta", "s-1") == [WORD, "two", "three"]
     )
-    first = rows.get_entries(owner, "beta", "s-1", limit=2)
-    rest = rows.get_entries(owner, "beta", "s-1", limit=2, after=first["next"])
+    first = session_rows.get_entries(owner, "beta", "s-1", limit=2)
+    rest = session_rows.get_entries(owner, "beta", "s-1", limit=2, after=first["next"])
     assert [one["id"] for page in (first, rest) for one in page["entries"]] == ["m-1", "m-2", "m-3"]
     assert "next" not in rest
 
@@ -89,56 +89,61 @@ def test_entries_are_sealed_in_order_and_paged(owner: SessionUser) -> None:
 def test_an_agent_reads_its_own_sessions_and_the_owner_all(owner: SessionUser, bob: Person) -> None:
     say(owner, "hi")
     alpha, stranger = agent(owner, "alpha"), SessionUser(bob.user.pk, "bob")
-    assert [one["agent"] for one in rows.list_sessions(owner)["sessions"]] == ["alpha", "beta"]
-    assert [one["agent"] for one in rows.list_sessions(alpha)["sessions"]] == ["alpha"]
-    for function in (rows.get_entries, rows.commit_session, rows.delete_session, transfer.export_session):
+    assert [one["agent"] for one in session_rows.list_sessions(owner)["sessions"]] == ["alpha", "beta"]
+    assert [one["agent"] for one in session_rows.list_sessions(alpha)["sessions"]] == ["alpha"]
+    for function in (
+        session_rows.get_entries,
+        session_rows.commit_session,
+        session_rows.delete_session,
+        session_files.export_session,
+    ):
         assert code_of(function, alpha, "beta", "s-1") == (5004, "")
         # Another owner's agent, and one that is not there, look the same.
         assert code_of(function, stranger, "beta", "s-1") == code_of(function, owner, "gamma", "s-1") == (3001, "")
         assert code_of(function, owner, "beta", "s-9") == (4001, "")
-    assert rows.list_sessions(stranger)["sessions"] == []
+    assert session_rows.list_sessions(stranger)["sessions"] == []
 
 
 def test_a_session_is_committed_archived_and_deleted(owner: SessionUser) -> None:
     say(owner, "hi")
     for _ in range(2):
-        done = rows.commit_session(owner, "beta", "s-1")
+        done = session_rows.commit_session(owner, "beta", "s-1")
         assert (done.state, done.entries) == ("committed", 1)
     say(owner, "more")
     assert SessionLog.objects.get(agent="beta").state == "active"
     for _ in range(2):
-        assert rows.archive_session(owner, "beta", "s-1").state == "archived"
-    assert [one["agent"] for one in rows.list_sessions(owner)["sessions"]] == ["alpha"]
-    assert len(rows.list_sessions(owner, archived=True)["sessions"]) == 2
+        assert session_rows.archive_session(owner, "beta", "s-1").state == "archived"
+    assert [one["agent"] for one in session_rows.list_sessions(owner)["sessions"]] == ["alpha"]
+    assert len(session_rows.list_sessions(owner, archived=True)["sessions"]) == 2
     assert texts_of(owner, "beta", "s-1") == ["hi", "more"]
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(rows.check_sessions, place) == (4002, "archived")
-    rows.delete_session(owner, "beta", "s-1")
-    assert code_of(rows.delete_session, owner, "beta", "s-1") == (4001, "")
+    assert code_of(session_rows.check_sessions, place) == (4002, "archived")
+    session_rows.delete_session(owner, "beta", "s-1")
+    assert code_of(session_rows.delete_session, owner, "beta", "s-1") == (4001, "")
     assert SessionEntry.objects.filter(log__agent="beta").count() == 0
 
 
 def test_archiving_takes_old_sessions_and_reports_the_others(owner: SessionUser) -> None:
     for session_id in ("old", "locked", "young"):
-        rows.create_session(owner, "beta", session_id, 60_000 if session_id == "locked" else 0)
+        session_rows.create_session(owner, "beta", session_id, 60_000 if session_id == "locked" else 0)
     for session_id in ("old", "locked"):
         set_age(session_id, timedelta(days=8))
     beta = agent(owner, "beta")
-    done = rows.archive_older(beta, "", rows.read_age("7d"))
+    done = session_rows.archive_older(beta, "", session_rows.read_age("7d"))
     assert [one["id"] for one in done["archived"]] == ["old"]
     assert [(one["id"], one["reason"]) for one in done["skipped"]] == [("locked", "locked"), ("young", "active")]
     for age in ("", "7", "d", "0d", "-1d", "7y", "7 d", "1.5h", "9" * 40 + "d"):
-        assert code_of(rows.read_age, age) == (2005, "")
-    assert rows.read_age("2w") == timedelta(days=14)
+        assert code_of(session_rows.read_age, age) == (2005, "")
+    assert session_rows.read_age("2w") == timedelta(days=14)
 
 
 def test_an_expired_session_takes_no_messages(owner: SessionUser) -> None:
     say(owner, "hi")
     TeamPolicy.objects.create(owner_id=owner.owner_id, session_ttl_s=3600)
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    rows.check_sessions(place)
+    session_rows.check_sessions(place)
     set_age("s-1", timedelta(hours=2))
-    assert code_of(rows.check_sessions, place) == (4002, "")
+    assert code_of(session_rows.check_sessions, place) == (4002, "")
     assert texts_of(owner, "beta", "s-1") == ["hi"]
 
 
@@ -147,7 +152,7 @@ def test_the_gateways_own_session_is_followed_by_another_when_it_takes_no_more(o
     say(owner, "two", session_id="")
     (first,) = SessionLog.objects.filter(agent="beta")
     assert first.entries == 2
-    rows.archive_session(owner, "beta", first.session_id)
+    session_rows.archive_session(owner, "beta", first.session_id)
     say(owner, "three", session_id="")
     say(owner, "four", session_id="")
     second = SessionLog.objects.filter(agent="beta").latest("pk")
@@ -158,16 +163,16 @@ def test_the_gateways_own_session_is_followed_by_another_when_it_takes_no_more(o
 def test_a_session_that_is_locked_has_one_writer(owner: SessionUser) -> None:
     say(owner, "hi")
     beta = agent(owner, "beta")
-    rows.commit_session(beta, "beta", "s-1", 60_000)
-    for function in (rows.commit_session, rows.archive_session, rows.delete_session):
+    session_rows.commit_session(beta, "beta", "s-1", 60_000)
+    for function in (session_rows.commit_session, session_rows.archive_session, session_rows.delete_session):
         assert code_of(function, owner, "beta", "s-1") == (4003, "")
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    assert code_of(rows.check_sessions, place) == (4003, "")
-    rows.commit_session(beta, "beta", "s-1")  # ends its lock
-    rows.check_sessions(place)
-    rows.commit_session(beta, "beta", "s-1", 60_000)
-    SessionLog.objects.update(locked_until=rows.db_now())  # as when the time is over
-    rows.delete_session(owner, "beta", "s-1")
+    assert code_of(session_rows.check_sessions, place) == (4003, "")
+    session_rows.commit_session(beta, "beta", "s-1")  # ends its lock
+    session_rows.check_sessions(place)
+    session_rows.commit_session(beta, "beta", "s-1", 60_000)
+    SessionLog.objects.update(locked_until=session_rows.db_now())  # as when the time is over
+    session_rows.delete_session(owner, "beta", "s-1")
 
 
 @pytest.mark.parametrize("damage", ["unreadable", "entries_missing"])
@@ -178,14 +183,14 @@ def test_damage_concerns_one_session_alone(owner: SessionUser, damage: str) -> N
         SessionEntry.objects.filter(pk=last.pk).update(content="gAAAA-damaged")
     else:
         last.delete()
-    for function in (rows.commit_session, transfer.export_session):
+    for function in (session_rows.commit_session, session_files.export_session):
         assert code_of(function, owner, "beta", "s-1") == (4004, damage)
     assert texts_of(owner, "alpha", "s-1") == ["hi", "ho"]
-    rows.commit_session(owner, "alpha", "s-1")
+    session_rows.commit_session(owner, "alpha", "s-1")
 
 
 def test_a_session_with_too_many_entries_is_compacted(owner: SessionUser, monkeypatch: Any) -> None:
-    monkeypatch.setattr(writing, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(session_recording, "MOST_ENTRIES", 10)
     for number in range(25):
         say(owner, f"text {number}")
     log = SessionLog.objects.get(agent="beta")
@@ -194,7 +199,7 @@ def test_a_session_with_too_many_entries_is_compacted(owner: SessionUser, monkey
     said = texts_of(owner, "beta", "s-1")
     assert said[0] == f"{log.compacted} earlier entries of this session were removed: it had too many"
     assert said[1:] == [f"text {number}" for number in range(log.compacted, 25)]
-    rows.commit_session(owner, "beta", "s-1")
+    session_rows.commit_session(owner, "beta", "s-1")
 
 
 def test_a_team_with_too_many_sessions_loses_the_oldest_and_archived_ones_first(
@@ -202,42 +207,42 @@ def test_a_team_with_too_many_sessions_loses_the_oldest_and_archived_ones_first(
 ) -> None:
     for session_id in ("first", "second", "third"):
         say(owner, "hi", session_id=session_id, sender="")
-    rows.archive_session(owner, "beta", "second")
+    session_rows.archive_session(owner, "beta", "second")
     lower(monkeypatch, TEAM_SESSIONS=3)
     say(owner, "hi", session_id="fourth", sender="")
-    assert [one["id"] for one in rows.list_sessions(owner, archived=True)["sessions"]] == [
+    assert [one["id"] for one in session_rows.list_sessions(owner, archived=True)["sessions"]] == [
         "first",
         "third",
         "fourth",
     ]
     lower(monkeypatch, TEAM_SESSIONS_TEXT=SessionLog.objects.get(session_id="third").bytes)
     say(owner, "hi", session_id="fourth", sender="")
-    assert [one["id"] for one in rows.list_sessions(owner)["sessions"]] == ["fourth"]
+    assert [one["id"] for one in session_rows.list_sessions(owner)["sessions"]] == ["fourth"]
     lower(monkeypatch, TEAM_SESSIONS=1)
-    assert code_of(rows.create_session, owner, "beta") == (2005, "quota_exceeded")
+    assert code_of(session_rows.create_session, owner, "beta") == (2005, "quota_exceeded")
 
 
 def test_an_export_is_imported_under_a_new_id_when_its_own_is_taken(owner: SessionUser, bob: Person) -> None:
     say(owner, "hi", "ho")
-    exported = transfer.export_session(owner, "beta", "s-1")
-    (log,) = transfer.import_sessions(owner, "beta", exported)
+    exported = session_files.export_session(owner, "beta", "s-1")
+    (log,) = session_files.import_sessions(owner, "beta", exported)
     assert (log.session_id != "s-1", log.imported_from, log.state) == (True, "beta:s-1", "committed")
     assert texts_of(owner, "beta", log.session_id) == ["hi", "ho"]
     make_session(bob.user, "far", link="gateway")
-    (log,) = transfer.import_sessions(SessionUser(bob.user.pk, "bob"), "far", exported)
+    (log,) = session_files.import_sessions(SessionUser(bob.user.pk, "bob"), "far", exported)
     assert (log.session_id, log.owner_id) == ("s-1", bob.user.pk)
-    assert code_of(transfer.import_sessions, agent(owner, "alpha"), "beta", exported) == (5004, "")
+    assert code_of(session_files.import_sessions, agent(owner, "alpha"), "beta", exported) == (5004, "")
 
 
 def test_an_import_is_all_or_nothing(owner: SessionUser, monkeypatch: Any) -> None:
     line = {"timestamp": 1, "role": "user", "content": "hi"}
     good = b"".join(json.dumps(line | {"sessionId": f"s-{n}"}).encode() + b"\n" for n in range(3))
-    assert code_of(transfer.import_sessions, owner, "beta", good + b"{}\n") == (4004, "")
-    assert code_of(transfer.import_sessions, owner, "beta", b"") == (4004, "")
+    assert code_of(session_files.import_sessions, owner, "beta", good + b"{}\n") == (4004, "")
+    assert code_of(session_files.import_sessions, owner, "beta", b"") == (4004, "")
     lower(monkeypatch, TEAM_SESSIONS=2)
-    assert code_of(transfer.import_sessions, owner, "beta", good) == (2005, "quota_exceeded")
-    monkeypatch.setattr(transfer, "MOST_ENTRIES", 0)
-    assert code_of(transfer.import_sessions, owner, "beta", good) == (2005, "too_large")
+    assert code_of(session_files.import_sessions, owner, "beta", good) == (2005, "quota_exceeded")
+    monkeypatch.setattr(session_files, "MOST_ENTRIES", 0)
+    assert code_of(session_files.import_sessions, owner, "beta", good) == (2005, "too_large")
     assert not SessionLog.objects.exists()
     assert not SessionEntry.objects.exists()
 
@@ -246,8 +251,8 @@ def test_sessions_without_new_entries_are_forgotten(owner: SessionUser) -> None:
     say(owner, "hi", session_id="old")
     say(owner, "hi", session_id="young")
     set_age("old", timedelta(days=91))
-    assert writing.forget_old(90) == 4  # two sessions and their entries
-    assert {one["id"] for one in rows.list_sessions(owner)["sessions"]} == {"young"}
+    assert session_recording.forget_old(90) == 4  # two sessions and their entries
+    assert {one["id"] for one in session_rows.list_sessions(owner)["sessions"]} == {"young"}
 
 
 def test_rest_exports_and_imports(owner: SessionUser, alice: Person, bob: Person) -> None:
@@ -260,7 +265,7 @@ def test_rest_exports_and_imports(owner: SessionUser, alice: Person, bob: Person
     assert exported.status_code == 200
     assert exported.headers["Content-Disposition"] == 'attachment; filename="beta-session.jsonl"'
     data = exported.content
-    assert data == transfer.export_session(owner, "beta", "s-1")
+    assert data == session_files.export_session(owner, "beta", "s-1")
     for wanted in ({"agent": "beta", "sessionId": "s-9"}, {"agent": "gamma", "sessionId": "s-1"}):
         assert own.get(f"{path}/export", wanted).status_code == 404
     assert other.get(f"{path}/export", {"agent": "beta", "sessionId": "s-1"}).status_code == 404
@@ -347,7 +352,7 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
     settings.WEBHOOK_KEYS = settings.WEBHOOK_KEYS[:1]
     assert texts_of(owner, "beta", "s-1") == [WORD]
     settings.WEBHOOK_KEYS = ("a third key, which sealed nothing yet",)
-    assert code_of(rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")
+    assert code_of(session_rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")
 
 
 def held(owner: SessionUser, process_id: str, *texts: str) -> list[Record]:
@@ -365,14 +370,14 @@ def test_what_a_killed_process_held_is_written_once(owner: SessionUser) -> None:
     Process.objects.create(id="living", host="h", pid=1)
     of_living = held(owner, "living", "three")
     own = held(owner, "own", "four")
-    writing.write_records(of_dead[:1])  # then the process was killed
-    assert writing.write_orphaned_records("own", is_alone=False) == 1
-    assert writing.write_orphaned_records("own", is_alone=False) == 0
+    session_recording.write_records(of_dead[:1])  # then the process was killed
+    assert session_recording.write_orphaned_records("own", is_alone=False) == 1
+    assert session_recording.write_orphaned_records("own", is_alone=False) == 0
     # A process that was taken for dead continues: its entry is in the session, and is not written again.
-    writing.write_records([*of_dead[1:], *of_living, *own])
+    session_recording.write_records([*of_dead[1:], *of_living, *own])
     for name in ("alpha", "beta"):
         log = SessionLog.objects.get(agent=name)
-        said = [entry.content for entry in rows.read_entries(log)]
+        said = [entry.content for entry in session_rows.read_entries(log)]
         assert (said, log.entries) == (["one", "two", "three", "four"], 4)
     assert not HeldEntry.objects.exists()
 
@@ -381,8 +386,8 @@ def test_a_process_that_is_alone_writes_what_any_other_held(owner: SessionUser) 
     Process.objects.create(id="before", host="h", pid=1)  # its heartbeat is recent
     held(owner, "before", "one")
     held(owner, "own", "two")
-    assert writing.write_orphaned_records("own", is_alone=True) == 1
-    assert [entry.content for entry in rows.read_entries(SessionLog.objects.get(agent="beta"))] == ["one"]
+    assert session_recording.write_orphaned_records("own", is_alone=True) == 1
+    assert [entry.content for entry in session_rows.read_entries(SessionLog.objects.get(agent="beta"))] == ["one"]
     assert [one.key for one in HeldEntry.objects.all()] == ["own-two"]
 
 
@@ -397,10 +402,10 @@ def test_what_can_never_be_written_is_logged_once_and_holds_nothing_up(
         f'"owner_id":{owner.owner_id}', '"owner_id":987654'
     )
     HeldEntry.objects.filter(key=refused.key).update(about=of_no_owner)
-    assert writing.write_orphaned_records("own", is_alone=True) == 1
+    assert session_recording.write_orphaned_records("own", is_alone=True) == 1
     events = ["gateway.held_entry_unreadable"] * 2 + ["gateway.session_entry_not_written"]
     assert [one.msg for one in caplog.records] == events
-    assert writing.write_orphaned_records("own", is_alone=True) == 0
+    assert session_recording.write_orphaned_records("own", is_alone=True) == 0
     assert len(caplog.records) == 3
     assert texts_of(owner, "beta", "s-1") == ["sound"]
     assert not HeldEntry.objects.exists()

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import User
 from agents.models import Session
-from gateway.service.seats.seat import GATEWAY_LINK
-from gateway.service.team.team_changes import DEFAULT_TEAM, BadTeamFile, read_team
+from gateway.service.seat import GATEWAY_LINK
+from gateway.service.team_rules import DEFAULT_TEAM, BadTeamFile, read_team
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from accounts.tokens import get_or_create_local_user
-from gateway.service.team.team_changes import change_policy
-from gateway.service.team.team_rules import READ_EVERY_S, TeamRules
+from gateway.service.team_rules import READ_EVERY_S, TeamRules, change_policy
 from kit.async_db import db_call
 
 

@@ -11,8 +11,8 @@ from accounts.tokens import get_or_create_local_user
 from agents.core.post import LocalPost
 from agents.models import Process
 from gateway.models import Proposal
-from gateway.service.channels import Channels
-from gateway.service.triad.triad import ProposalNews, Triad
+from gateway.service.pushes import Channels
+from gateway.service.triad import ProposalNews, Triad
 from gateway.wire.frames import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import db_call

@@ -19,7 +19,7 @@ from django.db import connection  # noqa: E402
 
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage, set_carrier  # noqa: E402
 from gateway.models import Vote  # noqa: E402
-from gateway.service.triad.proposals import cast_vote  # noqa: E402
+from gateway.service.proposals import cast_vote  # noqa: E402
 from gateway.wire.errors import FrameRefused  # noqa: E402
 
 THREADS = 10

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from agents.models import Session
 from gateway.models import FrameRecord, Letter, Proposal, SessionLog, TeamAgent, TeamPolicy, Vote
-from gateway.service.seats.seat import GATEWAY_LINK
+from gateway.service.seat import GATEWAY_LINK
 from tests.native.desk import HOSTILE, text
 from tests.native.rows import Person, browser, connect, make_session
 from tests.native.test_desk import Marks

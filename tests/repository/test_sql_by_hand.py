@@ -18,7 +18,7 @@ MAY = (
 MAY += (
     "a2a_bridge/service/repeats.py",
     "a2a_bridge/service/pushes/push_rows.py",
-    "gateway/service/sessions/entries.py",
+    "gateway/service/session_entries.py",
 )
 STATEMENT = re.compile(
     r"\.cursor\(|\bRawSQL\(|\.raw\(|\.extra\(select|\bsql\.rows\(|"

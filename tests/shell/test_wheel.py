@@ -82,7 +82,7 @@ def test_the_client_is_one_package_with_few_dependencies(client_wheel: Wheel) ->
 def test_the_hub_is_one_package_with_the_folders_of_the_checkout(hub_wheel: Wheel) -> None:
     pages = {shown(path) for path in named("*") if shown(path).startswith(("templates/", "static/"))}
     documents = {shown(path) for path in named(*SHOWN_DOCUMENTS)}
-    data = {shown(path) for path in named("gateway/service/team/data/*.json")} | {"clawbridge/py.typed"}
+    data = {shown(path) for path in named("gateway/service/data/*.json")} | {"clawbridge/py.typed"}
     own = {"hub/wheel/__init__.py", "hub/wheel/__main__.py"}
     wanted = (modules(ROOMS) | pages | documents | data) - own | {"__init__.py", "__main__.py"}
     assert hub_wheel.files == {f"clawbridge_hub/{name}" for name in wanted}

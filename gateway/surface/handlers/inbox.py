@@ -7,9 +7,9 @@ any inbox of the team, by `agent`, if their role and token are for it.
 from typing import Any
 
 from accounts.authn import AGENT_KINDS
+from gateway.service import inbox
+from gateway.service.addressing import NewMessage
 from gateway.service.client import Client
-from gateway.service.letters import inbox
-from gateway.service.messages.addressing import NewMessage
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import bad_content, bad_type, forbidden, missing
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_id

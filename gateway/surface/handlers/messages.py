@@ -10,15 +10,14 @@ from typing import Any
 
 from agents.links.channel.frames import BadFrame
 from agents.links.channel.requests import ActingFor
+from gateway.service import status_feed
+from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, key_of
 from gateway.service.client import Client
 from gateway.service.frame_log import DROPPED
-from gateway.service.messages import status_feed
-from gateway.service.messages.addressing import LONGEST_WAIT_S, NewMessage
-from gateway.service.messages.duplicates import key_of
-from gateway.service.seats.seat_frames import address_frame, carry_envelope, name_of_asker
-from gateway.service.seats.seats import HeldSeat, load_connected
-from gateway.service.team.registry import TAKE_NO_MESSAGES, check_not_halted
-from gateway.service.team.team_rules import AgentName, allow_message, refuse_peer
+from gateway.service.pushes import HeldSeat, load_connected
+from gateway.service.registry import TAKE_NO_MESSAGES, check_not_halted
+from gateway.service.seat_frames import address_frame, carry_envelope, name_of_asker
+from gateway.service.team_rules import AgentName, allow_message, refuse_peer
 from gateway.surface.handlers.team import get_team
 from gateway.wire import frames
 from gateway.wire.errors import bad_content

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from accounts.authn import AGENT_KINDS
+from gateway.service import session_files, session_rows
 from gateway.service.client import Client
-from gateway.service.sessions import rows, transfer
-from gateway.service.sessions.rows import SessionUser
+from gateway.service.session_rows import SessionUser
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import bad_content, bad_type, forbidden, missing
 from gateway.wire.frame_types import MAX_NUMBER, is_agent_name, is_id
@@ -14,7 +14,7 @@ from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, Json
 
 FLUSHED_WITHIN_S = 5.0
 DEFAULT_LISTED = 100
-LONGEST_LOCK_MS = int(rows.LONGEST_LOCK.total_seconds() * 1000)
+LONGEST_LOCK_MS = int(session_rows.LONGEST_LOCK.total_seconds() * 1000)
 MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
 
 Result = TypeVar("Result")
@@ -25,8 +25,8 @@ async def create_session(client: Client, envelope: Envelope, params: Json) -> Js
     user = _user_of(client, envelope)
     agent, lock_ms = read_agent(params, user.agent), _lock_ms(params)
     session_id = read_id(params) if "sessionId" in params else ""
-    made = await _run(client, rows.create_session, user, agent, session_id, lock_ms)
-    return {"session": rows.show_session(made)}
+    made = await _run(client, session_rows.create_session, user, agent, session_id, lock_ms)
+    return {"session": session_rows.show_session(made)}
 
 
 async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
@@ -37,7 +37,7 @@ async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Jso
     if not isinstance(archived, bool):
         raise bad_type("archived: want a boolean", field="archived")
     limit, after = read_limit(params), read_number(params, "after", 0, MAX_NUMBER)
-    return await _run(client, rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
+    return await _run(client, session_rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
 
 
 async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
@@ -45,15 +45,15 @@ async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
     limit, after = read_limit(params), read_number(params, "after", 0, MAX_NUMBER)
-    return await _run(client, rows.get_entries, user, agent, session_id, limit=limit, after=after)
+    return await _run(client, session_rows.get_entries, user, agent, session_id, limit=limit, after=after)
 
 
 async def commit_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Mark a session as committed."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
-    done = await _run(client, rows.commit_session, user, agent, session_id, _lock_ms(params))
-    return {"session": rows.show_session(done)}
+    done = await _run(client, session_rows.commit_session, user, agent, session_id, _lock_ms(params))
+    return {"session": session_rows.show_session(done)}
 
 
 async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
@@ -61,18 +61,18 @@ async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> 
     user = _user_of(client, envelope)
     if "sessionId" in params:
         agent, session_id = read_agent(params, user.agent), read_id(params)
-        done = await _run(client, rows.archive_session, user, agent, session_id)
-        return {"archived": [rows.show_session(done)], "skipped": []}
+        done = await _run(client, session_rows.archive_session, user, agent, session_id)
+        return {"archived": [session_rows.show_session(done)], "skipped": []}
     agent = read_agent(params) if "agent" in params else ""
-    age = rows.read_age(read_text(params, "olderThan"))
-    return await _run(client, rows.archive_older, user, agent, age)
+    age = session_rows.read_age(read_text(params, "olderThan"))
+    return await _run(client, session_rows.archive_older, user, agent, age)
 
 
 async def delete_session(client: Client, envelope: Envelope, params: Json) -> Json:
     """Delete a session."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
-    await _run(client, rows.delete_session, user, agent, session_id)
+    await _run(client, session_rows.delete_session, user, agent, session_id)
     return {"deleted": session_id}
 
 
@@ -80,7 +80,7 @@ async def export_session(client: Client, envelope: Envelope, params: Json) -> Js
     """A session as the text of `session.jsonl`."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
-    text = (await _run(client, transfer.export_session, user, agent, session_id)).decode()
+    text = (await _run(client, session_files.export_session, user, agent, session_id)).decode()
     if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MOST_FRAME_TEXT:
         raise bad_content("this session is larger than a frame: export it over HTTP", reason="too_large")
     return {"jsonl": text}
@@ -91,8 +91,8 @@ async def import_sessions(client: Client, envelope: Envelope, params: Json) -> J
     user = _user_of(client, envelope)
     agent, text = read_agent(params, user.agent), read_text(params, "jsonl")
     index = read_text(params, "index") if "index" in params else ""
-    logs = await _run(client, transfer.import_sessions, user, agent, text.encode(), index.encode())
-    return {"sessions": [rows.show_session(log) for log in logs]}
+    logs = await _run(client, session_files.import_sessions, user, agent, text.encode(), index.encode())
+    return {"sessions": [session_rows.show_session(log) for log in logs]}
 
 
 def read_agent(params: Json, default: str = "") -> str:
@@ -153,7 +153,7 @@ def read_limit(params: Json) -> int:
     Raises:
         FrameRefused: 2003, 2005.
     """
-    return max(1, read_number(params, "limit", DEFAULT_LISTED, rows.MOST_LISTED))
+    return max(1, read_number(params, "limit", DEFAULT_LISTED, session_rows.MOST_LISTED))
 
 
 def _user_of(client: Client, envelope: Envelope) -> SessionUser:

@@ -6,7 +6,7 @@ A service gets the client, the envelope and its parameters.
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.service.client import Client
-from gateway.surface.handlers import channels, inbox, messages, sessions, team, triad
+from gateway.surface.handlers import inbox, messages, sessions, team, triad
 from gateway.surface.handlers.messages import send
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, describe_error
@@ -68,9 +68,9 @@ HANDLERS: Mapping[str, Handler] = {
     "discovery": team.discover,
     "status": team.take_status,
     "workspace": team.show_workspaces,
-    "subscribe": channels.subscribe,
-    "unsubscribe": channels.unsubscribe,
-    "event": channels.take_event,
+    "subscribe": team.subscribe,
+    "unsubscribe": team.unsubscribe,
+    "event": team.take_event,
     "message": messages.take_message,
     "response": messages.take_message,
     "error": messages.take_message,

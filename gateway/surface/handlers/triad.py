@@ -3,9 +3,9 @@
 import msgspec
 
 from gateway.models import Proposal, Vote
+from gateway.service import proposal_reads, proposals
 from gateway.service.client import Client
-from gateway.service.triad import proposal_reads, proposals
-from gateway.service.triad.proposal_reads import acknowledge, carry
+from gateway.service.proposal_reads import acknowledge, carry
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import FrameRefused, bad_content, missing
 from gateway.wire.frame_types import is_id

@@ -15,15 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.service.team.health import (
-    DEGRADED,
-    DOWN,
-    HEALTHY,
-    Line,
-    report_probes,
-    report_rows,
-    report_team,
-)
+from gateway.service.health import DEGRADED, DOWN, HEALTHY, Line, report_probes, report_rows, report_team
 from gateway.surface.health import STATUS_PATH
 from hub.data_dir import read_addresses
 from hub.management.command import HubCommand

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from accounts.models import User
 from gateway.models import TeamAgent
-from gateway.service.team.registry import load_own_agents
-from gateway.service.team.team_changes import end_connection
+from gateway.service.registry import load_own_agents
+from gateway.service.team_rules import end_connection
 from gateway.wire.frames import Json
 from hub.management.command import HubCommand
 from hub.management.owners import add_login, owner_of

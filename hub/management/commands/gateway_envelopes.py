@@ -14,7 +14,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.models import User
-from gateway.service.letters.inbox import deliver, read_waiting
+from gateway.service.inbox import deliver, read_waiting
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import MAX_FRAME_BYTES, Json
 from gateway.wire.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy

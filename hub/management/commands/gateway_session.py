@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from django.core.management.base import CommandError
 
-from gateway.service.sessions import rows, transfer
-from gateway.service.sessions.rows import SessionUser
+from gateway.service import session_files, session_rows
+from gateway.service.session_rows import SessionUser
 from gateway.surface.handlers.sessions import read_agent, read_id
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Json
@@ -60,13 +60,13 @@ class Command(HubCommand):
 
     def _create(self, user: SessionUser, options: Options) -> None:
         session_id = read_id({"sessionId": options["id"]}) if options["id"] else ""
-        self._print(rows.show_session(rows.create_session(user, read_agent(options), session_id)))
+        self._print(session_rows.show_session(session_rows.create_session(user, read_agent(options), session_id)))
 
     def _list(self, user: SessionUser, options: Options) -> None:
         after = 0
         while True:
-            found = rows.list_sessions(
-                user, options["agent"], archived=options["archived"], limit=rows.MOST_LISTED, after=after
+            found = session_rows.list_sessions(
+                user, options["agent"], archived=options["archived"], limit=session_rows.MOST_LISTED, after=after
             )
             for one in found["sessions"]:
                 self._print(one)
@@ -76,31 +76,33 @@ class Command(HubCommand):
     def _get(self, user: SessionUser, options: Options) -> None:
         after = 0
         while True:
-            found = rows.get_entries(user, options["agent"], options["id"], limit=rows.MOST_LISTED, after=after)
+            found = session_rows.get_entries(
+                user, options["agent"], options["id"], limit=session_rows.MOST_LISTED, after=after
+            )
             for entry in found["entries"]:
                 self._print(entry)
             if not (after := found.get("next", 0)):
                 return
 
     def _commit(self, user: SessionUser, options: Options) -> None:
-        self._print(rows.show_session(rows.commit_session(user, options["agent"], options["id"])))
+        self._print(session_rows.show_session(session_rows.commit_session(user, options["agent"], options["id"])))
 
     def _archive(self, user: SessionUser, options: Options) -> None:
-        age = rows.read_age(options["older_than"])
-        self._print(rows.archive_older(user, options["agent"], age))
+        age = session_rows.read_age(options["older_than"])
+        self._print(session_rows.archive_older(user, options["agent"], age))
 
     def _delete(self, user: SessionUser, options: Options) -> None:
-        rows.delete_session(user, options["agent"], options["id"])
+        session_rows.delete_session(user, options["agent"], options["id"])
         self._print({"deleted": options["id"]})
 
     def _export(self, user: SessionUser, options: Options) -> None:
-        data = transfer.export_session(user, options["agent"], options["id"])
+        data = session_files.export_session(user, options["agent"], options["id"])
         self.stdout.write(data.decode(), ending="")
 
     def _import(self, user: SessionUser, options: Options) -> None:
         index = options["index"].read_bytes() if options["index"] else b""
-        for log in transfer.import_sessions(user, options["agent"], options["file"].read_bytes(), index):
-            self._print(rows.show_session(log))
+        for log in session_files.import_sessions(user, options["agent"], options["file"].read_bytes(), index):
+            self._print(session_rows.show_session(log))
 
     def _print(self, shown: Json) -> None:
         self.stdout.write(msgspec.json.encode(shown).decode())

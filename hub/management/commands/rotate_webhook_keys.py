@@ -8,9 +8,9 @@ from a2a_bridge.service.pushes import configs
 from accounts import signing
 from agents.links.remote.card import reseal_all
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
-from gateway.service.letters.letters import reseal_letters
-from gateway.service.sessions.entries import reseal_entries
-from gateway.service.team.team_rules import reseal_keys
+from gateway.service.queued_messages import reseal_letters
+from gateway.service.session_entries import reseal_entries
+from gateway.service.team_rules import reseal_keys
 from hub.management.command import HubCommand
 from webhooks.service.sending import reseal_secrets
 

@@ -1,1 +1,0 @@
-"""Messages that wait for an agent, as rows."""

@@ -1,1 +1,0 @@
-"""Messages between clients and agents, as turns."""

@@ -1,0 +1,268 @@
+"""Delivers the letters of one process: to seats that come, or get free; and waits for their replies."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from django.db import DatabaseError
+
+from accounts.sealing import Unreadable
+from agents.core.dispatch import Dispatcher
+from agents.core.errors import (
+    Busy,
+    Denied,
+    FileGone,
+    NotPublished,
+    Offline,
+    OverCap,
+    RateLimited,
+    Unavailable,
+)
+from agents.core.types import Ask, SettledTurn, Source, Target
+from agents.core.waiting import RunningTurn
+from agents.models.choices import Failure, Outcome, Surface
+from agents.transcript.mentions import mentions
+from gateway.models import Letter
+from gateway.service import message_queue, queued_messages
+from gateway.service.pushes import Channels, Subscriber
+from gateway.service.queued_messages import StoredLetter, open_frame
+from gateway.service.seat_frames import make_reply, parts_of, read_carried, text_of
+from gateway.service.session_entries import Place, make_place
+from gateway.service.session_recording import Recording, SessionRecorder
+from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.frames import Envelope, Json
+from kit.async_db import DbCalls
+from kit.clock import db_now
+from kit.durations import seconds
+from kit.tasks import TaskSet
+from kit.waits import Waiters
+
+logger = logging.getLogger(__name__)
+
+CALLS_AT_ONCE = 4  # also when a thousand seats come back at once
+DELIVERED_WITHIN_S = seconds(20.0, at_least_s=8.0)
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 2.0
+RESTS_S = 10.0  # a seat that took none, before the next try: each leaves a turn that failed
+ASKS_FOR_REPLY_EVERY_S = 2.0  # the push that says so may be lost
+
+
+class LetterDelivery:
+    """Sends letters, each as the turn of a message, and in order for each recipient."""
+
+    def __init__(
+        self, process_id: str, dispatcher: Dispatcher, channels: Channels, recorder: SessionRecorder
+    ) -> None:
+        self._recorder = recorder
+        self._process_id = process_id
+        self._dispatcher = dispatcher
+        self._channels = channels
+        self._call = DbCalls(CALLS_AT_ONCE)
+        self._busy_with: dict[int, bool] = {}  # recipients, each with whether to look again
+        self._resting: dict[int, float] = {}  # recipients, each until when
+        self._empty: set[int] = set()  # recipients with seats here for whom nothing waits
+        self._tasks = TaskSet()
+
+    def has_none(self, session_id: int) -> bool:
+        """Whether it is known that no letter waits for a recipient."""
+        return session_id in self._empty
+
+    def expect(self, session_id: int) -> None:
+        """A letter for a recipient is about to be stored."""
+        self._empty.discard(session_id)
+
+    def wake(self, session_id: int) -> None:
+        """Deliver what waits for a seat: it came, it got free, or a letter for it was stored."""
+        self.expect(session_id)
+        if session_id in self._busy_with:
+            self._busy_with[session_id] = True
+        else:
+            self._busy_with[session_id] = False
+            self._tasks.start(self._deliver_all(session_id), name=f"letters of {session_id}")
+
+    async def look(self) -> None:
+        """End what waited too long, and deliver to the seats of this process; the hub calls it every second."""
+        await self._call(message_queue.expire_due)
+        now = asyncio.get_running_loop().time()
+        self._resting = {one: until for one, until in self._resting.items() if until > now}
+        for session_id in await self._call(message_queue.find_due_recipients, self._process_id):
+            if session_id not in self._resting:
+                self.wake(session_id)
+
+    async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]]) -> None:
+        """A seat was taken: deliver its letters. `follow`: pushes it the receipts of those that it sent."""
+        self.wake(session_id)
+        if await self._call(queued_messages.has_outstanding, session_id):
+            await follow()
+
+    async def follow(self, owner_id: int, channel: str, subscriber: Subscriber) -> None:
+        """Push the receipts of a sender to its connection from now on."""
+        if (owner_id, channel) not in self._channels.subscriptions(subscriber):
+            await self._channels.subscribe(owner_id, channel, subscriber)
+
+    async def wait_for_reply(self, letter: StoredLetter, caller_id: int) -> Json:
+        """Wait for the frame that ends a letter which wants a response: its reply, or an error.
+
+        Empty: another connection of the sender has taken it.
+        """
+        watch = _Watch()
+        try:
+            await self._channels.subscribe(caller_id, message_queue.reply_channel(letter.id), watch)
+            while (frame := await self._call(message_queue.take_reply, letter.id)) is None:
+                until = letter.expires_at
+                left_s = (until - await self._call(db_now)).total_seconds() if until else ASKS_FOR_REPLY_EVERY_S
+                soon_s = left_s if left_s > 0 else ASKS_FOR_REPLY_EVERY_S
+                await watch.ended.wait(min(soon_s, ASKS_FOR_REPLY_EVERY_S))
+            return frame
+        finally:
+            await asyncio.shield(self._channels.leave(watch))
+
+    async def close(self) -> None:
+        """Stop; letters that are being sent are claimed by another process, or after a restart."""
+        await self._tasks.cancel()
+
+    async def _deliver_all(self, session_id: int) -> None:
+        try:
+            while True:
+                self._busy_with[session_id] = False
+                await self._deliver_in_order(session_id)
+                if not self._busy_with[session_id]:
+                    break
+        except (Unavailable, DatabaseError):
+            logger.exception("letters.database_away")
+        finally:
+            del self._busy_with[session_id]
+
+    async def _deliver_in_order(self, session_id: int) -> None:
+        higher, pause_s = 0, FIRST_PAUSE_S
+        while True:
+            claim = await self._call(message_queue.claim_next, session_id, self._process_id, higher)
+            if claim.letter is not None:
+                pause_s, higher = FIRST_PAUSE_S, higher + 1 if claim.has_lower else 0
+                wait_s = await self._send(claim.letter)
+            elif claim.is_blocked:
+                wait_s, pause_s = pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
+            else:
+                if not self._busy_with[session_id]:
+                    self._empty.add(session_id)
+                return
+            if wait_s is None:
+                self._resting[session_id] = asyncio.get_running_loop().time() + RESTS_S
+                return
+            if wait_s:
+                await asyncio.sleep(wait_s)
+
+    async def _send(self, letter: Letter) -> float | None:
+        """Send a claimed letter; how long to pause then, None: the seat takes no letters now."""
+        try:
+            ask = await self._call(make_ask, letter)
+            place, envelope = await self._call(find_place, letter), await self._call(read_envelope, letter)
+            recording = Recording(self._recorder, place, envelope, ask.chat_id)
+            running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
+            recording.running = running
+        except (Offline, Unavailable, DatabaseError):
+            await self._call(message_queue.release, letter)
+            return None
+        except (Busy, OverCap, RateLimited) as denied:
+            await self._call(message_queue.release, letter)
+            return float(denied.retry_in_s) if isinstance(denied, RateLimited) else LONGEST_PAUSE_S
+        except (Denied, NotPublished, FileGone) as refusal:
+            await self._call(message_queue.end_letter, letter, refuse_denied(refusal))
+            return 0.0
+        except Unreadable:
+            refused = message_queue.refuse_dead(message_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
+            await self._call(message_queue.end_letter, letter, refused)
+            return 0.0
+        return await self._see_delivered(letter, running)
+
+    async def _see_delivered(self, letter: Letter, running: RunningTurn) -> float | None:
+        if letter.wants_response:
+            if not running.is_decided:
+                await running.until_decided.wait(DELIVERED_WITHIN_S)
+            settled = running.settled.result() if running.is_settled else None
+        else:
+            settled = await asyncio.shield(running.settled)
+        if settled is not None and _is_undelivered(letter, settled):
+            is_uncertain = settled.reason != Failure.NOT_DELIVERED
+            await self._call(message_queue.release, letter, is_uncertain=is_uncertain)
+            return None
+        await self._call(message_queue.mark_delivered, letter)
+        if letter.wants_response:
+            self._tasks.start(self._bring_reply(letter, running), name=f"reply to letter {letter.pk}")
+        return 0.0
+
+    async def _bring_reply(self, letter: Letter, running: RunningTurn) -> None:
+        """Keep the reply of a letter for its sender, when it comes."""
+        settled = await asyncio.shield(running.settled)
+        envelope, sender = await self._call(read_envelope, letter), letter.sender
+        try:
+            frame = make_reply(letter.correlation_id, envelope, running, settled, sender)
+        except FrameRefused as refused:
+            frame = message_queue.make_error(letter, refused)
+        await self._call(message_queue.answer_sender, letter, frame)
+
+
+class _Watch:
+    """Wakes the sender that waits for the end of a letter."""
+
+    def __init__(self) -> None:
+        self.ended = Waiters()
+
+    def push(self, type_name: str, frame: bytes) -> bool:
+        """See `gateway.service.pushes.Subscriber`."""
+        self.ended.wake()
+        return True
+
+
+def read_envelope(letter: Letter) -> Envelope:
+    """The message of a letter as its sender sent it, with the time that it has left."""
+    return read_carried(_open_carried(letter), letter.addressed_to)
+
+
+def find_place(letter: Letter) -> Place | None:
+    """The sessions in which its reply belongs; None where it came from another team."""
+    if letter.sender_owner_id != letter.owner_id:
+        return None
+    sender = letter.sender if letter.sender_session_id else ""
+    session_id = _open_carried(letter).get("sessionId", "")
+    recipient = letter.recipient
+    return make_place(letter.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
+
+
+def make_ask(letter: Letter) -> Ask:
+    """The ask by which a claimed letter is sent."""
+    envelope, carried = read_envelope(letter), _open_carried(letter)
+    text = text_of(envelope)
+    handle = f"{letter.recipient.owner.login}/{letter.recipient.routing_name}"
+    return Ask(
+        chat_id=letter.chat_id,
+        target=Target(None, letter.recipient_id, handle),
+        caller_id=letter.sender_owner_id,
+        caller_login=letter.sender_owner.login,
+        surface=Surface.GATEWAY,
+        question=text,
+        wait_s=envelope.metadata["ttl"] if letter.wants_response else DELIVERED_WITHIN_S,
+        tells=not letter.wants_response,
+        source=Source(letter.sender_session_id, peer_login=handle) if letter.sender_session_id else None,
+        chain=tuple(letter.chain),
+        passed_by_stranger=letter.passed_by_stranger,
+        files=tuple(mentions(text)),
+        message_id=letter.message_id,
+        context_id=envelope.session_id,
+        parts=parts_of(carried),
+    )
+
+
+def _open_carried(letter: Letter) -> Json:
+    carried = open_frame(letter.envelope)
+    if letter.expires_at is not None:
+        left_s = round((letter.expires_at - db_now()).total_seconds(), 3)
+        carried["metadata"] = carried["metadata"] | {"ttl": max(left_s, 0.001)}
+    return carried
+
+
+def _is_undelivered(letter: Letter, settled: SettledTurn) -> bool:
+    """Whether the message did not reach the agent, or may not have."""
+    if settled.outcome is Outcome.COMPLETED:
+        return False
+    return not letter.wants_response or settled.reason in (Failure.NOT_DELIVERED, Failure.CHANNEL_LOST)

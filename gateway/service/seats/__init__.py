@@ -1,1 +1,0 @@
-"""The agents of a team that are connected, each in its seat."""

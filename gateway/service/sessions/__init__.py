@@ -1,1 +1,0 @@
-"""Sessions of the protocol: what the agents of a team said to each other (section 11)."""

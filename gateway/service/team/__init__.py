@@ -1,1 +1,0 @@
-"""The agents of a team, their statuses, and the rules of the team."""

@@ -1,0 +1,237 @@
+"""Brings proposals, votes and decisions to the clients they are for, in whichever process these are."""
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+from django.db import transaction
+from msgspec import Struct
+
+from agents.transcript.announcements import SurfaceMessage, send_after_commit
+from gateway import limits
+from gateway.models import Proposal
+from gateway.service import proposal_reads
+from gateway.service.pushes import Channels, SeatConnection, Subscriber, find_watching, load_connected
+from gateway.wire.frame_types import proposal_channel
+from gateway.wire.frames import Json
+from gateway.wire.protocol import GatewayProtocol
+from kit.async_db import DbCalls
+from kit.newest import NewestEntries
+
+SURFACE = "gateway.triad"
+CALLS_AT_ONCE = 4  # of all clients of this process
+
+
+class ProposalNews(Struct, frozen=True):
+    """A frame about a proposal. Each client that it is for gets it once, also if it is named in several ways.
+
+    `proposal_id`: the row. `connections`: of seats that get it. `channels`: their subscribers get it; of those who
+    asked for some agents, only if `agent` is one of them. `proposer`: the connection of the proposer's seat, which
+    looks for its decisions itself; 0: it is none, or not there.
+    """
+
+    owner_id: int
+    proposal_id: int
+    type_name: str
+    frame: msgspec.Raw
+    connections: tuple[int, ...] = ()
+    channels: tuple[str, ...] = ()
+    agent: str = ""
+    proposer: int = 0
+
+
+def send_to_seats(proposal: Proposal, frame: Json, seats: Collection[SeatConnection]) -> None:
+    """Send a proposal to seats after the commit."""
+    _send(
+        _make_news(proposal, frame, connections=tuple(one.connection_id for one in seats)),
+        {one.process_id for one in seats},
+    )
+
+
+def send_to_subscribers(proposal: Proposal, frame: Json, agent: str) -> None:
+    """Send a vote to the subscribers of the proposal's channel after the commit."""
+    _send(
+        _make_news(proposal, frame, channels=_channels_of(proposal), agent=agent),
+        set(find_watching(proposal.owner_id)),
+    )
+
+
+def send_to_steward(proposal: Proposal, frame: Json) -> None:
+    """Send a proposal to the agent that breaks its tie, after the commit: see `send_decision`."""
+    transaction.on_commit(
+        lambda: send_to_seats(proposal, frame, load_connected(proposal.owner_id, [proposal.steward]))
+    )
+
+
+def send_decision(proposal: Proposal, frame: Json) -> None:
+    """Send a decision to proposer, members, steward and subscribers after the commit.
+
+    Their seats are found after it, too: one that is taken at that moment is found, or finds the decision itself.
+    """
+    transaction.on_commit(lambda: _send_decision(proposal, frame))
+
+
+def _send_decision(proposal: Proposal, frame: Json) -> None:
+    named = {*proposal.members, proposal.steward, proposal.proposer} - {""}
+    seats = {one.name: one for one in load_connected(proposal.owner_id, named)}
+    proposer = seats.get(proposal.proposer) if proposal.awaits_decision else None
+    if proposal.proposer not in {*proposal.members, proposal.steward}:
+        seats.pop(proposal.proposer, None)
+    news = _make_news(
+        proposal,
+        frame,
+        connections=tuple(one.connection_id for one in seats.values()),
+        channels=_channels_of(proposal),
+        proposer=proposer.connection_id if proposer else 0,
+    )
+    processes = {one.process_id for one in seats.values()} | set(find_watching(proposal.owner_id))
+    processes |= {proposal.home, proposer.process_id if proposer else ""} - {""}
+    _send(news, processes)
+
+
+def _channels_of(proposal: Proposal) -> tuple[str, ...]:
+    return tuple(proposal_channel(name) for name in (proposal.key, proposal.alias) if name)
+
+
+def _make_news(
+    proposal: Proposal,
+    frame: Json,
+    *,
+    connections: tuple[int, ...] = (),
+    channels: tuple[str, ...] = (),
+    agent: str = "",
+    proposer: int = 0,
+) -> ProposalNews:
+    return ProposalNews(
+        owner_id=proposal.owner_id,
+        proposal_id=proposal.pk,
+        type_name=frame["type"],
+        frame=msgspec.Raw(msgspec.json.encode(frame)),
+        connections=connections,
+        channels=channels,
+        agent=agent,
+        proposer=proposer,
+    )
+
+
+def _send(news: ProposalNews, processes: Collection[str]) -> None:
+    body = SurfaceMessage(SURFACE, msgspec.Raw(msgspec.json.encode(news)))
+    send_after_commit([(process_id, body) for process_id in processes])
+
+
+class Participant(Subscriber, Protocol):
+    """The interface of a client to the triad, see `gateway.service.client.Client`."""
+
+    protocol: GatewayProtocol
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is sent nothing any more."""
+
+    async def say(self, frame: Json) -> None:
+        """Send a frame."""
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Go on with something while further frames are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeatHere:
+    """A seat of this process. `sending`: while its decisions are sent, so that none is sent twice.
+
+    `proposed`: rows of the latest proposals that it was sent.
+    """
+
+    client: Participant
+    owner_id: int
+    name: str
+    sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    proposed: NewestEntries[int, None] = field(default_factory=lambda: NewestEntries(limits.OPEN_PROPOSALS.most))
+
+    def note_proposal(self, proposal_id: int) -> bool:
+        """Note that it is sent a proposal; False: it was sent it before, as news or when it came."""
+        if proposal_id in self.proposed:
+            return False
+        self.proposed[proposal_id] = None
+        return True
+
+
+class Triad:
+    """Knows the seats of this process, and the clients without a seat that await decisions.
+
+    `call`: reads or writes rows of proposals.
+    """
+
+    def __init__(self, process_id: str, channels: Channels) -> None:
+        self.process_id = process_id
+        self._channels = channels
+        self._seats: dict[int, SeatHere] = {}  # by the id of the connection
+        self._awaiting: WeakValueDictionary[int, Participant] = WeakValueDictionary()  # by the row of the proposal
+        self.call = DbCalls(CALLS_AT_ONCE)
+
+    def enter(self, client: Participant, connection_id: int, owner_id: int, name: str) -> None:
+        """An agent took its seat: send it what it may vote on, and decisions on what it proposed."""
+        self._seats[connection_id] = seat = SeatHere(client, owner_id, name)
+        client.start(self._catch_up(seat), "proposals")
+
+    def leave(self, connection_id: int) -> None:
+        """An agent left its seat."""
+        self._seats.pop(connection_id, None)
+
+    async def await_decision(self, proposal_id: int, client: Participant) -> None:
+        """Send a client without a seat the decision once it is there."""
+        self._awaiting[proposal_id] = client
+        # It may have been made, and its news missed, before the line above.
+        frame = await self.call(proposal_reads.find_decision, proposal_id)
+        if frame is not None and self._awaiting.pop(proposal_id, None) is client:
+            await client.say(frame)
+
+    def take(self, body: msgspec.Raw) -> None:
+        """News from another process, or from a thread of this one."""
+        news = msgspec.json.decode(body, type=ProposalNews)
+        if news.type_name == "proposal":
+            self._take_proposal(news)
+            return
+        told: set[Subscriber] = set()
+        if (proposer := self._seats.get(news.proposer)) is not None:
+            told.add(proposer.client)
+            proposer.client.start(self._send_decisions(proposer), "decisions")
+        if news.type_name == "decision" and (waiting := self._awaiting.pop(news.proposal_id, None)) is not None:
+            told.add(waiting)
+            frame: Json = msgspec.json.decode(news.frame)
+            waiting.start(waiting.say(frame), "decision")
+        for client in self._find_clients(news):
+            if client not in told:
+                told.add(client)
+                client.push(news.type_name, bytes(news.frame))
+
+    def _take_proposal(self, news: ProposalNews) -> None:
+        for connection_id in news.connections:
+            seat = self._seats.get(connection_id)
+            if seat is not None and seat.note_proposal(news.proposal_id):
+                seat.client.push(news.type_name, bytes(news.frame))
+
+    def _find_clients(self, news: ProposalNews) -> list[Subscriber]:
+        found: list[Subscriber] = [self._seats[pk].client for pk in news.connections if pk in self._seats]
+        for channel in news.channels:
+            found += self._channels.find_subscribers(news.owner_id, channel, news.agent)
+        return found
+
+    async def _catch_up(self, seat: SeatHere) -> None:
+        await self._send_decisions(seat)
+        for one in await self.call(proposal_reads.load_open, seat.owner_id, seat.name):
+            if seat.client.protocol.may_push("proposal") and seat.note_proposal(one.proposal_id):
+                await seat.client.say(one.frame)
+
+    async def _send_decisions(self, seat: SeatHere) -> None:
+        """Send the proposer what it awaits; noted afterwards: a decision is rather sent twice than lost."""
+        async with seat.sending:
+            awaited = await self.call(proposal_reads.load_decisions, seat.owner_id, seat.name)
+            for one in awaited:
+                await seat.client.say(one.frame)
+            # What was said to a connection that was over is for the next one that takes the seat.
+            if awaited and not seat.client.is_over:
+                await self.call(proposal_reads.end_waits, [one.proposal_id for one in awaited])

@@ -1,1 +1,0 @@
-"""Proposals, votes and decisions of a team."""

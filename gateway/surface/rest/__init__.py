@@ -1,1 +1,0 @@
-"""The resources of a team over REST."""
