@@ -27,40 +27,30 @@ from webhooks.models import Delivery
 SLACK = timedelta(hours=1)
 
 
-def since(rows: QuerySet[Any], field: str, moment: datetime) -> QuerySet[Any]:
-    """The rows not older than a moment by the time in `field`.
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Rows to count, by the time in one of their fields.
 
     The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
     every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
     """
-    begin = moment - SLACK
-    first = find_first_ids(rows.model._default_manager.all(), field, [begin])
-    return rows.filter(pk__gte=first[begin], **{f"{field}__gte": moment})
-
-
-def dispatched() -> QuerySet[Turn]:
-    """Asks of agents that were not refused."""
-    asked: QuerySet[Turn] = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
-    return asked
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """Rows to count, by the time in one of their fields."""
 
     rows: Callable[[], QuerySet[Any]]
     field: str
 
     def since(self, moment: datetime) -> QuerySet[Any]:
         """The rows not older than a moment."""
-        return since(self.rows(), self.field, moment)
+        rows, begin = self.rows(), moment - SLACK
+        first = find_first_ids(rows.model._default_manager.all(), self.field, [begin])
+        return rows.filter(pk__gte=first[begin], **{f"{self.field}__gte": moment})
 
 
 SIGNUPS = Metric(User.objects.all, "created_at")
 SESSIONS = Metric(Session.objects.all, "started_at")
 EVENTS = Metric(Event.objects.all, "ts")
 PERMISSIONS = Metric(PermissionRequest.objects.all, "requested_at")
-DISPATCHES = Metric(dispatched, "asked_at")
+ASKS = Turn.objects.filter(agent__isnull=False).exclude(outcome=Outcome.DENIED)
+DISPATCHES = Metric(ASKS.all, "asked_at")
 UPLOADS = Metric(File.objects.all, "uploaded_at")
 DELIVERIES = Metric(Delivery.objects.all, "queued_at")
 OP_MESSAGES = Metric(OpMessage.objects.all, "ts")
@@ -201,8 +191,7 @@ class StatsActiveUsers(StaffView):
         by_owner = EVENTS.since(db_now() - WEEK).values("session__owner", "session__owner__login")
         busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
         owned = Session.objects.filter(owner_id__in=[row["session__owner"] for row in busiest])
-        counted = owned.values("owner_id").annotate(count=Count("pk"))
-        sessions = {row["owner_id"]: row["count"] for row in counted}
+        sessions = dict(owned.values_list("owner_id").annotate(Count("pk")))
         users: list[ActiveUser] = [
             {
                 "userId": row["session__owner"],
@@ -222,45 +211,37 @@ class StatsOverview(StaffView):
     @extend_schema(responses=HubOverview)
     def get(self, request: Request) -> Response:
         """The numbers of rows, and of recent events."""
-        return Response(overview(db_now()))
-
-
-def overview(now: datetime) -> HubOverview:
-    """All of it, at one moment."""
-    return {
-        "users": {
-            "total": User.objects.count(),
-            "last7d": SIGNUPS.since(now - WEEK).count(),
-            "last30d": SIGNUPS.since(now - MONTH).count(),
-        },
-        "sessions": {
-            "totalEver": Session.objects.count(),
-            "currentlyConnected": live_connections().count(),
-            "startedLast24h": SESSIONS.since(now - DAY).count(),
-        },
-        "events": _day_and_week(EVENTS, now),
-        "permissionRequests": {
-            "pending": PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING).count(),
-            "resolvedLast24h": _resolved(now - DAY).count(),
-        },
-        "agentDispatches": _dispatches(now),
-        "fileUploads": {
-            "last7d": UPLOADS.since(now - WEEK).count(),
-            "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
-        },
-        "webhookDeliveries": _deliveries(now),
-        "opMessages": {"last7d": OP_MESSAGES.since(now - WEEK).count()},
-        "generatedAt": iso(now),
-    }
+        now = db_now()
+        pending = PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING)
+        # A decision comes within minutes of its request: a day more contains all requests that were decided.
+        resolved = PERMISSIONS.since(now - 2 * DAY).filter(resolved_at__gte=now - DAY)
+        shown: HubOverview = {
+            "users": {
+                "total": User.objects.count(),
+                "last7d": SIGNUPS.since(now - WEEK).count(),
+                "last30d": SIGNUPS.since(now - MONTH).count(),
+            },
+            "sessions": {
+                "totalEver": Session.objects.count(),
+                "currentlyConnected": live_connections().count(),
+                "startedLast24h": SESSIONS.since(now - DAY).count(),
+            },
+            "events": _day_and_week(EVENTS, now),
+            "permissionRequests": {"pending": pending.count(), "resolvedLast24h": resolved.count()},
+            "agentDispatches": _dispatches(now),
+            "fileUploads": {
+                "last7d": UPLOADS.since(now - WEEK).count(),
+                "bytesStored": Blob.objects.aggregate(bytes=Sum("size", default=0))["bytes"],
+            },
+            "webhookDeliveries": _deliveries(now),
+            "opMessages": {"last7d": OP_MESSAGES.since(now - WEEK).count()},
+            "generatedAt": iso(now),
+        }
+        return Response(shown)
 
 
 def _day_and_week(metric: Metric, now: datetime) -> DayAndWeek:
     return {"last24h": metric.since(now - DAY).count(), "last7d": metric.since(now - WEEK).count()}
-
-
-def _resolved(moment: datetime) -> QuerySet[PermissionRequest]:
-    """The requests decided since. A decision comes within minutes of its request: a day more contains them all."""
-    return PERMISSIONS.since(moment - DAY).filter(resolved_at__gte=moment)
 
 
 def _deliveries(now: datetime) -> DeliveryCounts:
@@ -279,25 +260,6 @@ def _dispatches(now: datetime) -> Dispatches:
     return {**_day_and_week(DISPATCHES, now), "topAgents": top}
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """So many buckets, the last of them the one that runs now."""
-
-    bucket: Bucket
-    count: int
-
-    @property
-    def step(self) -> timedelta:
-        """How long a bucket is."""
-        return timedelta(hours=1) if self.bucket == "hour" else timedelta(days=1)
-
-    def starts(self, now: datetime) -> list[datetime]:
-        """When its buckets begin, in UTC."""
-        last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        last = last if self.bucket == "hour" else last.replace(hour=0)
-        return [last - self.step * back for back in reversed(range(self.count))]
-
-
 METRICS = {
     "users.signups": SIGNUPS,
     "sessions.created": SESSIONS,
@@ -305,7 +267,7 @@ METRICS = {
     "agent.dispatches": DISPATCHES,
     "webhook.deliveries": DELIVERIES,
 }
-WINDOWS = {"24h": Window("hour", 24), "7d": Window("day", 7), "30d": Window("day", 30)}
+WINDOWS: dict[str, tuple[Bucket, int]] = {"24h": ("hour", 24), "7d": ("day", 7), "30d": ("day", 30)}
 
 
 class TimeseriesQuery(serializers.Serializer[Any]):
@@ -323,21 +285,23 @@ class StatsTimeseries(StaffView):
         if metric not in METRICS:
             raise NotFound(f"no such metric: there are {', '.join(METRICS)}")
         name, now = read_query(TimeseriesQuery, request)["window"], db_now()
-        window = WINDOWS[name]
+        bucket, count = WINDOWS[name]
         shown: Timeseries = {
             "metric": metric,
             "window": name,
-            "bucket": window.bucket,
-            "points": _points(METRICS[metric], window, now),
+            "bucket": bucket,
+            "points": _points(METRICS[metric], bucket, count, now),
             "generatedAt": iso(now),
         }
         return Response(shown)
 
 
-def _points(metric: Metric, window: Window, now: datetime) -> list[Point]:
-    starts = window.starts(now)
-    truncate = TruncHour if window.bucket == "hour" else TruncDay
-    rows = metric.since(starts[0]).order_by()
-    counted = rows.annotate(bucket=truncate(metric.field, tzinfo=UTC)).values("bucket").annotate(count=Count("pk"))
-    counts = {row["bucket"]: row["count"] for row in counted}
+def _points(metric: Metric, bucket: Bucket, count: int, now: datetime) -> list[Point]:
+    """The counts of so many hours or days in UTC, of which the last one runs now."""
+    last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    last = last if bucket == "hour" else last.replace(hour=0)
+    step, truncate = (timedelta(hours=1), TruncHour) if bucket == "hour" else (DAY, TruncDay)
+    starts = [last - step * back for back in reversed(range(count))]
+    rows = metric.since(starts[0]).order_by().annotate(bucket=truncate(metric.field, tzinfo=UTC))
+    counts = dict(rows.values_list("bucket").annotate(Count("pk")))
     return [{"ts": iso(start), "count": counts.get(start, 0)} for start in starts]

@@ -16,7 +16,8 @@ from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
 from agents.api.admin import StaffView
 from agents.api.agents import get_own_agent, show_agent
-from agents.api.shapes import ApiAgent, ApiCardChange, ApiCardMember, CardDecision
+from agents.api.remote import ApiCardChange, ApiCardMember, CardDecision
+from agents.api.shapes import ApiAgent
 from agents.core import halt_rules
 from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
 from agents.core.directory import (

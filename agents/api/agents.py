@@ -16,15 +16,11 @@ from rest_framework.views import APIView
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
 from accounts.rest import Body, Conflict, StrictJSONParser, caller_of, get_one
-from accounts.sealing import Unreadable
+from agents.api.remote import ApiRemote, RemoteChanges, RemotePlace, look_up_server, move_server
 from agents.api.shapes import (
     ApiAgent,
-    ApiCard,
-    ApiRemote,
     PublishedAgent,
     QueueingBody,
-    RemoteChanges,
-    RemotePlace,
     usd_field,
 )
 from agents.core import directory
@@ -39,50 +35,38 @@ from agents.core.card_settings import (
     prompts,
 )
 from agents.core.directory import (
-    AgentActivity,
     UnknownLogin,
     get_users_by_login,
     load_agent_activity,
     load_caller_budgets,
     load_granted_logins,
 )
-from agents.links.remote.card import NO_AUTH, BadAuth, BadCard
 from agents.links.remote.card_content import thumbprint
-from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
+from agents.links.remote.publishing import publish_remote
 from agents.models import Agent, RemoteServer, Session
 from agents.models.agent import (
     MAX_BUDGET,
     MAX_NAMED_CALLERS,
     QUEUE_WAIT_S,
 )
-from agents.models.remote import SWITCHES
 from agents.transcript.pieces import Json
 from kit.clock import db_now, iso_or_none
 from kit.columns import ColumnBody
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
-from kit.money import MICRO, to_microusd
+from kit.money import to_microusd, to_usd, to_usd_or_none
 from kit.rows import show
 
 NO_AGENT = "no such agent"
-
-
 NO_SESSION = "no such session"
-
-
 MOST_LISTED = 5000
-
-
 LONG_TEXT_FIELDS = (
     "claude_md",
     "personalization_prompt",
 )  # up to 64 Ki characters each, too much for a list of many
-
-
 NOT_OFFERED = "this hub does not offer it yet"
-
-
-LEFT_OUT: Json = {  # of the answers that do not show them: null, or absent
+LEFT_OUT: Json = {  # what an answer does not show: absent, null, or what this hub does not offer
+    **{"liveView": False, "publicAsk": False, "liveViewEnabledAt": None},
     **dict.fromkeys(("claudeMd", "personalizationPrompt")),
     **dict.fromkeys(("remote", "allowedLogins", "callerBudgets"), ""),
     **dict.fromkeys(("dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"), ""),
@@ -194,44 +178,31 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     now = db_now() if remote else None
     shown = []
     for agent in agents:
-        given: Json = {**LEFT_OUT}
+        activity, given = facts[agent.pk], {**LEFT_OUT}
         if with_papers:
             given |= {"claudeMd": agent.claude_md, "personalizationPrompt": agent.personalization_prompt}
         if agent.pk in granted:
             given["allowedLogins"], given["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
-            given["dailyCostLimitUsd"] = _usd(agent.daily_limit_microusd)
-            given["callerCostLimitUsd"] = _usd(agent.caller_limit_microusd)
-            given["costTodayUsd"] = _usd(facts[agent.pk].cost_today_microusd)
+            given["dailyCostLimitUsd"] = to_usd_or_none(agent.daily_limit_microusd)
+            given["callerCostLimitUsd"] = to_usd_or_none(agent.caller_limit_microusd)
+            given["costTodayUsd"] = to_usd(activity.cost_today_microusd)
         if now and (server := remote.get(agent.session_id)):
             keys = [thumbprint(key) for key in server.card_keys]
             given["remote"] = show(ApiRemote, server, breaker=server.breaker(now), cardKeys=keys)
-        shown.append(_show(agent, facts[agent.pk], given))
+        given |= {
+            "online": activity.is_online,
+            "queriesToday": activity.queries_today,
+            "queriesAllTime": activity.queries_all_time,
+            "lastQueryAt": iso_or_none(activity.last_query_at),
+            "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
+        }
+        shown.append(show(ApiAgent, agent, **given))
     return shown
 
 
 def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
     """One ApiAgent."""
     return show_agents([agent], viewer_id=viewer_id)[0]
-
-
-def _show(agent: Agent, activity: AgentActivity, given: Json) -> ApiAgent:
-    return show(
-        ApiAgent,
-        agent,
-        online=activity.is_online,
-        queriesToday=activity.queries_today,
-        queriesAllTime=activity.queries_all_time,
-        lastQueryAt=iso_or_none(activity.last_query_at),
-        liveView=False,
-        publicAsk=False,
-        liveViewEnabledAt=None,
-        queueing={"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
-        **given,
-    )
-
-
-def _usd(microusd: int | None) -> float | None:
-    return None if microusd is None else microusd / MICRO
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
@@ -271,11 +242,15 @@ class Agents(APIView):
         A remote server is named by its agent card, which is fetched at once.
         """
         owner, details = caller_of(request), NewAgent.read(request).validated_data
-        publish = _publish_remote if "remote" in details else _publish_session
+        named = {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
         if "remote" in details:
             take_slot(request, CARD_LOOKUPS, owner.pk)
         try:
-            published = publish(owner, details)
+            if "remote" in details:
+                published = publish_remote(owner, look_up_server(details.pop("remote")), details, **named)
+            else:
+                session = _get_session(owner, details.pop("sessionId"))
+                published = directory.publish_agent(owner, session, details, **named)
         except directory.BadSlug as bad:
             raise ValidationError({"slug": str(bad)}) from None
         except directory.HandleTaken as taken:
@@ -285,19 +260,6 @@ class Agents(APIView):
             "restored": published.restored,
         }
         return Response(shown, status=201)
-
-
-class RemoteCards(APIView):
-    """`/agents/cards`"""
-
-    parser_classes = [StrictJSONParser]
-
-    @extend_schema(request=RemotePlace, responses=ApiCard)
-    def post(self, request: Request) -> Response:
-        """Fetch the agent card of a remote A2A server, and show how the hub would call it; nothing is kept."""
-        place = RemotePlace.read(request).validated_data
-        take_slot(request, CARD_LOOKUPS, caller_of(request).pk)
-        return Response(show(ApiCard, _found(place).card))
 
 
 class AgentByHandle(APIView):
@@ -327,11 +289,12 @@ class OneAgent(APIView):
         owner = caller_of(request)
         agent = get_own_agent(agent_id, owner)
         changes = ChangedAgent.read(request, partial=True).validated_data
-        _refuse_renaming(agent, changes)
-        session = _find_session(owner, changes.pop("sessionId")) if "sessionId" in changes else None
+        if "slug" in changes and changes.pop("slug") != agent.slug:
+            raise ValidationError({"slug": "fixed at publishing; delete the agent and publish anew"})
+        session = _get_session(owner, changes.pop("sessionId")) if "sessionId" in changes else None
         if remote := changes.pop("remote", None):
             take_slot(request, CARD_LOOKUPS, owner.pk)
-            _move(agent, remote)
+            move_server(agent, remote)
         allowed, budgets = changes.pop("allowed", None), changes.pop("budgets", None)
         try:
             revised = directory.revise_agent(agent.pk, changes, allowed, budgets, session)
@@ -354,61 +317,5 @@ def get_own_agent(agent_id: int, owner: User) -> Agent:
     return get_one(agents.filter(pk=agent_id), NO_AGENT)
 
 
-def _publish_session(owner: User, details: Json) -> directory.Published:
-    session = _find_session(owner, details.pop("sessionId"))
-    return directory.publish_agent(owner, session, details, **_named(details))
-
-
-def _find_session(owner: User, public_id: UUID) -> Session:
+def _get_session(owner: User, public_id: UUID) -> Session:
     return get_one(Session.objects.owned_by(owner).filter(public_id=public_id), NO_SESSION)
-
-
-def _publish_remote(owner: User, details: Json) -> directory.Published:
-    wanted = _found(details.pop("remote"))
-    return publish_remote(owner, wanted, details, **_named(details))
-
-
-def _named(details: Json) -> Json:
-    """The values that publishing takes beside the fields of the agent, taken out of these."""
-    return {name: details.pop(name, None) for name in ("slug", "allowed", "budgets")}
-
-
-def _found(given: Json) -> ServerSettings:
-    """The server that its owner named, with its card."""
-    auth = given["auth"]["auth"] if given.get("auth") else NO_AUTH
-    keys = given.get("keys") or []
-    try:
-        return find_server(given["cardUrl"], auth, keys, _switches(given))
-    except BadCard as bad:
-        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
-
-
-def _switches(given: Json) -> dict[str, bool]:
-    return {name: given[name] for name in SWITCHES if name in given}
-
-
-def _move(agent: Agent, given: Json) -> None:
-    """Move a remote agent to another URL or to other credentials."""
-    server = RemoteServer.objects.filter(session_id=agent.session_id).first()
-    if server is None:
-        raise ValidationError({"remote": "this agent is a session, not a remote server"})
-    if given and set(given) <= set(SWITCHES):
-        RemoteServer.objects.filter(pk=server.pk).update(**given)
-        return
-    auth = None
-    if "auth" in given:
-        auth = given["auth"]["auth"] if given["auth"] else NO_AUTH
-    keys = given["keys"] or [] if "keys" in given else None
-    try:
-        wanted = look_again(server, given.get("cardUrl"), auth, keys, _switches(given))
-    except BadCard as bad:
-        raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
-    except (BadAuth, Unreadable) as bad:
-        raise ValidationError({"remote": {"auth": str(bad)}}) from None
-    move(server, wanted)
-
-
-def _refuse_renaming(agent: Agent, changes: Json) -> None:
-    """A handle is fixed at publishing; sending back what it is is fine."""
-    if "slug" in changes and changes.pop("slug") != agent.slug:
-        raise ValidationError({"slug": "fixed at publishing; delete the agent and publish anew"})

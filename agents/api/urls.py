@@ -28,9 +28,10 @@ from agents.api.admin import (
 )
 from agents.api.admin_figures import StatsActiveUsers, StatsOverview, StatsTimeseries
 from agents.api.agent_control import AdminHalt, AdminHalts, Blocks, BulkChanges, CardChange, HaltAgent, OneBlock
-from agents.api.agents import AgentByHandle, Agents, OneAgent, RemoteCards, get_own_agent
+from agents.api.agents import AgentByHandle, Agents, OneAgent, get_own_agent
 from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
+from agents.api.remote import RemoteCards
 from agents.api.session_access import OneShare, Permissions, ResolvePermission, Shares
 from agents.api.sessions import (
     NO_DESKTOPS,

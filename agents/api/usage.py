@@ -1,11 +1,10 @@
 """The use of agents: the audit of one agent for its owner, and the token usage that programs report."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
-from django.db.models import Avg, Count, Max, Q, QuerySet, Sum
+from django.db.models import Avg, Count, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -22,6 +21,7 @@ from agents.api.agents import get_own_agent, show_agent
 from agents.api.events import MAX_ID
 from agents.api.sessions import get_session
 from agents.api.shapes import ApiAgent
+from agents.core.figures import top_askers
 from agents.models import Session, TokenUsage, Turn
 from agents.models.choices import Outcome
 from agents.models.turn import PUBLIC_ASKER
@@ -33,7 +33,6 @@ from kit.money import to_usd, to_usd_or_none
 from kit.rows import Source, show
 
 RECENT = 100
-TOP_ASKERS = 10
 OPEN_REASON = "in_progress"
 COMPLETED = Q(outcome=Outcome.COMPLETED)
 
@@ -90,8 +89,8 @@ class Asked(TypedDict):
     `usage` is null where the agent reported none.
     """
 
-    ts: Time
-    askerLogin: str
+    ts: Annotated[Time, Source("asked_at")]
+    askerLogin: Annotated[str, Source("asker")]
     ok: bool
     latencyMs: int | None
     question: str
@@ -128,14 +127,14 @@ class Inbound(APIView):
         days = read_query(WindowQuery, request)["days"]
         since = db_now() - timedelta(days=days)
         asked = Turn.objects.filter(agent=agent, asked_at__gte=since)
-        ended = asked.exclude(outcome=None)
+        ended, newest = asked.exclude(outcome=None), asked.order_by("-asked_at", "-pk")[:RECENT]
         log: InboundLog = {
             "agent": show_agent(agent, viewer_id=agent.owner_id),
             "window": {"days": days, "since": iso(since)},
             "summary": _summary(ended),
             "publicThreadStats": {"total": 0, "today": 0, "active": 0},
-            "topAskers": _top_askers(ended),
-            "recent": _recent(asked.select_related("caller").order_by("-asked_at", "-pk")[:RECENT]),
+            "topAskers": [show(Asker, one, login=one.login or PUBLIC_ASKER) for one in top_askers(ended)],
+            "recent": [_show_turn(turn) for turn in newest.select_related("caller")],
         }
         return Response(log)
 
@@ -161,41 +160,20 @@ def _summary(ended: QuerySet[Turn]) -> Sums:
     }
 
 
-def _top_askers(ended: QuerySet[Turn]) -> list[Asker]:
-    askers = ended.values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
-    return [
-        {"login": row["caller__login"] or PUBLIC_ASKER, "count": row["count"], "lastAt": iso(row["last"])}
-        for row in askers.order_by("-count", "caller__login")[:TOP_ASKERS]
-    ]
-
-
-def _recent(turns: Iterable[Turn]) -> list[Asked]:
-    return [_show_turn(turn) for turn in turns]
-
-
 def _show_turn(turn: Turn) -> Asked:
     ok = turn.outcome == Outcome.COMPLETED
-    return {
-        "ts": iso(turn.asked_at),
-        "askerLogin": turn.asker,
-        "ok": ok,
-        "latencyMs": turn.latency_ms if ok else None,
-        "question": turn.question,
-        "routeId": None if turn.outcome == Outcome.DENIED else turn.chat_id,
-        "deniedReason": None if ok else _reason(turn),
-        "traceId": turn.trace_id or None,
-        "usage": _show_usage(turn),
-    }
-
-
-def _show_usage(turn: Turn) -> TurnUsage | None:
-    if turn.input_tokens is None and turn.output_tokens is None and turn.cost_microusd is None:
-        return None
-    return show(TurnUsage, turn, costUsd=to_usd_or_none(turn.cost_microusd))
-
-
-def _reason(turn: Turn) -> str:
-    return OPEN_REASON if turn.outcome is None else turn.reason or turn.outcome
+    reported = (turn.input_tokens, turn.output_tokens, turn.cost_microusd)
+    return show(
+        Asked,
+        turn,
+        ok=ok,
+        latencyMs=turn.latency_ms if ok else None,
+        routeId=None if turn.outcome == Outcome.DENIED else turn.chat_id,
+        deniedReason=None if ok else (turn.reason or turn.outcome) if turn.outcome else OPEN_REASON,
+        usage=None
+        if reported == (None, None, None)
+        else show(TurnUsage, turn, costUsd=to_usd_or_none(turn.cost_microusd)),
+    )
 
 
 HIGHEST_LIMIT = 1000

@@ -17,9 +17,9 @@ from django.views.decorators.gzip import gzip_page
 
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
+from agents.core.figures import window_of
 from agents.web.desk import owner_form
 from agents.web.desk.charts import amount_chart
-from agents.web.desk.figures import window_of
 from agnt.models import ApiKey
 from agnt.service.figures import load_calls, load_days
 from agnt.service.key_checks import DAILY_CALLS

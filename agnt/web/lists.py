@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.models import User
-from agents.web.desk.figures import newest_of
+from agents.core.figures import newest_of
 from agnt.service.keys import list_keys
 from kit.filters import Filter, Filters
 from kit.ids import read_uuid

@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.utils.dateparse import parse_date
 
 from accounts.models import User
+from agents.core.figures import moments_of, read_zone
 from agents.web.desk import owner_page
-from agents.web.desk.figures import moments_of, read_zone
 from agnt.models import Interaction
 from agnt.service.metrics import DUPLICATE, OK
 from agnt.web.lists import KEY, SENDER, VENUE, show_newest

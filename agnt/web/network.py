@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.urls import path, reverse
 
 from accounts.models import User
+from agents.core.figures import window_of
 from agents.web.desk import owner_form, owner_page
-from agents.web.desk.figures import window_of
 from agnt.models import ApiKey, Booking, Network, Venue
 from agnt.models.network import RULES
 from agnt.service.asks.breakers import list_open_breakers

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts.models import User
+from agents.core.figures import WINDOW_DAYS, DayWindow, window_of
 from agents.web.desk import owner_page
 from agents.web.desk.charts import Chart, amount_chart
-from agents.web.desk.figures import WINDOW_DAYS, Window, window_of
 from agnt.models import Invoice, Network, UsageEvent
 from agnt.service.figures import Day, load_days
 from agnt.service.networks import find_network
@@ -79,6 +79,6 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/revenue.html", context)
 
 
-def load_revenue(owner: User, window: Window) -> Revenue:
+def load_revenue(owner: User, window: DayWindow) -> Revenue:
     """The revenue of each day of a window."""
     return Revenue(load_days(find_network(owner) or Network(), window.days[0], window.days[-1]))

@@ -3,8 +3,8 @@
 import itertools
 from datetime import date, timedelta
 
+from agents.core.figures import AskDay, Latency
 from agents.web.desk.charts import BOTTOM, LEFT, RIGHT, TOP, Bar, asks_chart, latency_chart, scale
-from agents.web.desk.figures import Day, Latency
 from kit.page_tags import describe_duration
 
 FIRST = date(2026, 1, 2)
@@ -53,7 +53,7 @@ def test_durations_are_in_readable_units() -> None:
 
 
 def test_a_day_shows_its_values() -> None:
-    asks = asks_chart([Day(day=FIRST, answered=1200, refused=3), Day(day=FIRST + timedelta(days=1))])
+    asks = asks_chart([AskDay(day=FIRST, answered=1200, refused=3), AskDay(day=FIRST + timedelta(days=1))])
     assert [one.values for one in asks.columns] == ["2 Jan: 1,200 answered, 3 refused", "3 Jan: no asks"]
     times = latency_chart([FIRST, FIRST + timedelta(days=1)], [Latency(7, 42, 1300, 912_600), Latency()])
     assert [one.values for one in times.columns] == [
@@ -66,7 +66,7 @@ def test_no_bar_covers_another_and_none_leaves_the_plot() -> None:
     for count in [7, 30]:
         days = [FIRST + timedelta(days=number) for number in range(count)]
         equal = latency_chart(days, [Latency(1, 40, 40, 40)] * count)
-        stacked = asks_chart([Day(100 * number, 1, number, 1, day=day) for number, day in enumerate(days)])
+        stacked = asks_chart([AskDay(100 * number, 1, number, 1, day=day) for number, day in enumerate(days)])
         for chart in (equal, stacked):
             bars = [bar for column in chart.columns for bar in column.bars]
             assert len(bars) > count, count

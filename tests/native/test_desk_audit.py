@@ -12,9 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.core import figures
+from agents.core.figures import window_of
 from agents.models import CallerBlock, Event
-from agents.web.desk import audit, figures
-from agents.web.desk.figures import window_of
+from agents.web.desk import audit
 from kit import env, search
 from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn, person, spend

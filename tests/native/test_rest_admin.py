@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Credential, User
-from agents.api.admin_figures import since
+from agents.api.admin_figures import EVENTS
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
 from kit.search import find_first_ids
 from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, person
@@ -140,7 +140,7 @@ def test_the_first_id_of_a_window_is_found_across_gaps(alice: Person, subtests: 
         with subtests.test(hours=hours):
             moment = now - timedelta(hours=hours, minutes=30)
             wanted = [event.pk for event in events if event.ts >= moment and event not in events[10:15]]
-            assert sorted(since(rows, "ts", moment).values_list("pk", flat=True)) == wanted
+            assert sorted(EVENTS.since(moment).values_list("pk", flat=True)) == wanted
             assert rows.filter(pk__gte=find_first_id(moment)).count() == len(wanted)
     assert find_first_id(now + DAY) == events[-1].pk + 1
 
@@ -153,7 +153,7 @@ def test_rows_somewhat_out_of_order_are_not_missed(alice: Person, subtests: pyte
         )
     for minutes, count in ((400, 7), (200, 6), (80, 3), (60, 2), (20, 1), (1, 0)):
         with subtests.test(minutes=minutes):
-            found = since(Event.objects.all(), "ts", now - timedelta(minutes=minutes))
+            found = EVENTS.since(now - timedelta(minutes=minutes))
             assert found.count() == count
 
 

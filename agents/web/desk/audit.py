@@ -19,14 +19,15 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
+from agents.core import figures
 from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
 from agents.core.explanations import OUTCOME_LABELS, explain
+from agents.core.figures import WINDOW_DAYS, DayWindow, read_window
 from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
-from agents.web.desk import charts, figures, get_own_agent, owner_form, require_owner
-from agents.web.desk.figures import WINDOW_DAYS, Window, read_window
+from agents.web.desk import charts, get_own_agent, owner_form, require_owner
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
@@ -141,7 +142,7 @@ def _ask_rows(turns: Sequence[Turn]) -> list[AskRow]:
     ]
 
 
-def _about(agent: Agent, window: Window) -> dict[str, Any]:
+def _about(agent: Agent, window: DayWindow) -> dict[str, Any]:
     return {
         "agent": agent,
         "state": states_of([agent.session_id])[agent.session_id],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from agents.core.explanations import OUTCOME_LABELS
-from agents.web.desk.figures import COUNTED_AS, Day, Latency
+from agents.core.figures import COUNTED_AS, AskDay, Latency
 from kit.page_tags import describe_duration
 
 LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
@@ -66,7 +66,7 @@ class Chart:
     height: int = BOTTOM - TOP
 
 
-def asks_chart(days: Sequence[Day]) -> Chart:
+def asks_chart(days: Sequence[AskDay]) -> Chart:
     """Asks per day, one bar a day, by outcome."""
     numbers = scale(max((one.total for one in days), default=0))
 
@@ -172,7 +172,7 @@ def _height(value: int, most: int) -> float:
     return round(BOTTOM - (BOTTOM - TOP) * value / most, 1)
 
 
-def _describe_day(day: Day) -> str:
+def _describe_day(day: AskDay) -> str:
     parts = [f"{getattr(day, kind):,} {name}" for kind, name in OUTCOMES.items() if getattr(day, kind)]
     return ", ".join(parts) or "no asks"
 

@@ -14,10 +14,10 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from agents.core.directory import costs_today
+from agents.core.figures import MOST_TURNS, WINDOW_DAYS, DayWindow, newest_of, window_of
 from agents.models import Agent, Turn
 from agents.models.turn import PUBLIC_ASKER
 from agents.web.desk import require_owner
-from agents.web.desk.figures import MOST_TURNS, WINDOW_DAYS, Window, newest_of, window_of
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
@@ -74,13 +74,13 @@ def as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     return csv_response(_csv(asked, window.days), f"costs-{window.count}-days.csv")
 
 
-def _read_window(request: HttpRequest) -> Window:
+def _read_window(request: HttpRequest) -> DayWindow:
     """The UTC days that `?days=` asks for: limits go by them."""
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
     return window_of(db_now(), count, str(UTC))
 
 
-def _find_asked(owner: User, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
+def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
     """The questions of these days, and, where there are more than MOST_TURNS, since when the newest ones are.
 
     Those of deleted agents too: they were paid for.

@@ -24,6 +24,7 @@ from agents.core.bulk_changes import (
     preview_change,
 )
 from agents.core.directory import usage_today
+from agents.core.figures import IS_ANSWER, MOST_TURNS, AskCounts, newest_of
 from agents.models import Agent, DailyUsage, Session, Turn
 from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
@@ -31,7 +32,6 @@ from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
 from agents.web.desk import owner_form, require_owner, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
-from agents.web.desk.figures import IS_ANSWER, MOST_TURNS, AskCounts, newest_of
 from kit.clock import db_now
 from kit.ids import read_row_id, read_uuid
 

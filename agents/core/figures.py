@@ -1,4 +1,4 @@
-"""The questions to an agent in the last days, in numbers; each query reads a bounded number of rows.
+"""The questions to agents in the last days, in numbers; each query reads a bounded number of rows.
 
 The days are those of the visitor's calendar: a window is so many days in a time zone, today the last.
 """
@@ -33,7 +33,7 @@ COUNTED_AS: Mapping[Outcome | None, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class DayWindow:
     """So many days, today the last; `starts`: the moment each begins."""
 
     zone: str
@@ -76,14 +76,14 @@ class AskCounts:
 
 
 @dataclass(slots=True)
-class Day(AskCounts):
+class AskDay(AskCounts):
     """The asks of one day."""
 
     day: date = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class EndCount:
     """How often asks ended in one way; `reason` is empty for answers."""
 
     outcome: str
@@ -92,7 +92,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class AskerCount:
     """A caller, with the number of asks and the time of the last; `login` is None for asks of deleted users."""
 
     login: str | None
@@ -118,7 +118,7 @@ class Latencies:
     days: Sequence[Latency] = ()
 
 
-def read_window(query: QueryDict, now: datetime) -> Window:
+def read_window(query: QueryDict, now: datetime) -> DayWindow:
     """The window that `?days=` and `?tz=` ask for; 7 days and UTC for what makes no sense."""
     count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
     return window_of(now, count, read_zone(query))
@@ -135,16 +135,16 @@ def moments_of(day: date, zone: str) -> tuple[datetime, datetime]:
     return _begin_of(day, ZoneInfo(zone)), _begin_of(day + timedelta(days=1), ZoneInfo(zone))
 
 
-def window_of(now: datetime, count: int, zone: str) -> Window:
+def window_of(now: datetime, count: int, zone: str) -> DayWindow:
     """The last so many days in a zone."""
     place = ZoneInfo(zone)
     today = now.astimezone(place).date()
     days = tuple(today - timedelta(days=back) for back in reversed(range(count)))
     starts = tuple(_begin_of(day, place) for day in days)
-    return Window(zone, days, starts)
+    return DayWindow(zone, days, starts)
 
 
-def asks_in_window(agent: Agent, window: Window) -> tuple[QuerySet[Turn], datetime | None]:
+def asks_in_window(agent: Agent, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
     """The agent's asks of a window, and, where there are more than MOST_TURNS, since when the newest ones are."""
     return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MOST_TURNS)
 
@@ -156,7 +156,7 @@ def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, da
     return (rows, None) if oldest is None else (rows.filter(**{f"{column}__gt": oldest}), oldest)
 
 
-def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
+def by_day(turns: QuerySet[Turn], window: DayWindow) -> list[AskDay]:
     """One row a day, empty ones too. Refusals that share a row count as often as they were made."""
     ends = zip(range(window.count), window.starts[1:], strict=False)
     number = Case(
@@ -164,26 +164,26 @@ def by_day(turns: QuerySet[Turn], window: Window) -> list[Day]:
         default=Value(window.count - 1),
         output_field=IntegerField(),
     )
-    days = [Day(day=day) for day in window.days]
+    days = [AskDay(day=day) for day in window.days]
     for row in turns.order_by().values("outcome", day=number).annotate(count=Sum("repeats")):
         days[row["day"]].add(row["outcome"], row["count"])
     return days
 
 
-def by_reason(turns: QuerySet[Turn]) -> list[Reason]:
+def by_reason(turns: QuerySet[Turn]) -> list[EndCount]:
     """The ends of the turns, the most frequent first."""
     counted = turns.exclude(outcome=None).order_by().values("outcome", "reason").annotate(count=Sum("repeats"))
     return [
-        Reason(str(row["outcome"]), row["reason"], row["count"])
+        EndCount(str(row["outcome"]), row["reason"], row["count"])
         for row in counted.order_by("-count", "outcome", "reason")
     ]
 
 
-def top_askers(turns: QuerySet[Turn]) -> list[Asker]:
+def top_askers(turns: QuerySet[Turn]) -> list[AskerCount]:
     """The callers with the most asks."""
     counted = turns.order_by().values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
     most = counted.order_by("-count", "caller__login")[:MOST_ASKERS]
-    return [Asker(row["caller__login"], row["count"], row["last"]) for row in most]
+    return [AskerCount(row["caller__login"], row["count"], row["last"]) for row in most]
 
 
 def count_askers(turns: QuerySet[Turn]) -> int:
@@ -192,7 +192,7 @@ def count_askers(turns: QuerySet[Turn]) -> int:
     return found
 
 
-def latencies(turns: QuerySet[Turn], window: Window) -> Latencies:
+def latencies(turns: QuerySet[Turn], window: DayWindow) -> Latencies:
     """How long answers took; of the newest MOST_LATENCIES."""
     measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
     days: list[list[int]] = [[] for _ in window.days]
