@@ -43,8 +43,8 @@ class PromptRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A prompt with its target. `routed_to`: the handle of the agent the text itself named."""
+class AddressedPrompt:
+    """A prompt with its target. `routed_to`: the handle of the agent that the text itself named."""
 
     target: Target
     text: str
@@ -54,17 +54,8 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteTarget:
-    """Whom a name stands for, by the public id of its session; and the files the prompt mentions."""
-
-    target: Target
-    session_id: str
-    files: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """A peer of a probe: whom to tell, or why not."""
+    """A peer of a probe: its target, or the reason why the peer is not asked."""
 
     name: str
     target: Target | None = None
@@ -72,8 +63,8 @@ class ProbeTarget:
     status: str = ""
 
 
-def prepare(wanted: PromptRequest, user_id: int) -> Prepared:
-    """Find out whom a prompt is for; reads only.
+def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
+    """A prompt with its target, found by reads alone.
 
     Raises:
         NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchAgent, AmbiguousPeer, FilesRefused.
@@ -84,17 +75,21 @@ def prepare(wanted: PromptRequest, user_id: int) -> Prepared:
     text = with_attachments(wanted.text, wanted.attachments)
     if not text.strip():
         raise EmptyPrompt
-    target = Target(None, session.pk, name_of(session))
     if wanted.source_id is not None and wanted.source_id != session.public_id:
-        source = _find_source(wanted.source_id, user_id, session)
-        return Prepared(target=target, text=text, files=check_files(text, user_id), source=source)
-    if (mention := split_mention(text)) is not None:
-        return _elsewhere(*mention, session, user_id)
-    return Prepared(target=target, text=text, files=check_files(text, user_id))
+        # A viewer of the source may ask from there, and leaves no trace in it.
+        asking = get_session(wanted.source_id, user_id, Role.VIEWER)
+        mirrors, peer_id = role_of(asking) >= Role.PROMPTER, str(session.public_id)
+        source = Source(asking.pk, mirrors, peer_login=name_of(session), peer_session_id=peer_id)
+    elif (mention := split_mention(text)) is not None:
+        return _address_mentioned(*mention, session, user_id)
+    else:
+        source = None
+    target = Target(None, session.pk, name_of(session))
+    return AddressedPrompt(target=target, text=text, files=check_files(text, user_id), source=source)
 
 
-def find_route_target(name: str, prompt: str, user_id: int) -> RouteTarget:
-    """The session of that name, else the published agent.
+def find_route_target(name: str, prompt: str, user_id: int) -> tuple[Target, str, tuple[int, ...]]:
+    """The session of that name, else the published agent, with its public id; and the files of the prompt.
 
     Raises:
         NoSuchTarget, NotAllowed, AmbiguousPeer, FilesRefused: nothing is asked.
@@ -106,15 +101,19 @@ def find_route_target(name: str, prompt: str, user_id: int) -> RouteTarget:
         agent = find_agent(name.removeprefix("@"), user_id)
         if agent is None:
             raise
-        return RouteTarget(agent, str(Session.objects.get(pk=agent.session_id).public_id), files)
-    return RouteTarget(peer.target, str(peer.session.public_id), files)
+        return agent, str(Session.objects.get(pk=agent.session_id).public_id), files
+    return peer.target, str(peer.session.public_id), files
 
 
 def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeTarget]:
     """The targets of a probe: the named peers, or all that are online; each session once."""
-    found: Iterable[ProbeTarget] = (
-        (_name(one, user_id) for one in names) if names is not None else _online(user_id)
-    )
+    if names is not None:
+        found: Iterable[ProbeTarget] = (_find_probe_target(one, user_id) for one in names)
+    else:
+        peers = load_peers(user_id, at_least=Role.PROMPTER)
+        found = (
+            ProbeTarget(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers if one.is_online
+        )
     once: dict[str, ProbeTarget] = {}
     for one in found:
         once.setdefault(one.session_id or one.name, one)
@@ -159,39 +158,26 @@ def get_session(public_id: UUID, user_id: int, at_least: Role) -> Session:
     return session
 
 
-def _find_source(public_id: UUID, user_id: int, target: Session) -> Source:
-    """The session the operator is attached to. A viewer of it may ask from there, and leaves no trace in it."""
-    source = get_session(public_id, user_id, Role.VIEWER)
-    mirrors = role_of(source) >= Role.PROMPTER
-    return Source(source.pk, mirrors, peer_login=name_of(target), peer_session_id=str(target.public_id))
-
-
-def _elsewhere(handle: str, text: str, session: Session, user_id: int) -> Prepared:
-    """The agent or session that the text names; the session it was written to shows question and reply."""
+def _address_mentioned(handle: str, text: str, session: Session, user_id: int) -> AddressedPrompt:
+    """A prompt to what its text names; the session it was written to shows question and reply."""
     agent = find_agent(handle, user_id)
-    target, peer_id = (agent, None) if agent is not None else _peer(handle, user_id)
+    if agent is not None:
+        target, peer_id = agent, None
+    else:
+        try:
+            peer = get_peer(handle, user_id)
+        except NoSuchTarget:
+            raise NoSuchAgent(handle) from None
+        target, peer_id = peer.target, str(peer.session.public_id)
     source = None
     if target.session_id != session.pk:
         source = Source(session.pk, mirrors=True, peer_login=target.handle, peer_session_id=peer_id)
     routed_to = agent.handle if agent is not None else None
     files = check_files(text, user_id)
-    return Prepared(target=target, text=text, files=files, source=source, routed_to=routed_to)
+    return AddressedPrompt(target=target, text=text, files=files, source=source, routed_to=routed_to)
 
 
-def _peer(name: str, user_id: int) -> tuple[Target, str]:
-    try:
-        peer = get_peer(name, user_id)
-    except NoSuchTarget:
-        raise NoSuchAgent(name) from None
-    return peer.target, str(peer.session.public_id)
-
-
-def _online(user_id: int) -> list[ProbeTarget]:
-    peers = [one for one in load_peers(user_id, at_least=Role.PROMPTER) if one.is_online]
-    return [ProbeTarget(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers]
-
-
-def _name(name: str, user_id: int) -> ProbeTarget:
+def _find_probe_target(name: str, user_id: int) -> ProbeTarget:
     try:
         peer = get_peer(name, user_id)
     except NoSuchTarget:
@@ -203,27 +189,6 @@ def _name(name: str, user_id: int) -> ProbeTarget:
     return ProbeTarget(name, peer.target, str(peer.session.public_id))
 
 
-@dataclass(frozen=True, slots=True)
-class SentPrompt:
-    """A prompt that is on its way. `routed_to`: the handle of the agent its text named."""
-
-    chat_id: str
-    routed_to: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SentRoute:
-    """An ask that is under way, and the public id of the session asked."""
-
-    running: RunningTurn
-    session_id: str
-
-    @property
-    def chat_id(self) -> str:
-        """Its name."""
-        return self.running.turn.ask.chat_id
-
-
 class PromptService:
     """Starts asks for operators. `reply_wait_s`: how long the caller of a routed ask waits."""
 
@@ -231,42 +196,39 @@ class PromptService:
         self._asking = asking
         self.reply_wait_s = reply_wait_s
 
-    async def prompt(self, asker: Asker, wanted: PromptRequest, *, surface: Surface) -> SentPrompt:
-        """Prompt a session, or whom the text names instead.
+    async def prompt(
+        self, asker: Asker, wanted: PromptRequest, *, surface: Surface
+    ) -> tuple[RunningTurn, str | None]:
+        """The turn of a prompt of a session, or of what its text names; and the handle of the agent it named.
 
         Raises:
             One of `operators.wire.errors.REFUSED`: nothing was sent.
         """
-        prepared = await db_call(prepare)(wanted, asker.user_id)
+        prompt = await db_call(address_prompt)(wanted, asker.user_id)
         running = await self._asking.ask(
             asker,
-            prepared.target,
-            prepared.text,
+            prompt.target,
+            prompt.text,
             surface=surface,
             tells=True,
-            source=prepared.source,
-            files=prepared.files,
+            source=prompt.source,
+            files=prompt.files,
         )
-        return SentPrompt(running.turn.ask.chat_id, prepared.routed_to)
+        return running, prompt.routed_to
 
-    async def route(self, asker: Asker, peer: str, prompt: str, mode: Mode) -> SentRoute:
-        """Ask or tell one peer or agent by name.
+    async def route(self, asker: Asker, peer: str, prompt: str, mode: Mode) -> tuple[RunningTurn, str]:
+        """The turn of an ask of one peer or agent by name, and the public id of the session that is asked.
 
         Raises:
             One of `operators.wire.errors.REFUSED`: nothing was sent.
         """
-        reached = await db_call(find_route_target)(peer, prompt, asker.user_id)
+        target, session_id, files = await db_call(find_route_target)(peer, prompt, asker.user_id)
         tells = mode == "tell"
+        wait_s = TURN_WAIT_S if tells else self.reply_wait_s
         running = await self._asking.ask(
-            asker,
-            reached.target,
-            prompt,
-            surface=Surface.ROUTE,
-            wait_s=TURN_WAIT_S if tells else self.reply_wait_s,
-            tells=tells,
-            files=reached.files,
+            asker, target, prompt, surface=Surface.ROUTE, wait_s=wait_s, tells=tells, files=files
         )
-        return SentRoute(running, reached.session_id)
+        return running, session_id
 
     async def probe(self, asker: Asker, prompt: str, peers: Sequence[str] | None) -> list[ProbeTarget]:
         """Tell many peers the same; each with what became of it.

@@ -1,7 +1,7 @@
 """The frames of one signed-in operator on `/cli`: a handler for each, and no handler waits for an agent."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -40,13 +40,6 @@ MOST_SUBSCRIPTIONS = 100
 Handler = Callable[[Any], Awaitable[msgspec.Struct | None]]
 
 
-class Outlet(Protocol):
-    """Where frames for the operator go."""
-
-    def put(self, frame: bytes) -> None:
-        """Queue a frame; an operator who does not keep up is closed."""
-
-
 class Conversation:
     """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
 
@@ -58,7 +51,7 @@ class Conversation:
         live: LiveViews,
         meter: StorageMeter,
         process_id: str,
-        outlet: Outlet,
+        put: Callable[[bytes], None],
     ) -> None:
         self.user_id = identity.user_id
         self._login = identity.login
@@ -67,7 +60,7 @@ class Conversation:
         self._live = live
         self._meter = meter
         self._process_id = process_id
-        self._outlet = outlet
+        self._put = put  # queues a frame; an operator who does not keep up is closed
         self._attached: dict[UUID, Attached] = {}
         self._looking = TaskSet()
         self._on: dict[type[Frame], Handler] = {
@@ -87,7 +80,7 @@ class Conversation:
             told = describe_error(refused)
             answer = Error(code=told.code, message=str(told))
         if answer is not None:
-            self._outlet.put(encode(answer))
+            self._put(encode(answer))
 
     async def end(self) -> None:
         """Watch nothing any more; the others hear that this operator left. Again is fine."""
@@ -98,7 +91,7 @@ class Conversation:
 
     def see(self, session_id: int, frame: bytes) -> None:
         """See `agents.core.live_views.Watcher`."""
-        self._outlet.put(frame)
+        self._put(frame)
 
     def look_again(self, session_id: int) -> None:
         """See `agents.core.live_views.Watcher`."""
@@ -112,7 +105,7 @@ class Conversation:
             ):
                 await self._leave([public_id])
                 gone = Error(code="forbidden", message=f"the session {public_id} is not shared with you any more")
-                self._outlet.put(encode(gone))
+                self._put(encode(gone))
 
     # What each frame does.
 
@@ -128,11 +121,11 @@ class Conversation:
         if role is None or self._attached.get(public_id) is not attached:  # `_look` was first
             await self._leave([public_id])
             raise NoSuchSession
-        self._outlet.put(encode(Subscribed(session_id=attached.public_id, role=role)))
+        self._put(encode(Subscribed(session_id=attached.public_id, role=role)))
         self._live.watch(attached.session_id, self)
         await self._send_presence(attached, joined=self._login if attached.is_first else None)
         for request in await db_call(pending)(attached.session_id):
-            self._outlet.put(encode(request))
+            self._put(encode(request))
 
     async def _unsubscribe(self, frame: Unsubscribe) -> Ack:
         await self._leave([session_id_of(frame.session_id)])

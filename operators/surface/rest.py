@@ -22,12 +22,12 @@ from agents.core.ask_starter import Asker
 from agents.core.errors import Offline, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
-from agents.core.waiting import left_out_of
+from agents.core.waiting import RunningTurn, left_out_of
 from agents.models.choices import Failure, Outcome, Surface
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.clock import iso
 from kit.describe import COMMON_FAILURES, DescribedAnswer, ErrorBody, Operation, Parameter, Uuid, describe_failures
-from operators.service.prompts import PromptRequest, PromptService, SentRoute
+from operators.service.prompts import PromptRequest, PromptService
 from operators.wire.errors import REFUSED, NoSuchSession, describe_error, failure_text, status_and_code
 from operators.wire.frames import (
     ProbeAnswer,
@@ -64,18 +64,18 @@ async def prompt(prompt_service: PromptService, asker: Asker, names: Names, body
     wanted = PromptRequest(
         session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
     )
-    prompted = await prompt_service.prompt(asker, wanted, surface=Surface.PROMPT)
-    routed_to = UNSET if prompted.routed_to is None else prompted.routed_to
-    return PromptSent(ok=True, chat_id=prompted.chat_id, ts=now(), routed_to_agent=routed_to)
+    running, routed_to = await prompt_service.prompt(asker, wanted, surface=Surface.PROMPT)
+    chat_id = running.turn.ask.chat_id
+    return PromptSent(ok=True, chat_id=chat_id, ts=now(), routed_to_agent=routed_to or UNSET)
 
 
 async def route(
     prompt_service: PromptService, asker: Asker, names: Names, body: RouteBody
 ) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
-    routed = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
-    sent = RouteAnswer(ok=True, chat_id=routed.chat_id, session_id=routed.session_id, mode=body.mode)
-    return Pending(_with_reply(sent, routed, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
+    running, session_id = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
+    sent = RouteAnswer(ok=True, chat_id=running.turn.ask.chat_id, session_id=session_id, mode=body.mode)
+    return Pending(_with_reply(sent, running, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
 
 
 async def probe(prompt_service: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
@@ -172,15 +172,15 @@ def now() -> str:
     return iso(datetime.now(UTC))
 
 
-async def _with_reply(sent: RouteAnswer, routed: SentRoute, wait_s: float) -> RouteAnswer:
+async def _with_reply(sent: RouteAnswer, running: RunningTurn, wait_s: float) -> RouteAnswer:
     """Wait for the end of the turn, whose own deadline is the caller's.
 
     Raises:
         RequestRefused: it failed otherwise than by timeout.
     """
-    settled = await asyncio.shield(routed.running.settled)
+    settled = await asyncio.shield(running.settled)
     if settled.outcome is Outcome.COMPLETED:
-        left_out = left_out_of(routed.running.pieces) or UNSET
+        left_out = left_out_of(running.pieces) or UNSET
         return replace(sent, reply=settled.text, reply_ts=now(), left_out=left_out)
     message = settled.own_words or failure_text(settled.reason, wait_s)
     if settled.reason == Failure.NOT_DELIVERED:

@@ -148,7 +148,7 @@ class OperatorSocket(SocketConsumer):
             live=self._live,
             meter=self._meter,
             process_id=self._process_id,
-            outlet=self,
+            put=self.put,
         )
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -175,7 +175,7 @@ class OperatorSocket(SocketConsumer):
     # To the operator.
 
     def put(self, frame: bytes) -> None:
-        """Queue a frame. See `operators.surface.conversation.Outlet`."""
+        """Queue a frame; an operator who does not keep up is closed."""
         if self._over:
             return
         if self._queue.put(frame):

@@ -52,7 +52,7 @@ def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
     prompt_service = wiring.build_services().operators.prompt_service
     meter = StorageMeter(1, time.monotonic)
     return Conversation(
-        identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", outlet=heard
+        identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", put=heard.put
     )
 
 

@@ -16,7 +16,7 @@ from agents.links.remote.approval import (
     keep_card,
 )
 from agents.links.remote.card import NO_AUTH, fetch_card, make_auth, read_card
-from agents.links.remote.card_content import MOST_SHOWN, Change, find_changes
+from agents.links.remote.card_content import MOST_SHOWN, MemberChange, find_changes
 from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
@@ -51,7 +51,7 @@ async def test_a_changed_card_waits_while_the_approved_one_is_asked_by(
         changed = await db_call(find_changed_card)(server)
         assert changed is not None
         assert changed.is_asked
-        assert changed.changes.shown == [Change("description", None, '"Better than ever."')]
+        assert changed.changes.shown == [MemberChange("description", None, '"Better than ever."')]
 
 
 async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(caller: Caller) -> None:
@@ -220,14 +220,14 @@ def test_changes_name_members_and_hide_nothing() -> None:
     before = {"name": "a", "skills": [{"id": "s", "name": "x"}, {"id": "t"}], "tags": ["1", "2"], "gone": None}
     after = {"name": "a\u202eb", "skills": [{"id": "t"}, {"id": "s", "name": "y"}], "tags": ["1"], "odd key": 1}
     assert find_changes(before, after).shown == [
-        Change("name", '"a"', '"a\\u202eb"'),
-        Change("skills (order)", '["s", "t"]', '["t", "s"]'),
-        Change('skills["s"].name', '"x"', '"y"'),
-        Change("tags[1]", '"2"', None),
-        Change("gone", "null", None),
-        Change('["odd key"]', None, "1"),
+        MemberChange("name", '"a"', '"a\\u202eb"'),
+        MemberChange("skills (order)", '["s", "t"]', '["t", "s"]'),
+        MemberChange('skills["s"].name', '"x"', '"y"'),
+        MemberChange("tags[1]", '"2"', None),
+        MemberChange("gone", "null", None),
+        MemberChange('["odd key"]', None, "1"),
     ]
-    assert find_changes({"a": True, "b": 1}, {"a": 1, "b": 1.0}).shown == [Change("a", "true", "1")]
+    assert find_changes({"a": True, "b": 1}, {"a": 1, "b": 1.0}).shown == [MemberChange("a", "true", "1")]
     many = find_changes({}, {str(number): "x" * 1000 for number in range(MOST_SHOWN + 7)})
     assert (len(many.shown), many.more) == (MOST_SHOWN, 7)
     assert all(len(one.after or "") <= 400 for one in many.shown)

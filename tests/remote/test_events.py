@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.links.remote.dialects import event_from_03
-from agents.links.remote.events import Malformed, Message, Task, read_event
+from agents.links.remote.events import Malformed, RemoteMessage, RemoteTask, read_event
 from agents.transcript.pieces import Part
 
 
@@ -21,7 +21,7 @@ def test_nulls_are_absent_but_for_data() -> None:
             {"data": {"a": None}, "mediaType": None, "metadata": {"b": None}},
         )
     )
-    assert isinstance(event, Message)
+    assert isinstance(event, RemoteMessage)
     assert event.parts == (Part(text="a"), Part(data=None), Part(data={"a": None}, metadata={"b": None}))
 
 
@@ -30,7 +30,7 @@ def test_a_task_of_nulls_is_a_task() -> None:
     event = read_event(
         {"task": {"id": "t", "contextId": None, "status": status, "artifacts": None, "history": None}}
     )
-    assert isinstance(event, Task)
+    assert isinstance(event, RemoteTask)
     assert (event.id, event.status.message) == ("t", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 from agents.core.post import Chunk, ExtraPiece
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
-from agents.links.remote.reply import RemoteReply, TooLarge
+from agents.links.remote.reply import RemoteReply, ReplyTooLarge
 from agents.transcript.pieces import (
     MAX_PIECES,
     MAX_REPLY_BYTES,
@@ -112,7 +112,7 @@ def test_gathered_text_comes_before_what_replaces_it_or_follows_it() -> None:
 @pytest.mark.parametrize("parts", [[text("x" * 9_999)], [{"data": {"k": "x" * 9_999}}], [text("")] * 900])
 def test_replaced_artifacts_count_each_time(parts: list[Json]) -> None:
     told = Told()
-    with pytest.raises(TooLarge):
+    with pytest.raises(ReplyTooLarge):
         told.repeat(MAX_PIECES, *parts)
     assert (
         sum(len(piece.parts) for piece in told.pieces if isinstance(piece, ArtifactPiece)) < MAX_REPLY_BYTES / 10
@@ -123,7 +123,7 @@ def test_replaced_artifacts_count_each_time(parts: list[Json]) -> None:
 def test_endless_small_appends_are_too_large(words: str) -> None:
     told = Told()
     told.update("a", text("x"))
-    with pytest.raises(TooLarge):
+    with pytest.raises(ReplyTooLarge):
         told.repeat(MAX_REPLY_BYTES, *[text(words)] * 100, append=True)
     assert len(told.pieces) < MAX_PIECES
 
@@ -137,7 +137,7 @@ def test_a_reply_of_the_whole_size_passes() -> None:
 
 def test_names_count() -> None:
     told = Told()
-    with pytest.raises(TooLarge):
+    with pytest.raises(ReplyTooLarge):
         told.update("a", text("x"), name="n" * MAX_REPLY_BYTES)
 
 
@@ -297,5 +297,5 @@ def test_the_first_whole_artifact_after_its_pieces_does_not_count() -> None:
     told.update("a", half[1], append=True)
     told.update("b", text("x" * (MAX_REPLY_BYTES // 3)))
     told.take(whole(*half))
-    with pytest.raises(TooLarge):
+    with pytest.raises(ReplyTooLarge):
         told.take(whole(*half))

@@ -15,8 +15,16 @@ from typing import Any
 from django.db import transaction
 
 from agents.core.ports import Clock
-from agents.links.remote.card import Auth, BadCard, Card, UnsignedCard, card_of, fetch_card, may_have_credentials
-from agents.links.remote.card_content import Changes, find_changes
+from agents.links.remote.card import (
+    Auth,
+    BadCard,
+    ServerCard,
+    UnsignedCard,
+    card_of,
+    fetch_card,
+    may_have_credentials,
+)
+from agents.links.remote.card_content import CardChanges, find_changes
 from agents.links.remote.events import CardRefused, ServerMoved, Unreachable
 from agents.links.remote.server_state import close_breaker, forget_names, open_breaker_at_once
 from agents.models import RemoteCard, RemoteServer, Session
@@ -43,7 +51,7 @@ class NotWaiting(Exception):
 class CardVerdict:
     """The decision on a fetched card: the card to call by, or the reason why the server is not called."""
 
-    card: Card
+    card: ServerCard
     refusal: str
 
 
@@ -53,12 +61,12 @@ class ChangedCard:
 
     digest: str
     since: datetime
-    changes: Changes
+    changes: CardChanges
     is_asked: bool
 
 
 @transaction.atomic
-def compare_with_approved(server_id: int, fetched: Card) -> CardVerdict | None:
+def compare_with_approved(server_id: int, fetched: ServerCard) -> CardVerdict | None:
     """Compare a card that was fetched with the approved one, and keep it for the owner if it changed.
 
     The first card of a server without an approved one is approved. None: the server is gone, or was moved while
@@ -102,7 +110,7 @@ def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
     return bool(found.update(card_refusal=words[:MAX_FAILURE_CHARS]))
 
 
-def write_approved(server_id: int, card: Card) -> None:
+def write_approved(server_id: int, card: ServerCard) -> None:
     """From now on the hub calls the server as this card says; none waits."""
     fresh = {"approved": card.content, **_NONE_WAITS, "kept_digest": ""}
     RemoteCard.objects.update_or_create(server_id=server_id, defaults=fresh)
@@ -157,7 +165,7 @@ def keep_card(server: RemoteServer, digest: str) -> None:
 CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": approve_card, "keep": keep_card}
 
 
-def card_source_of(card: Card) -> dict[str, str]:
+def card_source_of(card: ServerCard) -> dict[str, str]:
     """A session as lists show it: where it is, and what it speaks."""
     way = card.interface
     host = parse_url(card.url).netloc.decode("ascii")
@@ -210,10 +218,10 @@ class Cards:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known = NewestEntries[tuple[int, str, str, str], tuple[Card, float]](CARDS_KEPT)
+        self._known = NewestEntries[tuple[int, str, str, str], tuple[ServerCard, float]](CARDS_KEPT)
         self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
 
-    async def get(self, place: CardSource) -> Card:
+    async def get(self, place: CardSource) -> ServerCard:
         """The card to call a server by.
 
         Raises:
@@ -238,11 +246,11 @@ class Cards:
             raise Unreachable(f"its card is of no use: {bad}") from None
         return await self._approved(place, fetched)
 
-    async def _fetch(self, place: CardSource) -> Card:
+    async def _fetch(self, place: CardSource) -> ServerCard:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
 
-    async def _approved(self, place: CardSource, fetched: Card) -> Card:
+    async def _approved(self, place: CardSource, fetched: ServerCard) -> ServerCard:
         verdict = await db_call(compare_with_approved)(place.server_id, fetched)
         if verdict is None:
             raise ServerMoved(MOVED_MEANWHILE)

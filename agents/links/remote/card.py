@@ -114,7 +114,7 @@ class BadCard(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class CardInterface:
     """One way a server is called. `version`: `1.0` or `0.3`."""
 
     url: str
@@ -124,7 +124,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class ServerCard:
     """The parts of a card that the hub uses. `url`: its address; `interface`: the called one of `offers`.
 
     `content`: what two cards are compared by, and `digest` its hash (`agents.links.remote.card_content`).
@@ -135,8 +135,8 @@ class Card:
     description: str
     version: str
     skills: tuple[str, ...]
-    interface: Interface
-    offers: tuple[Interface, ...]
+    interface: CardInterface
+    offers: tuple[CardInterface, ...]
     streams: bool
     content: Json = field(repr=False)
     digest: str
@@ -146,7 +146,7 @@ class UnsignedCard(BadCard):
     """A card that none of the pinned keys signed."""
 
 
-def find_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
+def find_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> ServerCard:
     """The card at a URL, or at the well-known place below it. `keys`: one of them signed it (`signatures`).
 
     Raises:
@@ -169,7 +169,7 @@ def find_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
     raise BadCard(f"neither there nor at {WELL_KNOWN} below it: {failure}")
 
 
-def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
+def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> ServerCard:
     """The card at exactly this URL.
 
     Raises:
@@ -203,7 +203,7 @@ def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> Card:
     return card
 
 
-def read_card(url: str, value: Any) -> Card:
+def read_card(url: str, value: Any) -> ServerCard:
     """A card of its JSON.
 
     Raises:
@@ -214,7 +214,7 @@ def read_card(url: str, value: Any) -> Card:
     return card_of(url, content_of(value))
 
 
-def card_of(url: str, content: Json) -> Card:
+def card_of(url: str, content: Json) -> ServerCard:
     """A card of its content, fresh or stored.
 
     Raises:
@@ -228,7 +228,7 @@ def card_of(url: str, content: Json) -> Card:
         digest = digest_of(content)
     except ValueError as wrong:
         raise BadCard(f"this is not an agent card: {wrong}") from None
-    return Card(
+    return ServerCard(
         url=url,
         name=_text(content, "name")[:120],
         description=_text(content, "description"),
@@ -242,7 +242,7 @@ def card_of(url: str, content: Json) -> Card:
     )
 
 
-def _choose(offers: list[Interface]) -> Interface:
+def _choose(offers: list[CardInterface]) -> CardInterface:
     for version, binding in WAYS:
         for one in offers:
             if (one.version, one.binding) == (version, binding):
@@ -250,11 +250,11 @@ def _choose(offers: list[Interface]) -> Interface:
     raise BadCard("it offers none of A2A 1.0 over JSON-RPC, 1.0 over HTTP+JSON, or 0.3 over JSON-RPC")
 
 
-def _offered(card_url: str, value: dict[str, Any]) -> list[Interface]:
+def _offered(card_url: str, value: dict[str, Any]) -> list[CardInterface]:
     """Interfaces as 1.0 lists them, else the one or more of 0.3."""
     if isinstance(value.get("supportedInterfaces"), list):
         return [
-            Interface(
+            CardInterface(
                 url,
                 _text(one, "protocolBinding").upper(),
                 _version(_text(one, "protocolVersion") or "1.0"),
@@ -267,7 +267,9 @@ def _offered(card_url: str, value: dict[str, Any]) -> list[Interface]:
     ways = [(_text(value, "url"), _text(value, "preferredTransport") or JSONRPC)]
     ways += [(_text(one, "url"), _text(one, "transport")) for one in _objects(value.get("additionalInterfaces"))]
     return [
-        Interface(url, binding.upper(), version) for given, binding in ways if (url := _joined(card_url, given))
+        CardInterface(url, binding.upper(), version)
+        for given, binding in ways
+        if (url := _joined(card_url, given))
     ]
 
 

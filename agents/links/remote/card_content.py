@@ -129,7 +129,7 @@ def _without_empties(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemberChange:
     """One member that differs. `before`, `after`: JSON texts, cut when long; None where it is absent."""
 
     path: str
@@ -138,23 +138,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CardChanges:
     """The first members that differ, and how many there are besides."""
 
-    shown: list[Change]
+    shown: list[MemberChange]
     more: int
 
 
-def find_changes(before: Any, after: Any) -> Changes:
+def find_changes(before: Any, after: Any) -> CardChanges:
     """Compare two JSON values; the items of two lists are matched by `id` where all have one, else by place."""
-    shown: list[Change] = []
+    shown: list[MemberChange] = []
     more = 0
     for path, one, other in _differing("", before, after):
         if len(shown) < MOST_SHOWN:
-            shown.append(Change(_cut(path, MAX_PATH_CHARS) or "(all)", _text(one), _text(other)))
+            shown.append(MemberChange(_cut(path, MAX_PATH_CHARS) or "(all)", _text(one), _text(other)))
         else:
             more += 1
-    return Changes(shown, more)
+    return CardChanges(shown, more)
 
 
 def _differing(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:

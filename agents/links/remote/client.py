@@ -13,20 +13,20 @@ import msgspec
 from accounts.signing import NoKey, sign
 from agents import settings
 from agents.core.types import Ask
-from agents.links.remote.card import Auth, Card
+from agents.links.remote.card import Auth, ServerCard
 from agents.links.remote.dialects import RemoteQuestion, RemoteRequest, declined, dialect_of
 from agents.links.remote.events import (
     Declined,
-    Event,
     Lost,
     Malformed,
     NotSigned,
+    RemoteEvent,
     RemoteFailure,
+    RemoteTask,
     ServerFailing,
-    Task,
     Unreachable,
+    read,
     read_event,
-    read_task,
 )
 from agents.links.remote.reply import RemoteReply
 from kit import strict_json
@@ -40,7 +40,6 @@ from kit.sse import EventReader, EventTooLong
 MAX_EVENT_BYTES = 4 * 1_048_576
 MAX_ANSWER_BYTES = 16 * 1_048_576
 MAX_ERROR_BYTES = 65_536
-RPC_ID = "clawbridge"
 JSON_TYPES = ("application/json", "application/a2a+json", "application/problem+json")
 LOOK_AGAIN_S = tuple(map(seconds, (0.2, 0.5, 1.0, 2.0, 5.0)))  # then every 5 s
 LOOKS_LOST = 3
@@ -57,7 +56,7 @@ class RemoteClient:
     def __init__(
         self,
         http: StreamingHttp,
-        card: Card,
+        card: ServerCard,
         auth: Auth,
         traceparent: str,
         sign_caller: SignCaller | None = None,
@@ -65,10 +64,12 @@ class RemoteClient:
         self._sign_caller = sign_caller
         self._http = http
         self._card = card
-        self._dialect = dialect_of(card.interface, RPC_ID)
+        self._dialect = dialect_of(card.interface)
         self._headers = {**auth.headers, **({"traceparent": traceparent} if traceparent else {})}
 
-    async def ask(self, question: RemoteQuestion, on_send: Callable[[], None]) -> AsyncGenerator[Event, None]:
+    async def ask(
+        self, question: RemoteQuestion, on_send: Callable[[], None]
+    ) -> AsyncGenerator[RemoteEvent, None]:
         """Yield the server's events about a message as they come. `on_send`: called before the first byte leaves.
 
         Raises:
@@ -83,7 +84,7 @@ class RemoteClient:
             else:
                 yield read_event(self._dialect.event(await _json_body(incoming)))
 
-    async def get_task(self, task_id: str) -> Task:
+    async def get_task(self, task_id: str) -> RemoteTask:
         """A task as it is now.
 
         Raises:
@@ -91,7 +92,7 @@ class RemoteClient:
         """
         return await self._task(self._dialect.get(task_id))
 
-    async def cancel(self, task_id: str) -> Task:
+    async def cancel(self, task_id: str) -> RemoteTask:
         """Say that a task is wanted no more; as it is then.
 
         Raises:
@@ -99,9 +100,9 @@ class RemoteClient:
         """
         return await self._task(self._dialect.cancel(task_id))
 
-    async def _task(self, request: RemoteRequest) -> Task:
+    async def _task(self, request: RemoteRequest) -> RemoteTask:
         async with self._call(request, JSON_TYPES[0]) as incoming:
-            return read_task(self._dialect.task(await _json_body(incoming)))
+            return read(self._dialect.task(await _json_body(incoming)), RemoteTask)
 
     @asynccontextmanager
     async def _call(
@@ -190,14 +191,14 @@ async def converse(
     reply: RemoteReply,
     *,
     on_send: Callable[[], None],
-    on_event: Callable[[Event], None],
+    on_event: Callable[[RemoteEvent], None],
 ) -> None:
     """Ask, and pass on what is said until `reply.end` is there. `on_event`: called with each event
     before it is passed on.
 
     Raises:
         RemoteFailure: it will not come.
-        TooLarge: nothing more of it is wanted.
+        ReplyTooLarge: nothing more of it is wanted.
     """
     if question.task_id:
         await _know_before(client, question.task_id, reply)
@@ -224,7 +225,7 @@ async def _know_before(client: RemoteClient, task_id: str, reply: RemoteReply) -
         reply.know(await client.get_task(task_id))
 
 
-async def _look_again(client: RemoteClient, reply: RemoteReply, on_event: Callable[[Event], None]) -> None:
+async def _look_again(client: RemoteClient, reply: RemoteReply, on_event: Callable[[RemoteEvent], None]) -> None:
     """The task goes on without a stream: the server answered early, knows none, or the connection broke."""
     looks = lost = 0
     while reply.end is None:

@@ -1,13 +1,12 @@
 """How each way of calling writes its requests and wraps its answers; what is inside is always A2A 1.0 here."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from agents.links.remote.card import HTTP_JSON, Interface
+from agents.links.remote.card import HTTP_JSON, CardInterface
 from agents.links.remote.events import MAX_WORDS, Declined, Malformed
 from agents.transcript.pieces import Json, Part
 
@@ -36,68 +35,53 @@ class RemoteRequest:
     version: str
 
 
-class Dialect(Protocol):
-    """One version over one binding."""
-
-    def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
-        """Ask."""
-
-    def get(self, task_id: str) -> RemoteRequest:
-        """Look at a task."""
-
-    def cancel(self, task_id: str) -> RemoteRequest:
-        """Want a task no more."""
-
-    def event(self, answer: Any) -> Any:
-        """The event in a JSON answer, or in an event of a stream. Raises `Declined`, `Malformed`."""
-
-    def task(self, answer: Any) -> Any:
-        """The task in the JSON answer to `get` or `cancel`. Raises `Declined`, `Malformed`."""
+def dialect_of(interface: CardInterface) -> "JsonRpcDialect | HttpJsonDialect":
+    """The dialect of an interface: its requests to send, get and cancel, and the event or task in an answer."""
+    return HttpJsonDialect(interface) if interface.binding == HTTP_JSON else JsonRpcDialect(interface)
 
 
-def dialect_of(interface: Interface, rpc_id: str) -> Dialect:
-    """The dialect of an interface; `rpc_id` is what its requests are called, where they have a name."""
-    if interface.version == "0.3":
-        return JsonRpc(interface, rpc_id, METHODS_03, _message_03, event_from_03, task_from_03)
-    if interface.binding == HTTP_JSON:
-        return HttpJson(interface)
-    return JsonRpc(interface, rpc_id, METHODS_10, _message_10, _as_it_is, _as_it_is)
-
-
-METHODS_10 = ("SendMessage", "SendStreamingMessage", "GetTask", "CancelTask")
-METHODS_03 = ("message/send", "message/stream", "tasks/get", "tasks/cancel")
+RPC_ID = "clawbridge"
+METHODS = {
+    "1.0": {"send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "cancel": "CancelTask"},
+    "0.3": {"send": "message/send", "stream": "message/stream", "get": "tasks/get", "cancel": "tasks/cancel"},
+}
 UPDATES_03 = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
 
 
 @dataclass(frozen=True, slots=True)
-class JsonRpc:
-    """JSON-RPC of either version. `methods`: to send, stream, get and cancel."""
+class JsonRpcDialect:
+    """JSON-RPC of version 1.0 or 0.3."""
 
-    interface: Interface
-    rpc_id: str
-    methods: tuple[str, str, str, str]
-    params: Callable[[RemoteQuestion], Json]
-    read_event: Callable[[Any], Any]
-    read_task: Callable[[Any], Any]
+    interface: CardInterface
 
     def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
-        return self._call(self.methods[1 if streams else 0], self.params(question))
+        params = _message_03(question) if self._is_03 else _message_10(question)
+        return self._call("stream" if streams else "send", params)
 
     def get(self, task_id: str) -> RemoteRequest:
-        return self._call(self.methods[2], {"id": task_id})
+        return self._call("get", {"id": task_id})
 
     def cancel(self, task_id: str) -> RemoteRequest:
-        return self._call(self.methods[3], {"id": task_id})
+        return self._call("cancel", {"id": task_id})
 
     def event(self, answer: Any) -> Any:
-        return self.read_event(self._result(answer))
+        """The event of 1.0 in a JSON answer, or in an event of a stream. Raises `Declined`, `Malformed`."""
+        result = self._result(answer)
+        return event_from_03(result) if self._is_03 else result
 
     def task(self, answer: Any) -> Any:
-        return self.read_task(self._result(answer))
+        """The task of 1.0 in the JSON answer to `get` or `cancel`. Raises `Declined`, `Malformed`."""
+        result = self._result(answer)
+        return task_from_03(result) if self._is_03 else result
 
-    def _call(self, method: str, params: Json) -> RemoteRequest:
+    @property
+    def _is_03(self) -> bool:
+        return self.interface.version == "0.3"
+
+    def _call(self, operation: str, params: Json) -> RemoteRequest:
         tenant = {"tenant": self.interface.tenant} if self.interface.tenant else {}
-        body = {"jsonrpc": "2.0", "id": self.rpc_id, "method": method, "params": {**params, **tenant}}
+        method = METHODS[self.interface.version][operation]
+        body = {"jsonrpc": "2.0", "id": RPC_ID, "method": method, "params": {**params, **tenant}}
         return RemoteRequest("POST", self.interface.url, body, self.interface.version)
 
     def _result(self, answer: Any) -> Any:
@@ -105,16 +89,16 @@ class JsonRpc:
             raise Malformed("the remote agent sent something that is no JSON-RPC answer")
         if answer.get("error") is not None:
             raise declined(answer["error"])
-        if answer.get("id") != self.rpc_id or "result" not in answer:
+        if answer.get("id") != RPC_ID or "result" not in answer:
             raise Malformed("the remote agent sent an answer to another request")
         return answer["result"]
 
 
 @dataclass(frozen=True, slots=True)
-class HttpJson:
+class HttpJsonDialect:
     """HTTP+JSON of version 1.0."""
 
-    interface: Interface
+    interface: CardInterface
 
     def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
         verb = "stream" if streams else "send"
@@ -166,10 +150,6 @@ def _ids(question: RemoteQuestion) -> Json:
     asked_as = {"clawbridge": {"messageId": question.asked_as}} if question.asked_as else None
     ids = {"taskId": question.task_id, "contextId": question.context_id, "metadata": asked_as}
     return {name: value for name, value in ids.items() if value}
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def part_to_03(part: Part) -> Json:

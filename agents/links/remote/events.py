@@ -5,7 +5,7 @@ owner of the server gave.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -86,7 +86,7 @@ class Declined(RemoteFailure):
 CONTENTS = ("text", "raw", "url", "data")
 
 
-class Message(msgspec.Struct, frozen=True, rename="camel"):
+class RemoteMessage(msgspec.Struct, frozen=True, rename="camel"):
     """Something said. `role` tells the agent from the user."""
 
     parts: tuple[Part, ...]
@@ -103,14 +103,14 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
         return str(self.role).lower().endswith("agent")
 
 
-class Status(msgspec.Struct, frozen=True):
+class RemoteStatus(msgspec.Struct, frozen=True):
     """How a task is, and what its agent says to it."""
 
     state: str
-    message: Message | None = None
+    message: RemoteMessage | None = None
 
 
-class Artifact(msgspec.Struct, frozen=True, rename="camel"):
+class RemoteArtifact(msgspec.Struct, frozen=True, rename="camel"):
     """A result, or a piece of one."""
 
     artifact_id: str
@@ -121,46 +121,47 @@ class Artifact(msgspec.Struct, frozen=True, rename="camel"):
     extensions: tuple[str, ...] | None = ()
 
 
-class Task(msgspec.Struct, frozen=True, rename="camel"):
+class RemoteTask(msgspec.Struct, frozen=True, rename="camel"):
     """A whole task."""
 
     id: str
-    status: Status
+    status: RemoteStatus
     context_id: str | None = None
-    artifacts: tuple[Artifact, ...] | None = ()
-    history: tuple[Message, ...] | None = ()
+    artifacts: tuple[RemoteArtifact, ...] | None = ()
+    history: tuple[RemoteMessage, ...] | None = ()
     metadata: Any = None
 
 
-class StatusUpdate(msgspec.Struct, frozen=True, rename="camel"):
+class RemoteStatusUpdate(msgspec.Struct, frozen=True, rename="camel"):
     """A task's status changed."""
 
     task_id: str
-    status: Status
+    status: RemoteStatus
     context_id: str | None = None
     metadata: Json | None = None
 
 
-class ArtifactUpdate(msgspec.Struct, frozen=True, rename="camel"):
+class RemoteArtifactUpdate(msgspec.Struct, frozen=True, rename="camel"):
     """An artifact came, or grew."""
 
     task_id: str
-    artifact: Artifact
+    artifact: RemoteArtifact
     context_id: str | None = None
     append: bool | None = False
     last_chunk: bool | None = False
 
 
-Event = Task | Message | StatusUpdate | ArtifactUpdate
-KINDS: dict[str, type[Event]] = {
-    "task": Task,
-    "message": Message,
-    "statusUpdate": StatusUpdate,
-    "artifactUpdate": ArtifactUpdate,
+RemoteEvent = RemoteTask | RemoteMessage | RemoteStatusUpdate | RemoteArtifactUpdate
+Read = TypeVar("Read", bound=RemoteEvent)
+KINDS: dict[str, type[RemoteEvent]] = {
+    "task": RemoteTask,
+    "message": RemoteMessage,
+    "statusUpdate": RemoteStatusUpdate,
+    "artifactUpdate": RemoteArtifactUpdate,
 }
 
 
-def read_event(value: Any) -> Event:
+def read_event(value: Any) -> RemoteEvent:
     """One of `{"task": …}`, `{"message": …}`, `{"statusUpdate": …}` and `{"artifactUpdate": …}`.
 
     Raises:
@@ -172,27 +173,17 @@ def read_event(value: Any) -> Event:
     return read(value[found[0]], KINDS[found[0]])
 
 
-def read_task(value: Any) -> Task:
-    """A bare task.
-
-    Raises:
-        Malformed: it is none.
-    """
-    task = read(value, Task)
-    assert isinstance(task, Task)  # noqa: S101  for the type checker
-    return task
-
-
-def read(value: Any, kind: type[Event]) -> Event:
+def read(value: Any, kind: type[Read]) -> Read:
     """A value as one kind of event; members that the hub does not read are ignored.
 
     Raises:
         Malformed: it is not of that kind.
     """
     try:
-        event: Event = msgspec.convert(_without_nulls(value), kind)
+        event: Read = msgspec.convert(_without_nulls(value), kind)
     except (msgspec.ValidationError, RecursionError):
-        raise Malformed(f"the remote agent sent a {kind.__name__} that is not as A2A writes it") from None
+        name = kind.__name__.removeprefix("Remote")
+        raise Malformed(f"the remote agent sent a {name} that is not as A2A writes it") from None
     for part in parts_of(event):
         if sum(getattr(part, name) is not msgspec.UNSET for name in CONTENTS) != 1:
             raise Malformed("the remote agent sent a part without content, or with several")
@@ -213,16 +204,16 @@ def _without_nulls(value: Any) -> Any:
     }
 
 
-def parts_of(event: Event) -> list[Part]:
+def parts_of(event: RemoteEvent) -> list[Part]:
     """All parts in it."""
     match event:
-        case Message():
+        case RemoteMessage():
             return list(event.parts)
-        case StatusUpdate():
+        case RemoteStatusUpdate():
             return list(event.status.message.parts) if event.status.message else []
-        case ArtifactUpdate():
+        case RemoteArtifactUpdate():
             return list(event.artifact.parts)
-        case Task():
+        case RemoteTask():
             said = [event.status.message] if event.status.message else []
             parts = [part for artifact in event.artifacts or () for part in artifact.parts]
             return parts + [part for one in (*said, *(event.history or ())) for part in one.parts]
@@ -233,7 +224,7 @@ def state_of(text: str) -> str:
     return text.removeprefix("TASK_STATE_").lower().replace("-", "_")
 
 
-def find_interim_messages(task: Task, *, holds_artifacts: bool) -> Sequence[Message]:
+def find_interim_messages(task: RemoteTask, *, holds_artifacts: bool) -> Sequence[RemoteMessage]:
     """The agent's messages after the last question in the history of a task, without its end and its reply."""
     history, end = task.history or (), task.status.message
     asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
@@ -256,7 +247,7 @@ def status_metadata_in(metadata: Any) -> Json | UnsetType:
     return said or UNSET
 
 
-def details_of(artifact: Artifact) -> tuple[Any, ...]:
+def details_of(artifact: RemoteArtifact) -> tuple[Any, ...]:
     """The members of an artifact besides its parts; metadata last."""
     return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
 
@@ -273,13 +264,13 @@ def size_of(parts: Sequence[Part]) -> int:
     return sum(map(len, texts)) + PART_BYTES * max(len(texts) - 1, 0) + len(written_as(rest))
 
 
-class Held:
+class HeldArtifact:
     """An artifact as the server has it, in little memory. `name`: its id here. `waiting`: gathered parts.
 
     `was_told`: pieces of this turn made it or added to it. `was_repeated`: after these the server sent it whole.
     """
 
-    def __init__(self, name: str, artifact: Artifact) -> None:
+    def __init__(self, name: str, artifact: RemoteArtifact) -> None:
         self.name = name
         self.details = details_of(artifact)
         self.written = bytearray()
@@ -289,19 +280,19 @@ class Held:
         self.is_closed = self.was_told = self.was_repeated = False
         self.append(artifact)
 
-    def append(self, artifact: Artifact) -> None:
+    def append(self, artifact: RemoteArtifact) -> None:
         """Add parts and metadata, as A2A does it: the rest stays as it was."""
         *named, metadata = self.details
         self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
         self.written += written_as(artifact.parts)
         self.count += len(artifact.parts)
 
-    def equals(self, artifact: Artifact) -> bool:
+    def equals(self, artifact: RemoteArtifact) -> bool:
         """Whether a whole artifact is the same as this one."""
         return self.details == details_of(artifact) and self.written == written_as(artifact.parts)
 
     def piece(
-        self, artifact: Artifact, *, append: bool = False, last: bool = False, lead: str = ""
+        self, artifact: RemoteArtifact, *, append: bool = False, last: bool = False, lead: str = ""
     ) -> ArtifactPiece:
         """The piece that is an artifact of the server, or parts appended to one."""
         return ArtifactPiece(
@@ -317,7 +308,7 @@ class Held:
         )
 
 
-def is_plain(message: Message) -> bool:
+def is_plain(message: RemoteMessage) -> bool:
     """Whether a message is text and says nothing more."""
     return message.metadata is None and all(map(is_text, message.parts))
 

@@ -17,11 +17,18 @@ from agents.links.remote.approval import Cards, CardSource
 from agents.links.remote.card import auth_of, target_rules
 from agents.links.remote.client import RemoteClient, caller_signer, converse
 from agents.links.remote.dialects import RemoteQuestion
-from agents.links.remote.events import CardRefused, Declined, Event, Message, RemoteFailure, Unreachable
-from agents.links.remote.reply import INTERRUPTED, RemoteReply, TooLarge
+from agents.links.remote.events import (
+    CardRefused,
+    Declined,
+    RemoteEvent,
+    RemoteFailure,
+    RemoteMessage,
+    Unreachable,
+)
+from agents.links.remote.reply import INTERRUPTED, RemoteReply, ReplyTooLarge
 from agents.links.remote.server_state import (
-    Breakers,
-    Names,
+    ServerBreakers,
+    ServerNames,
     close_breaker,
     enter_breaker,
     find_names,
@@ -46,14 +53,14 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownServer:
     """A server as the database has it. `permit`: its breaker let this call through.
 
     `tells_caller`: the server is told who asks. `requires_task`: it must answer with a task.
     """
 
     place: CardSource
-    names: Names
+    names: ServerNames
     permit: Permit
     tells_caller: bool
     requires_task: bool
@@ -64,27 +71,27 @@ class Known:
 
 
 class RemoteCall:
-    """One turn's call. `left` tells whether anything was sent."""
+    """One turn's call. `sent` tells whether anything was sent."""
 
     def __init__(self, turn: OpenTurn, reply: RemoteReply) -> None:
         self.turn = turn
         self.reply = reply
-        self.left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.sent: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
         self.client: RemoteClient | None = None
-        self.known: Known | None = None
-        self.was_heard = False
+        self.known: KnownServer | None = None
+        self.has_answered = False
         self.is_withdrawn = False
 
-    def leave(self, sent: bool = True) -> None:
-        """The first byte leaves, or none ever will."""
-        if not self.left.done():
-            self.left.set_result(sent)
+    def mark_sent(self, was_sent: bool = True) -> None:
+        """Note that the first byte leaves, or that none ever will."""
+        if not self.sent.done():
+            self.sent.set_result(was_sent)
 
     @property
-    def has_left(self) -> bool:
+    def was_sent(self) -> bool:
         """Whether anything was sent."""
-        return self.left.done() and self.left.result()
+        return self.sent.done() and self.sent.result()
 
 
 class RemoteLink:
@@ -95,7 +102,7 @@ class RemoteLink:
         self._release = release
         self._http = StreamingHttp(target_rules())
         self._cards = Cards(clock)
-        self._breakers = Breakers()
+        self._breakers = ServerBreakers()
         self._calls: dict[str, RemoteCall] = {}
         self._tasks = TaskSet()
 
@@ -106,8 +113,8 @@ class RemoteLink:
         if running := self._waiting.find(turn.ask.chat_id):
             running.link_decides = True
         self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
-        # Shielded: a dispatcher that stops waiting would cancel `left`, which `_run` still reads.
-        if not await asyncio.shield(call.left):
+        # Shielded: a dispatcher that stops waiting would cancel `sent`, which `_run` still reads.
+        if not await asyncio.shield(call.sent):
             raise NotDelivered
 
     async def withdraw(self, turn: OpenTurn) -> None:
@@ -142,11 +149,11 @@ class RemoteLink:
             del self._calls[call.turn.ask.chat_id]
         # Nothing was sent, and the turn still waits: `deliver` raises
         # NotDelivered, and the budget is given back.
-        if not call.has_left and self._waiting.find(call.turn.ask.chat_id):
-            call.leave(False)
+        if not call.was_sent and self._waiting.find(call.turn.ask.chat_id):
+            call.mark_sent(False)
         else:
-            call.leave()
-            self._tell(final)
+            call.mark_sent()
+            self._pass_end(final)
 
     async def _reach_end(self, call: RemoteCall) -> Final:
         ended = call.reply.ended
@@ -155,12 +162,12 @@ class RemoteLink:
                 return await self._converse(call)
         except TimeoutError:
             await self._cancel(call)
-            if not call.was_heard:
+            if not call.has_answered:
                 await self._count_failure(call, "no answer in time")
             return ended(Failure.TIMEOUT)
-        except TooLarge:
+        except ReplyTooLarge:
             # Before cancelling: the caller need not wait until the server has taken the cancellation.
-            self._tell(ended(Failure.REPLY_TOO_LARGE))
+            self._pass_end(ended(Failure.REPLY_TOO_LARGE))
             await self._cancel(call)
             return ended("")
         except RemoteFailure as failure:
@@ -169,7 +176,7 @@ class RemoteLink:
 
     async def _converse(self, call: RemoteCall) -> Final:
         ask, reply = call.turn.ask, call.reply
-        known = call.known = await db_call(_get_known)(ask)
+        known = call.known = await db_call(_load_server)(ask)
         reply.task_id = known.names.task_id
         card = await self._cards.get(known.place)
         sign_caller = caller_signer(ask, card.interface.url) if known.tells_caller else None
@@ -182,33 +189,37 @@ class RemoteLink:
             asked_as=ask.message_id,
         )
         await converse(
-            call.client, question, reply, on_send=call.leave, on_event=lambda event: self._take_event(call, event)
+            call.client,
+            question,
+            reply,
+            on_send=call.mark_sent,
+            on_event=lambda event: self._take_event(call, event),
         )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         # Before the end is told: the caller may go on at once, and has to reach the same remote task.
-        await db_call(remember_names)(known.server_id, ask, Names(reply.context_id, waits))
+        await db_call(remember_names)(known.server_id, ask, ServerNames(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
 
-    def _take_event(self, call: RemoteCall, event: Event | None = None) -> None:
+    def _take_event(self, call: RemoteCall, event: RemoteEvent | None = None) -> None:
         """Record that the server answered: close its breaker; with a task's id, mark the turn as that task.
 
         Raises:
             Declined: the owner of the agent requires a task, and the answer is a message.
         """
-        if isinstance(event, Message) and not event.task_id and call.known and call.known.requires_task:
+        if isinstance(event, RemoteMessage) and not event.task_id and call.known and call.known.requires_task:
             raise Declined(NO_TASK)
         if running := self._waiting.find(call.turn.ask.chat_id):
             if call.reply.task_id:
                 running.becomes_task()
-            elif isinstance(event, Message) and not event.task_id:
+            elif isinstance(event, RemoteMessage) and not event.task_id:
                 running.is_direct = True  # before its pieces: they make no task of the answer
-        if call.was_heard or call.known is None:
+        if call.has_answered or call.known is None:
             return
-        call.was_heard = True
+        call.has_answered = True
         if self._breakers.succeeded(call.known.server_id, call.known.permit):
-            self._tasks.start(_close(call.known), name="breaker")
+            self._tasks.start(_close_breaker(call.known), name="breaker")
 
     async def _failed(self, call: RemoteCall, failure: RemoteFailure) -> None:
         logger.warning(
@@ -226,7 +237,7 @@ class RemoteLink:
         if call.known is not None and isinstance(failure, Declined):
             self._cards.mark_stale(call.known.server_id)
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
-                await db_call(remember_names)(call.known.server_id, call.turn.ask, Names())
+                await db_call(remember_names)(call.known.server_id, call.turn.ask, ServerNames())
 
     async def _count_failure(self, call: RemoteCall, words: str) -> None:
         """Count a failure; the breaker may open."""
@@ -238,19 +249,19 @@ class RemoteLink:
 
     async def _cancel(self, call: RemoteCall) -> None:
         """Tell the server, if it has a task of this; it may be lost."""
-        if call.client is not None and call.has_left and call.reply.task_id:
+        if call.client is not None and call.was_sent and call.reply.task_id:
             with suppress(RemoteFailure, TimeoutError):
                 async with asyncio.timeout(CANCEL_WITHIN_S):
                     await call.client.cancel(call.reply.task_id)
 
-    def _tell(self, final: Final) -> None:
+    def _pass_end(self, final: Final) -> None:
         """Pass the end to the turn that waits here; without one, the claim is free now."""
         if not self._waiting.take(final):
             late = self._waiting.late_text(final)
             self._tasks.start(self._release(final.chat_id, late, final.usage), name="release")
 
 
-def _get_known(ask: Ask) -> Known:
+def _load_server(ask: Ask) -> KnownServer:
     """Read what a call needs.
 
     Raises:
@@ -272,8 +283,10 @@ def _get_known(ask: Ask) -> Known:
         keys=tuple(server.card_keys),
     )
     # `enter_breaker` last, after all that can fail: it may be the one probe of a half-open breaker.
-    return Known(place, find_names(server, ask), enter_breaker(server), server.tells_caller, server.requires_task)
+    return KnownServer(
+        place, find_names(server, ask), enter_breaker(server), server.tells_caller, server.requires_task
+    )
 
 
-async def _close(known: Known) -> None:
+async def _close_breaker(known: KnownServer) -> None:
     await db_call(close_breaker)(known.server_id, known.permit)

@@ -12,7 +12,7 @@ from agents.core import directory
 from agents.core.directory import CallerBudgets
 from agents.core.presence import make_free_name, make_slug
 from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
-from agents.links.remote.card import Auth, BadAuth, Card, auth_of, find_card, may_have_credentials, seal
+from agents.links.remote.card import Auth, BadAuth, ServerCard, auth_of, find_card, may_have_credentials, seal
 from agents.links.remote.server_state import close_breaker, forget_names, write_reachable
 from agents.models import RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK
@@ -28,7 +28,7 @@ class ServerSettings:
     `switches`: the settings that are on or off (`SWITCHES`), by column.
     """
 
-    card: Card
+    card: ServerCard
     auth: Auth
     keys: Sequence[Json]
     switches: Mapping[str, bool]

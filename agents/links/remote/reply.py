@@ -9,15 +9,15 @@ from msgspec import UNSET, UnsetType
 from agents.core.post import Chunk, ExtraPiece, Final
 from agents.links.remote.events import (
     PART_BYTES,
-    Artifact,
-    ArtifactUpdate,
-    Event,
-    Held,
+    HeldArtifact,
     Malformed,
-    Message,
-    Status,
-    StatusUpdate,
-    Task,
+    RemoteArtifact,
+    RemoteArtifactUpdate,
+    RemoteEvent,
+    RemoteMessage,
+    RemoteStatus,
+    RemoteStatusUpdate,
+    RemoteTask,
     details_of,
     encode,
     find_interim_messages,
@@ -62,7 +62,7 @@ ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said w
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 
-class TooLarge(Exception):
+class ReplyTooLarge(Exception):
     """The reply is over what one may hold."""
 
 
@@ -78,14 +78,14 @@ class RemoteReply:
     def __init__(self, chat_id: str, tell: Callable[[Chunk | ExtraPiece], object], *, task_id: str = "") -> None:
         self._chat_id = chat_id
         self._tell = tell
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldArtifact] = {}
         self._names: set[str] = set()
-        self._gathering: dict[str, Held] = {}
+        self._gathering: dict[str, HeldArtifact] = {}
         self._pieces = self._notes = self._bytes = self._parts_gathered = 0
         self._text_is_of = ""
         self._last_note: StatusNote | None = None
         self._told: set[str] = set()  # ids of messages
-        self._stale: Status | None = None
+        self._stale: RemoteStatus | None = None
         self._metadata: Any = None
         self.task_id = task_id
         self.is_continued = False
@@ -93,36 +93,36 @@ class RemoteReply:
         self.state = ""
         self.end: Final | None = None
 
-    def know(self, task: Task) -> None:
+    def know(self, task: RemoteTask) -> None:
         """How the task was before the question: what is in it already is not told again."""
         for artifact in task.artifacts or ():
             self._hold(artifact)
         self._told |= {one.message_id for one in task.history or () if one.message_id}
         self._stale = task.status
 
-    def take(self, event: Event) -> None:
+    def take(self, event: RemoteEvent) -> None:
         """One more event; what comes after the end is ignored.
 
         Raises:
             Malformed: it belongs to another task, or is in a state that the hub does not know.
-            TooLarge: nothing more of the reply is wanted.
+            ReplyTooLarge: nothing more of the reply is wanted.
         """
         if self.end is not None:
             return
         self._check_ids(event)
-        self._metadata = None if isinstance(event, ArtifactUpdate) else event.metadata
+        self._metadata = None if isinstance(event, RemoteArtifactUpdate) else event.metadata
         match event:
-            case Message():
+            case RemoteMessage():
                 self._take_message(event)
                 self._finish("")
-            case ArtifactUpdate():
+            case RemoteArtifactUpdate():
                 if event.last_chunk and not event.append:
                     self._close(event.artifact)
                 else:
                     self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
-            case StatusUpdate():
+            case RemoteStatusUpdate():
                 self._status(event.status)
-            case Task():
+            case RemoteTask():
                 self._notes_in(event)
                 for artifact in event.artifacts or ():
                     self._catch_up(artifact, last=state_of(event.status.state) not in UNDER_WAY)
@@ -130,8 +130,8 @@ class RemoteReply:
                 if not (is_stale and state_of(event.status.state) in INTERRUPTED):
                     self._status(event.status, event.history or (), is_whole=True)
 
-    def _check_ids(self, event: Event) -> None:
-        task_id = event.id if isinstance(event, Task) else event.task_id
+    def _check_ids(self, event: RemoteEvent) -> None:
+        task_id = event.id if isinstance(event, RemoteTask) else event.task_id
         if self.task_id and task_id and task_id != self.task_id:
             raise Malformed("the remote agent answered for another task")
         if max(len(task_id or ""), len(event.context_id or "")) > MAX_ID_CHARS:
@@ -139,7 +139,9 @@ class RemoteReply:
         self.task_id = task_id or self.task_id
         self.context_id = event.context_id or self.context_id
 
-    def _status(self, status: Status, history: tuple[Message, ...] = (), *, is_whole: bool = False) -> None:
+    def _status(
+        self, status: RemoteStatus, history: tuple[RemoteMessage, ...] = (), *, is_whole: bool = False
+    ) -> None:
         self.state = state_of(status.state)
         parts = status.message.parts if status.message else ()
         words = text_in(parts)
@@ -156,17 +158,17 @@ class RemoteReply:
         else:
             raise Malformed("the remote agent's task is in a state that A2A does not know")
 
-    def _words_of(self, history: tuple[Message, ...]) -> Message | None:
+    def _words_of(self, history: tuple[RemoteMessage, ...]) -> RemoteMessage | None:
         """The last message of the agent, when the task holds nothing else that could be the reply."""
         return history[-1] if history and history[-1].is_agents and not self._held else None
 
-    def _notes_in(self, task: Task) -> None:
+    def _notes_in(self, task: RemoteTask) -> None:
         """Pass on the messages of the agent before an answer that came whole, as notes."""
         for one in find_interim_messages(task, holds_artifacts=bool(self._held)):
             if one.message_id and one.message_id not in self._told:
                 self._note(one)
 
-    def _conclude(self, message: Message | None, default: str = "") -> None:
+    def _conclude(self, message: RemoteMessage | None, default: str = "") -> None:
         """Pass on the last message and the metadata of the state. `default`: for a message without text."""
         parts = message.parts if message is not None else ()
         if parts and default and not text_in(parts):
@@ -178,7 +180,7 @@ class RemoteReply:
             self._count_bytes(size_of(parts) + sum(len(encode(one)) for one in (metadata, said) if one))
             self._pass_on(LastWords(parts, metadata, said))
 
-    def _take_message(self, message: Message) -> None:
+    def _take_message(self, message: RemoteMessage) -> None:
         """A message that is the whole answer: one plain text is a chunk, anything else an artifact of its parts.
 
         The artifact has the message's metadata and extensions; the message is made of it again by
@@ -190,10 +192,10 @@ class RemoteReply:
             self._count_bytes(len(text.encode()))
             self._pass_on(Chunk(self._chat_id, self._pieces, text))
         elif parts:
-            made = Artifact(MESSAGE, parts, metadata=metadata, extensions=extensions)
+            made = RemoteArtifact(MESSAGE, parts, metadata=metadata, extensions=extensions)
             self._artifact(made, append=False, last=True)
 
-    def _close(self, artifact: Artifact) -> None:
+    def _close(self, artifact: RemoteArtifact) -> None:
         """A whole artifact. If the pieces of this turn made the same, none of it is added to the reply again."""
         held = self._held.get(artifact.artifact_id)
         if held is None or not held.was_told or not held.equals(artifact):
@@ -206,7 +208,7 @@ class RemoteReply:
         again = held.piece(artifact, last=True) if self._parts_gathered <= MAX_PARTS else None
         self._pass_on(ArtifactPiece(held.name, (), append=True, last_chunk=True, lead="", again=again))
 
-    def _catch_up(self, artifact: Artifact, *, last: bool) -> None:
+    def _catch_up(self, artifact: RemoteArtifact, *, last: bool) -> None:
         """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
         held = self._held.get(artifact.artifact_id)
         if held is None or held.details != details_of(artifact):
@@ -216,10 +218,10 @@ class RemoteReply:
         if not written.startswith(held.written):
             self._artifact(artifact, append=False, last=last)
         elif len(written) > len(held.written):
-            more = Artifact(artifact.artifact_id, artifact.parts[held.count :])
+            more = RemoteArtifact(artifact.artifact_id, artifact.parts[held.count :])
             self._artifact(more, append=True, last=last)
 
-    def _artifact(self, artifact: Artifact, *, append: bool, last: bool) -> None:
+    def _artifact(self, artifact: RemoteArtifact, *, append: bool, last: bool) -> None:
         held = self._held.get(artifact.artifact_id)
         append = append and (held is not None or self.is_continued)
         if held is None or not append:
@@ -240,7 +242,7 @@ class RemoteReply:
         lead = self._lead(held, artifact.parts, append=append)
         self._pass_on(held.piece(artifact, append=append, last=last, lead=lead))
 
-    def _hold(self, artifact: Artifact) -> Held:
+    def _hold(self, artifact: RemoteArtifact) -> HeldArtifact:
         """Begin an artifact, or begin it anew. Its id stays, unless it is empty, too long, or taken."""
         theirs = artifact.artifact_id
         if old := self._held.get(theirs):
@@ -250,17 +252,17 @@ class RemoteReply:
             is_sound = 0 < len(theirs) <= MAX_ID_CHARS and theirs not in self._names
             name = theirs if is_sound else f"remote-{len(self._held) + 1}"
             self._names.add(name)
-        held = self._held[theirs] = Held(name, artifact)
+        held = self._held[theirs] = HeldArtifact(name, artifact)
         return held
 
-    def _lead(self, held: Held, parts: Sequence[Part], *, append: bool) -> str:
+    def _lead(self, held: HeldArtifact, parts: Sequence[Part], *, append: bool) -> str:
         """The text that separates the text of these parts from the text before it."""
         if not plain_text_in(parts):
             return ""
         before, self._text_is_of = self._text_is_of, held.name
         return "\n\n" if before and not (append and before == held.name) else ""
 
-    def _note(self, message: Message | None, status_metadata: Json | UnsetType = UNSET) -> None:
+    def _note(self, message: RemoteMessage | None, status_metadata: Json | UnsetType = UNSET) -> None:
         parts = message.parts if message is not None else ()
         if message is not None and message.message_id:
             self._told.add(message.message_id)
@@ -276,7 +278,7 @@ class RemoteReply:
             self._flush_all()
             self._extra(note)
 
-    def _gather(self, held: Held, parts: Sequence[Part]) -> None:
+    def _gather(self, held: HeldArtifact, parts: Sequence[Part]) -> None:
         """Keep appended text back until there is enough for a piece."""
         self._gathering[held.name] = held
         held.waiting += parts
@@ -284,7 +286,7 @@ class RemoteReply:
         if held.chars_waiting > GATHERED_CHARS:
             self._flush(held)
 
-    def _flush(self, held: Held) -> None:
+    def _flush(self, held: HeldArtifact) -> None:
         if self._gathering.pop(held.name, None) is None:
             return
         parts = tuple(held.waiting)
@@ -305,14 +307,14 @@ class RemoteReply:
 
     def _pass_on(self, piece: Extra | Chunk) -> None:
         if self._pieces == MAX_PIECES:
-            raise TooLarge
+            raise ReplyTooLarge
         self._tell(piece if isinstance(piece, Chunk) else ExtraPiece(self._chat_id, self._pieces, piece))
         self._pieces += 1
 
     def _count_bytes(self, size: int) -> None:
         self._bytes += size
         if self._bytes > MAX_REPLY_BYTES:
-            raise TooLarge
+            raise ReplyTooLarge
 
     def _finish(self, reason: str, text: str = "") -> None:
         self._flush_all()

@@ -67,7 +67,7 @@ def enter_breaker(server: RemoteServer) -> Permit:
     return permit
 
 
-class Breakers:
+class ServerBreakers:
     """The failures in a row this process saw, by server: closed breakers as this process knows them."""
 
     def __init__(self) -> None:
@@ -166,24 +166,24 @@ def _session_locked(server_id: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ServerNames:
     """The server's names; empty where it knows nothing yet."""
 
     context_id: str = ""
     task_id: str = ""
 
 
-def find_names(server: RemoteServer, ask: Ask) -> Names:
+def find_names(server: RemoteServer, ask: Ask) -> ServerNames:
     """The server's names for the conversation and the task of an ask."""
     wanted = [ours for ours in (ask.context_id, ask.task_id) if ours]
     if not wanted:
-        return Names()
+        return ServerNames()
     found = RemoteName.objects.filter(server=server, caller_id=ask.caller_id, ours__in=wanted)
     theirs = {(kind, ours): name for kind, ours, name in found.values_list("kind", "ours", "theirs")}
-    return Names(theirs.get((Kind.CONTEXT, ask.context_id), ""), theirs.get((Kind.TASK, ask.task_id), ""))
+    return ServerNames(theirs.get((Kind.CONTEXT, ask.context_id), ""), theirs.get((Kind.TASK, ask.task_id), ""))
 
 
-def remember_names(server_id: int, ask: Ask, names: Names) -> None:
+def remember_names(server_id: int, ask: Ask, names: ServerNames) -> None:
     """Write down what the server said; a task without a name is forgotten: it is over."""
     if names.context_id:
         _write(server_id, ask.caller_id, Kind.CONTEXT, ask.context_id, names.context_id)

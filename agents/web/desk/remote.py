@@ -16,7 +16,7 @@ from agents.core import directory
 from agents.core.card_settings import EDITABLE
 from agents.core.presence import make_slug
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
-from agents.links.remote.card import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, BadCard, Card, make_auth
+from agents.links.remote.card import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, BadCard, ServerCard, make_auth
 from agents.links.remote.card_content import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer
@@ -212,7 +212,7 @@ def _find(place: LocationForm) -> ServerSettings | None:
         return None
 
 
-def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
+def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> ServerCard | None:
     """The card as the form wants it; call it from now on, unless the server stays where it is."""
     try:
         typed = form.cleaned_data
@@ -231,7 +231,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> Card | None:
     return wanted.card
 
 
-def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
+def _filled_in(request: HttpRequest, card: ServerCard | None) -> dict[str, Any]:
     """The typed values, and where a field is empty, the card's value."""
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
@@ -243,7 +243,7 @@ def _filled_in(request: HttpRequest, card: Card | None) -> dict[str, Any]:
 
 
 def _new_page(
-    request: HttpRequest, place: BaseForm, form: BaseForm, *, card: Card | None = None, status: int = 200
+    request: HttpRequest, place: BaseForm, form: BaseForm, *, card: ServerCard | None = None, status: int = 200
 ) -> HttpResponse:
     return render(request, "desk/remote.html", {"place": place, "form": form, "card": card}, status=status)
 
@@ -254,7 +254,7 @@ def _page(
     row: RemoteServer,
     form: BaseForm,
     *,
-    card: Card | None = None,
+    card: ServerCard | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
