@@ -1,6 +1,6 @@
 """What one account may have. Each limit is declared once, in `limits.py` of the app whose rows it counts.
 
-The page `/limits` and docs/reference/limits.md are made from the declarations (docs/adr/0171).
+The page `/limits` and docs/reference/limits.md are made from the declarations.
 """
 
 from collections.abc import Callable, Sequence

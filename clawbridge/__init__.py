@@ -6,7 +6,7 @@
         print(hub.ask("@demo/echo", "hello").text)
 
 `clawbridge.connect` makes a program an agent, `clawbridge.agnt` is a client of AGNT. The package imports
-nothing of the hub: what it can do, every other client can do (docs/adr/0122).
+nothing of the hub: what it can do, every other client can do.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The tables of an embedded hub, when it starts (docs/adr/0164)."""
+"""The tables of an embedded hub, when it starts."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

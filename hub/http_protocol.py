@@ -39,7 +39,7 @@ class HeadTooLarge(Exception):
 
 
 class BufferedTransport:
-    """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait (docs/adr/0064).
+    """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait.
 
     uvloop gives each `write` to the system at once, and a packet over loopback costs more than the answer in it.
     All but writing and closing is the transport's own.

@@ -96,7 +96,7 @@ class WaitingRows:
 
 class Revocations:
     """Closes sockets and streams of a revoked or expired token, a suspended user or a share taken back, in 2 s
-    (docs/adr/0020). Call `look` each second.
+    (docs/adr/0060). Call `look` each second.
     """
 
     def __init__(self, hub_services: HubServices, changes: Changes, call: DbCall) -> None:

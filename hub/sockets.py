@@ -1,6 +1,4 @@
-"""uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` and at the gateway
-(docs/adr/0010).
-"""
+"""uvicorn's sockets, with protocol pings where no JSON frame shows life: on `/cli` and at the gateway"""
 
 import asyncio
 from collections import deque

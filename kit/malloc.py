@@ -1,4 +1,4 @@
-"""Settings of glibc's malloc that bound how much freed memory a process keeps (docs/adr/0087)."""
+"""Settings of glibc's malloc that bound how much freed memory a process keeps (docs/reference/memory.md)."""
 
 import ctypes
 

@@ -1,7 +1,7 @@
 """Runs calls and sends their responses: at once, after a wait, or as a stream. Each call gets a response.
 
 Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
-comment, every 3 s (docs/adr/0010).
+comment, every 3 s.
 """
 
 import asyncio

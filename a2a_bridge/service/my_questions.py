@@ -1,6 +1,6 @@
 """The questions of one user to agents, newest first: the rows of the audit, read by their caller.
 
-A page reads a bounded number of rows, whatever it looks for (docs/adr/0105).
+A page reads a bounded number of rows, whatever it looks for (docs/adr/0103).
 """
 
 from collections.abc import Collection, Mapping, Sequence

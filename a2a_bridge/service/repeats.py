@@ -1,7 +1,7 @@
 """Repeated sends: of a message that is being answered, in any process; or with an `Idempotency-Key`, within 24 h.
 
 The ledger says of an identical message which turn answers it (docs/adr/0089); a key's row, which turn it began
-(docs/adr/0048). `Exchanges.find` has that turn when it runs here; else `JoinedTask` or `RepeatedSend` follows it.
+(docs/adr/0089). `Exchanges.find` has that turn when it runs here; else `JoinedTask` or `RepeatedSend` follows it.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """`POST /api/a2a/v1/agents/{owner}/{slug}`: JSON-RPC in, one JSON answer or an event stream out.
 
-A plain ASGI callable, because a Django view costs a thread per request (docs/adr/0002).
+A plain ASGI callable, because a Django view costs a thread per request.
 """
 
 import re

@@ -24,7 +24,7 @@ class UserManager(BaseUserManager["User"]):
     def lock_administrators(self) -> set[int]:
         """The ids of all active members of the staff, whose rows stay locked until the transaction ends.
 
-        The hub keeps at least one (docs/adr/0157): of two concurrent transactions that take rights away, the
+        The hub keeps at least one: of two concurrent transactions that take rights away, the
         second reads the result of the first.
         """
         # FOR NO KEY UPDATE: an open ask, whose session the transaction may wait for, may still reference these

@@ -162,7 +162,7 @@ def decide_ask(
 
     Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own. A
     limit on the cost compares what ended turns cost, so asks that are answered at once may exceed it
-    (docs/adr/0101).
+    (docs/howto/limit-costs.md).
     """
     asked = state.find(ask)
     if asked is None and state.has_moved(ask):

@@ -1,4 +1,4 @@
-"""Which session of its owner an agent can move to, and when (docs/adr/0109)."""
+"""Which session of its owner an agent can move to, and when."""
 
 from django.db.models import Q, QuerySet
 

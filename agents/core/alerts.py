@@ -1,6 +1,6 @@
 """Watches agents for their owners: raises alerts and ends them, and tells of each by webhook and mail.
 
-Every minute one job compares the conditions that hold with the open rows (docs/adr/0108). A row is raised or ended
+Every minute one job compares the conditions that hold with the open rows. A row is raised or ended
 by the transaction that locks it, which also writes the webhook deliveries and the mail: two runs of the job at the
 same time send them once.
 """

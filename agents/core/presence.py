@@ -92,7 +92,7 @@ def find_revoked(process_id: str) -> list[int]:
     """Find connections of this process that must close: their token is revoked or expired, or their owner
     suspended.
 
-    Every process that holds sockets calls this each second (docs/adr/0020). It archives a session that an agent
+    Every process that holds sockets calls this each second (docs/adr/0060). It archives a session that an agent
     resumed while its token was being revoked.
     """
     gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=db_now())

@@ -2,7 +2,7 @@
 
 It knows no frame. Each socket protocol of agents has a consumer that is a `Socket`, and attaches it here once its
 connection is registered (`agents.core.presence`): ids of connections are unique over all protocols. So the process
-finds all sockets of its agents in one place (docs/adr/0123).
+finds all sockets of its agents in one place (docs/adr/0124).
 """
 
 import asyncio

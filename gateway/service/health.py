@@ -1,4 +1,4 @@
-"""The health of the gateway and of the agents of a team (section 16; docs/adr/0141): over HTTP, as a service, and
+"""The health of the gateway and of the agents of a team (section 16): over HTTP, as a service, and
 as the report of `manage.py gateway status`.
 """
 

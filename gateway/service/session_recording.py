@@ -1,6 +1,6 @@
-"""Adds messages and their replies to the sessions in which they belong, in batches in a thread (docs/adr/0138).
+"""Adds messages and their replies to the sessions in which they belong, in batches in a thread (docs/adr/0153).
 
-The database has each record before (docs/adr/0153): a process that is killed loses none.
+The database has each record before: a process that is killed loses none.
 """
 
 import logging

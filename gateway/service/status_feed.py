@@ -1,7 +1,7 @@
 """Pushes statuses and deliveries of agents to the subscribers of their channels, also what no process published.
 
 A status is published where it changes. An agent whose process died changes without that, so each process with
-subscribers reads their teams again every few seconds, and pushes what is not as it was told (docs/adr/0135).
+subscribers reads their teams again every few seconds, and pushes what is not as it was told.
 """
 
 import asyncio

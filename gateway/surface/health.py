@@ -1,4 +1,4 @@
-"""The health of the gateway over HTTP, for the caller's team (section 16; docs/adr/0141).
+"""The health of the gateway over HTTP, for the caller's team (section 16; docs/reference/pages.md).
 
 `/health` and `/agents` are pages, too: they answer here when the request names a token, or takes JSON and no HTML.
 """

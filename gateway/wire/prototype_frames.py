@@ -1,4 +1,4 @@
-"""Translates frames of the prototype to `a2a-v1`, and back (docs/adr/0152). No I/O.
+"""Translates frames of the prototype to `a2a-v1`, and back (docs/adr/0133). No I/O.
 
 `READERS` translate the frames of clients. Each reader gets a frame and the name of the agent in the address of its
 client, which takes precedence over names in frames. The functions `show_…` make the frames for clients.

@@ -1,4 +1,4 @@
-"""The operators attached to sessions, as rows that are deleted with their process (docs/adr/0032)."""
+"""The operators attached to sessions, as rows that are deleted with their process (docs/adr/0004)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

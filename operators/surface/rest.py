@@ -1,4 +1,4 @@
-"""The calls of operators over HTTP, one table, served by plain ASGI, because a routed ask waits (docs/adr/0002).
+"""The calls of operators over HTTP, one table, served by plain ASGI, because a routed ask waits.
 
 A request is checked by the guard of all surfaces (`accounts.authn`); then the call is made.
 """

@@ -1,4 +1,4 @@
-"""A new embedded hub gets its tables at once (docs/adr/0164): the same as those that the migrations make."""
+"""A new embedded hub gets its tables at once: the same as those that the migrations make."""
 
 import sqlite3
 from contextlib import closing

@@ -88,7 +88,7 @@ def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
 
     The security scheme keeps `type` beside the 1.0 form: that is how the JavaScript client of 0.3 knows it. Push
     notifications and the extended card are of 1.0 alone. Clients of 0.3 read this card too, so it denies both, and
-    lists an address of 1.0 that has neither (docs/adr/0168).
+    lists an address of 1.0 that has neither (docs/adr/0041).
     """
     url = url_of(agent, public_url)
     return {

@@ -1,6 +1,6 @@
 """`GET /api/v1/questions`: what the caller asked of agents, with the replies of the tasks that are still kept.
 
-A plain ASGI callable, because task stores are read by coroutines (docs/adr/0105).
+A plain ASGI callable, because task stores are read by coroutines (docs/adr/0103).
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""A2A 0.3 for callers whose messages have no `kind`: each result is in the forms of 0.3 and 1.0 (docs/adr/0173).
+"""A2A 0.3 for callers whose messages have no `kind`: each result is in the forms of 0.3 and 1.0 (docs/adr/0172).
 
 In 0.3 the member `kind` says what a result is; in 1.0 the name of the member that holds the result says so.
 fasta2a sends messages without `kind` to the methods of 0.3, and reads results of 1.0. A script that sends such

@@ -1,4 +1,4 @@
-"""The ends of turns in a batch, and the audit rows of refused asks (docs/adr/0008)."""
+"""The ends of turns in a batch, and the audit rows of refused asks."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -148,7 +148,7 @@ def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
 
 
 def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:
-    """A row for each of the first 20 like refusals a minute; the rest are counted in the last row (ADR 0008)."""
+    """A row for each of the first 20 like refusals a minute; the rest are counted in the last row."""
     groups: dict[RefusalKey, list[Ask]] = defaultdict(list)
     for ask, denied in refused:
         groups[ask.target.session_id, ask.caller_id, denied.reason].append(ask)

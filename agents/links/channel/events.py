@@ -1,7 +1,7 @@
 """`POST /api/channel/event`: what the hooks of an agent's program report (section 4.8 of the channel's wire).
 
 A plain ASGI callable, because several hooks a turn come over connections of their own and their program waits for
-the answer: a Django view would cost each a thread (docs/adr/0002). Events are written by the ledger, in batches.
+the answer: a Django view would cost each a thread. Events are written by the ledger, in batches.
 """
 
 import logging

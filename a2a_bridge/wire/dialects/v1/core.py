@@ -1,4 +1,4 @@
-"""A2A 1.0 as the merged card promises it: no push notifications, no extended card (docs/adr/0168)."""
+"""A2A 1.0 as the merged card promises it: no push notifications, no extended card (docs/adr/0041)."""
 
 from dataclasses import replace
 from typing import Any
