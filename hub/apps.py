@@ -23,12 +23,9 @@ class HubConfig(AppConfig):
         """Give lower packages the settings and callbacks that they may not import, in every program of the hub."""
         from accounts.models import on_revoked  # noqa: PLC0415  models load first
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
-        from agnt.service import webhook_events  # noqa: PLC0415
-        from webhooks.wire.catalog import set_form  # noqa: PLC0415
 
         inject_settings()
         on_revoked(archive_sessions_of)
-        set_form(webhook_events.EVENT_OF_STATUS.values(), webhook_events.FORM)
         checks.register(_check_deployment, "clawbridge", deploy=True)
         checks.register(_check_admin, checks.Tags.admin)
 

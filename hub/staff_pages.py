@@ -38,7 +38,7 @@ from kit import sql
 from kit.clock import db_now
 from webhooks import limits as of_webhooks
 from webhooks.models import Delivery, Sendable, SendingPause
-from webhooks.service.pause import find_pause
+from webhooks.service.outbox import find_pause
 
 MOST_PROCESSES = 50
 LATELY = timedelta(hours=1)

@@ -22,7 +22,7 @@ from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import time_ordered
 from kit.outbox import AttemptEnd, AttemptResult, Outbox
-from webhooks.service.pause import NOT_PAUSED
+from webhooks.service.outbox import NOT_PAUSED
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Body, Conflict, caller_of, get_one
 from agnt.models import Booking, UsageEvent
 from agnt.service.bookings import (
-    BEFORE,
+    STATUS_RULES,
     StatusRefused,
     change_status,
     list_actions,
@@ -69,7 +69,7 @@ class BookingQuery(PageQuery):
 class BookingBody(Body):
     """The status that a booking gets."""
 
-    status = serializers.ChoiceField(choices=[one.value for one in BEFORE])
+    status = serializers.ChoiceField(choices=[one.value for one in STATUS_RULES])
 
 
 class NetworkBookings(APIView):

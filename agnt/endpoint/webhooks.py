@@ -21,16 +21,15 @@ from agnt.service.intake.arrivals import as_headers
 from agnt.service.intake.rows import count_call
 from agnt.service.key_checks import Rate, check_rate, refuse_key
 from agnt.service.keys import FoundKey, find_key
-from agnt.service.webhook_events import EVENT_OF_STATUS
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now
 from webhooks.models import Subscription, SubscriptionQuerySet
 from webhooks.service.subscriptions import WithSecret, subscribe
 from webhooks.surface import rest
-from webhooks.wire.catalog import ALL_EVENTS
+from webhooks.wire import ALL_EVENTS, BOOKING_EVENTS
 
-EVENTS = (*EVENT_OF_STATUS.values(), ALL_EVENTS)
+EVENTS = (*BOOKING_EVENTS, ALL_EVENTS)
 
 
 class KeyAuthentication(BaseAuthentication):

@@ -4,8 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from agnt.models.booking import Booking
-from agnt.models.key import ApiKey
-from agnt.models.network import Network
+from agnt.models.network import ApiKey, Network
 from agnt.models.venue import Venue
 
 

@@ -1,24 +1,24 @@
-"""Bookings: writes confirmed ones with their charge, and the owner's changes of their status.
+"""Bookings: writes confirmed ones with their charge, the owner's changes of their status, and the events of both.
 
 A booking is `pending` until the owner confirms it; a confirmed one ends as completed, cancelled or no-show. A
-pending one can be cancelled too. A charge stays, however the booking ends.
+pending one can be cancelled too. A charge stays, however the booking ends. A confirm leaves the booking pending
+and yet queues `booking.confirmed`: `status` in the payload is the truth.
 """
 
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import User
-from agnt.models import Booking, Cancellation, UsageEvent, Venue
+from agnt.models import ApiKey, Booking, Cancellation, UsageEvent, Venue
 from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import describe_venue
-from agnt.service.webhook_events import BOOKING_CONFIRMED, EVENT_OF_STATUS, queue_event
 from agnt.wire.payloads import Confirm
 from agnt.wire.shapes import AgntBooking, AgntBookingState
 from clawbridge.agnt.errors import Json
@@ -27,16 +27,27 @@ from clawbridge.agnt.replies import ACCEPTED, SCHEMA, Reply, read_reply
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
 from kit.rows import show
+from webhooks.service import outbox
+from webhooks.service.outbox import OutboxEvent
 
 PRICE_CENTS = 25
 MAX_REPLY_CHARS = 16_384
 Status = Booking.Status
-# From which a booking may get each status.
-BEFORE: Final[Mapping[Status, tuple[Status, ...]]] = {
-    Status.CONFIRMED: (Status.PENDING,),
-    Status.CANCELLED: (Status.PENDING, Status.CONFIRMED),
-    Status.COMPLETED: (Status.CONFIRMED,),
-    Status.NO_SHOW: (Status.CONFIRMED,),
+
+
+class StatusRule(NamedTuple):
+    """How a booking gets a status: from which statuses, and which webhook event it then queues."""
+
+    before: tuple[Status, ...]
+    event: str
+
+
+BOOKING_CONFIRMED = "booking.confirmed"
+STATUS_RULES: Final[Mapping[Status, StatusRule]] = {
+    Status.CONFIRMED: StatusRule((Status.PENDING,), BOOKING_CONFIRMED),
+    Status.CANCELLED: StatusRule((Status.PENDING, Status.CONFIRMED), "booking.cancelled"),
+    Status.COMPLETED: StatusRule((Status.CONFIRMED,), "booking.completed"),
+    Status.NO_SHOW: StatusRule((Status.CONFIRMED,), "booking.no_show"),
 }
 
 
@@ -145,20 +156,62 @@ def change_status(
         StatusRefused: the booking cannot get that status any more, or not yet.
         ValueError: a booking is never set to that status.
     """
-    if status not in BEFORE:
+    if status not in STATUS_RULES:
         raise ValueError(f"no booking is set to {status}")
-    before = Booking.objects.filter(pk=booking.pk, status__in=BEFORE[status])
+    rule = STATUS_RULES[status]
+    before = Booking.objects.filter(pk=booking.pk, status__in=rule.before)
     is_changed = before.update(status=status, updated_at=db_now())
     changed = Booking.objects.select_related("venue").filter(pk=booking.pk).first()
     if changed is None:  # deleted since it was found
         raise StatusRefused(booking.status)
     if is_changed:
-        queue_event(booking.network.owner_id, changed, EVENT_OF_STATUS[status])
+        queue_event(booking.network.owner_id, changed, rule.event)
         if status == Status.CANCELLED:
             owe_booking(changed, by)
     elif changed.status != status:
         raise StatusRefused(changed.status)
     return changed
+
+
+def queue_event(owner_id: int, booking: Booking, type: str) -> int:
+    """Queue an event with the present state of a booking, for each subscription that wants it; how many.
+
+    The subscriptions are those of the owner of its network and of the keys of its customer. Call it in the
+    transaction that causes the event.
+    """
+    event = OutboxEvent(
+        type=type,
+        audience=(owner_id,),
+        payload=describe_event(booking),
+        credentials=find_credentials(booking),
+    )
+    return outbox.record([event])
+
+
+def find_credentials(booking: Booking) -> QuerySet[ApiKey, int]:
+    """The credentials whose webhooks get the events of a booking; nothing is read before they are needed.
+
+    They are those of the live keys that may book, of the network and the customer of the booking's key. A booking
+    whose key was deleted has none.
+    """
+    customer = ApiKey.objects.filter(bookings=booking.pk).values("customer")
+    keys = ApiKey.objects.live().filter(
+        network_id=booking.network_id, customer__in=customer, scope__in=ApiKey.BOOKING_SCOPES
+    )
+    return keys.values_list("credential_id", flat=True)
+
+
+def describe_event(booking: Booking) -> dict[str, Any]:
+    """The payload of an event: the names of the AGNT contract, and not the guest's note."""
+    return {
+        "booking_id": str(booking.public_id),
+        "venue_id": str(booking.venue.public_id),
+        "status": str(booking.status),
+        "from": booking.sender,
+        "slot_id": booking.slot_id,
+        "slot_time": booking.slot_time,
+        "party_size": booking.party_size,
+    }
 
 
 def list_bookings(owner: User) -> QuerySet[Booking]:
@@ -169,7 +222,7 @@ def list_bookings(owner: User) -> QuerySet[Booking]:
 
 def list_actions(booking: Booking) -> list[Status]:
     """The statuses that the owner can give a booking now."""
-    return [status for status, before in BEFORE.items() if booking.status in before]
+    return [status for status, rule in STATUS_RULES.items() if booking.status in rule.before]
 
 
 def _write_reply(payload: Json) -> str:

@@ -14,7 +14,7 @@ from accounts.models import User
 from agents.core.figures import moments_of, read_zone
 from agents.web.desk import owner_page
 from agnt.models import Interaction
-from agnt.service.metrics import DUPLICATE, OK
+from agnt.service.figures import DUPLICATE, OK
 from agnt.web.lists import KEY, SENDER, VENUE, show_newest
 from clawbridge.agnt.errors import ErrorCode
 from clawbridge.agnt.fields import INTENTS, NETWORK

@@ -15,7 +15,7 @@ from a2a_bridge.models import Push
 from agents.models import Process, Turn
 from agents.models.session import alive_since
 from agnt.models import Invoice
-from agnt.service.metering import find_drift
+from agnt.service.figures import find_drift
 from hub.models import JobRun
 from kit.clock import db_now
 from webhooks.models import Delivery, Sendable

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agnt.service.metrics import AgntCounts
+from agnt.service.figures import AgntCounts
 from hub.logs import error_totals
 from hub.monitoring.counts import Counts, Histogram
 from hub.monitoring.figures import Figure, pool_figures

@@ -9,10 +9,10 @@ import httpx
 from accounts.open_requests import OpenRequests
 from agnt.endpoint.http import AgntEndpoint
 from agnt.endpoint.status import StatusReports
+from agnt.service.figures import AgntCounts
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
-from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAsk
 from agnt.wire.payloads import AgntBookingOrder, Confirm
 from clawbridge.agnt.errors import EnvelopeRefused

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from agnt.models import Booking, Network
-from agnt.service.bookings import BEFORE
+from agnt.service.bookings import STATUS_RULES
 from agnt.service.networks import find_network, get_or_create_network
 from tests.agnt.network_rows import DAY, count_calls, make_booking, make_interaction, make_key, make_venue
 from tests.native.rows import Person, api
@@ -75,7 +75,7 @@ def test_a_booking_is_listed_read_and_moved_along(alice: Person) -> None:
 
 def test_a_status_that_a_booking_cannot_get_is_a_409_and_one_that_none_gets_a_400(alice: Person) -> None:
     booking = make_booking(make_venue(alice.user), make_key(alice.user).key)
-    late = next(status for status, before in BEFORE.items() if Booking.Status.PENDING not in before)
+    late = next(status for status, rule in STATUS_RULES.items() if Booking.Status.PENDING not in rule.before)
     answer = patch(alice, f"/bookings/{booking.public_id}", status=late)
     assert (answer.status_code, answer.json()["message"]) == (409, "the booking is pending")
     for body in ({"status": "pending"}, {"status": "paid"}, {"status": None}, {"status": late, "x": 1}):

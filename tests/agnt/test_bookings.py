@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agnt.models import Booking, UsageEvent
 from agnt.service.bookings import (
-    BEFORE,
+    STATUS_RULES,
     StatusRefused,
     change_status,
     list_actions,
@@ -81,7 +81,7 @@ def test_nothing_of_a_confirm_stays_when_its_transaction_fails() -> None:
 def test_an_owner_moves_a_booking_along_the_documented_states(subtests: pytest.Subtests) -> None:
     network = network_of("ana")
     subscribed(network.owner)
-    pairs = [(before, after) for before in Status.values for after in BEFORE]
+    pairs = [(before, after) for before in Status.values for after in STATUS_RULES]
     for before, after in pairs:
         with subtests.test(before=before, after=after):
             booking = booked(network)
@@ -122,7 +122,7 @@ def test_a_page_offers_what_is_possible(subtests: pytest.Subtests) -> None:
         with subtests.test(ended=ended):
             booking.status = ended
             assert not list_actions(booking)
-    assert Status.PENDING not in BEFORE
+    assert Status.PENDING not in STATUS_RULES
     with pytest.raises(ValueError, match="pending"):
         change_status(booking, Status.PENDING)
 

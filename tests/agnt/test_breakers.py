@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agnt.models import Breaker, Network, Venue
 from agnt.service.asks.breakers import StoredBreakers, VenueKey
-from agnt.service.metrics import AgntCounts
+from agnt.service.figures import AgntCounts
 from agnt.service.networks import get_or_create_network
 from clawbridge.agnt.breakers import Blame, CircuitOpen, PairPermit
 from kit.clock import db_now

@@ -11,10 +11,10 @@ import pytest
 from accounts.models import User
 from accounts.open_requests import OpenRequests
 from agnt.models import ApiKey, KeyUsage
+from agnt.service.figures import AgntCounts
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
-from agnt.service.metrics import AgntCounts
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub, Venues
 from tests.agnt.wire import envelope, error_of

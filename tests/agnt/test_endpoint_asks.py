@@ -14,11 +14,11 @@ from django.db import connection, transaction
 from accounts.models import User
 from accounts.open_requests import OpenRequests
 from agnt.models import ApiKey, Booking, Interaction, Network, SeenEnvelope, UsageEvent, Venue
+from agnt.service.figures import AgntCounts
 from agnt.service.intake.arrivals import Arrival, Outcome
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
-from agnt.service.metrics import AgntCounts
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now

@@ -10,10 +10,10 @@ from django.db.models import Sum
 
 from agnt.models import Invoice, Network, UsageEvent
 from agnt.service.invoicing.batch import BatchResult, allow_again, make_invoices, mark_sent, run_batch
-from agnt.service.invoicing.port import Bill, BillRefused, InvoicerDown
+from agnt.service.invoicing.invoicers import Bill, BillRefused, InvoicerDown
 from kit.clock import db_now
 from tests.agnt.booking_rows import charged, list_invoices, network_of
-from webhooks.service.pause import pause_sending, resume_sending
+from webhooks.service.outbox import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from agnt import jobs
 from agnt.models import Booking, Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature, UsageEvent
-from agnt.service.metering import find_drift, report_drift
+from agnt.service.figures import find_drift, report_drift
 from hub.monitoring.figures import hub_figures
 from hub.monitoring.metrics import HubWide
 from kit.clock import db_now

@@ -2,7 +2,7 @@
 
 from prometheus_client import generate_latest
 
-from agnt.service.metrics import AgntCounts
+from agnt.service.figures import AgntCounts
 from hub.monitoring.counts import Counts
 from hub.monitoring.metrics import registry
 

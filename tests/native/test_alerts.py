@@ -20,7 +20,7 @@ from kit.outbox import AttemptResult, SendLimits, lease, settle
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 from webhooks.models import Delivery
-from webhooks.service.pause import pause_sending, resume_sending
+from webhooks.service.outbox import pause_sending, resume_sending
 from webhooks.service.subscriptions import subscribe
 
 

@@ -18,7 +18,7 @@ from tests.native.rows import Person, browser, connect, make_agent, make_turn
 from tests.pushes.rows import config_of, push_of
 from tests.webhooks.subscriptions import happen, make_due, subscribed
 from webhooks.models import Delivery
-from webhooks.service.pause import pause_sending
+from webhooks.service.outbox import pause_sending
 
 pytestmark = pytest.mark.django_db
 

@@ -48,7 +48,7 @@ from tests.native.rows import make_client_grant  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.service.sending import seal_secret  # noqa: E402
-from webhooks.wire.signing import new_signing_secret  # noqa: E402
+from webhooks.wire import new_signing_secret  # noqa: E402
 
 Kind = Credential.Kind
 SHAREES = {"vera": "viewer", "pia": "prompter", "anna": "approver", "blake": "prompter", "sue": "approver"}

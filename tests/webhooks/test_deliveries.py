@@ -38,7 +38,7 @@ from webhooks.service.sending import (
     send_again,
 )
 from webhooks.service.subscriptions import OVERLAP, roll_secret, send_test, unsubscribe
-from webhooks.wire.signing import SECRET_PREFIX
+from webhooks.wire import SECRET_PREFIX
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 FAILED = AttemptResult(is_success=False, status=500)

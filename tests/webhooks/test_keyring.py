@@ -13,7 +13,7 @@ from tests.native.rows import Person
 from tests.webhooks.subscriptions import fresh, subscribed
 from webhooks.service.sending import seal_secret, unseal_secret
 from webhooks.service.subscriptions import roll_secret
-from webhooks.wire.signing import SECRET_PREFIX, new_signing_secret
+from webhooks.wire import SECRET_PREFIX, new_signing_secret
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 SEALED = "sealed anew: secrets of 2 webhooks, credentials for 0 remote servers, 0 push configs,"

@@ -16,7 +16,7 @@ from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
 from webhooks.surface import pages
 from webhooks.surface.pages import HOWTO, verify_recipes
-from webhooks.wire.catalog import CATALOG, TEST
+from webhooks.wire import CATALOG, TEST
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"

@@ -10,7 +10,7 @@ from tests.native.rows import Person
 from tests.pushes.rows import config_of, push_of, send_due
 from tests.webhooks.subscriptions import deliver, happen, only_delivery, subscribed
 from webhooks.models import SendingPause
-from webhooks.service.pause import find_pause, pause_sending
+from webhooks.service.outbox import find_pause, pause_sending
 
 pytestmark = [pytest.mark.deliveries, pytest.mark.django_db]
 

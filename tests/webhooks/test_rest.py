@@ -12,7 +12,7 @@ from tests.webhooks.subscriptions import NOWHERE, deliver, happen, lease_due, on
 from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
 from webhooks.service.subscriptions import revise
-from webhooks.wire.catalog import CATALOG
+from webhooks.wire import CATALOG
 
 pytestmark = pytest.mark.django_db
 WEBHOOKS = "/api/v1/webhooks"

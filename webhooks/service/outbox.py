@@ -1,4 +1,4 @@
-"""Writes a delivery row for each subscription to an event, in the transaction that caused the event."""
+"""Writes a delivery for each subscription to an event, in the transaction of the event; pauses all sending."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 from django.db import transaction
+from django.db.models import Exists
 from django.db.models.functions import Now
 
 from kit import sql
+from kit.clock import db_now
 from kit.ids import time_ordered
-from webhooks.models import Delivery, Subscription
-from webhooks.wire.catalog import is_wanted
+from webhooks.models import Delivery, SendingPause, Subscription
+from webhooks.wire import is_wanted
 
 Waker = Callable[[], None]
 
@@ -141,3 +143,25 @@ def as_json(payload: Mapping[str, Any]) -> str:
 
 def _parsed(part: msgspec.Raw) -> Any:
     return json.loads(bytes(part))
+
+
+MAX_REASON_CHARS = 200
+NOT_PAUSED = ~Exists(SendingPause.objects.all())  # a condition for any query
+
+
+def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:
+    """Send nothing from now on, in any process; attempts that have begun end. The pause, and whether it is new."""
+    made: tuple[SendingPause, bool] = SendingPause.objects.get_or_create(
+        pk=SendingPause.ONLY, defaults={"paused_at": db_now(), "reason": reason[:MAX_REASON_CHARS]}
+    )
+    return made
+
+
+def resume_sending() -> bool:
+    """Send again, beginning with what waited; False when sending was not paused."""
+    return bool(SendingPause.objects.filter(pk=SendingPause.ONLY).delete()[0])
+
+
+def find_pause() -> SendingPause | None:
+    """The pause, while there is one."""
+    return SendingPause.objects.filter(pk=SendingPause.ONLY).first()

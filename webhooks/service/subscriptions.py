@@ -14,8 +14,7 @@ from webhooks import limits
 from webhooks.models import Subscription
 from webhooks.service.outbox import OutboxEvent, queue, wake
 from webhooks.service.sending import seal_secret
-from webhooks.wire.catalog import TEST
-from webhooks.wire.signing import new_signing_secret
+from webhooks.wire import TEST, new_signing_secret
 
 OVERLAP = timedelta(hours=24)
 TEST_MESSAGE = "This is a test: your webhook works."

@@ -26,10 +26,16 @@ from kit.markdown import SECTION_ID
 from webhooks import settings
 from webhooks.models import Delivery, Subscription
 from webhooks.service import subscriptions as subscription_changes
-from webhooks.service.deliveries import ENDS_EARLY, DeliveryFilter, find_filter_choices, show_body
-from webhooks.service.sending import RETRY_AFTER_S, send_again
+from webhooks.service.sending import (
+    ENDS_EARLY,
+    RETRY_AFTER_S,
+    DeliveryFilter,
+    find_filter_choices,
+    send_again,
+    show_body,
+)
 from webhooks.surface.rest import PAUSED, SubscriptionBody
-from webhooks.wire.catalog import ALIASES, CATALOG, TEST
+from webhooks.wire import ALIASES, CATALOG, TEST
 
 SHOWN = 30
 SHOWN_OF_KEYS = 100

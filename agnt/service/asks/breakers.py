@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from accounts.models import User
 from agnt.models import Breaker as BreakerRow
 from agnt.models import Network, Venue
-from agnt.service.metrics import AgntCounts
+from agnt.service.figures import AgntCounts
 from clawbridge.agnt.breakers import COOLDOWN_S, Blame, CircuitOpen, Pair, PairPermit, enter, leave
 from clawbridge.breaker import Breaker, BreakerFailure
 from kit.clock import approximate_now, db_now

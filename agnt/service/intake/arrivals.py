@@ -9,9 +9,9 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
+from agnt.service.figures import DUPLICATE, OK
 from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
-from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.ports import VenueAsk
 from agnt.wire.envelope import Envelope, count_context_bytes, find_heading, read_envelope
 from clawbridge.agnt import describe_response

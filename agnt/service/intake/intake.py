@@ -18,6 +18,7 @@ from agents.core.ports import Clock
 from agnt.models import Booking, Interaction, Venue
 from agnt.service.bookings import describe_booking, describe_state, make_booking, record_booking
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
+from agnt.service.figures import DUPLICATE, OK
 from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
 from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
 from agnt.service.intake.handlers import (
@@ -38,7 +39,6 @@ from agnt.service.key_checks import (
     refuse_key,
 )
 from agnt.service.keys import FoundKey
-from agnt.service.metrics import DUPLICATE, OK
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result
 from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload

@@ -12,10 +12,10 @@ from weakref import WeakValueDictionary
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
+from agnt.service.figures import AgntCounts
 from agnt.service.intake.arrivals import Answer, Answered, Arrival, AskVenue, make_answer, make_refusal
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey
-from agnt.service.metrics import AgntCounts
 from agnt.service.ports import VenueAsks
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from kit.async_db import DbThread

@@ -15,10 +15,10 @@ from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from agnt.models import Invoice, UsageEvent
-from agnt.service.invoicing.port import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
+from agnt.service.invoicing.invoicers import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
 from kit.clock import db_now
 from kit.money import CENT, decimal_usd
-from webhooks.service.pause import find_pause
+from webhooks.service.outbox import find_pause
 
 logger = logging.getLogger(__name__)
 

@@ -1,17 +1,75 @@
-"""Chooses the invoicer by the settings. The default one writes a CSV file for each bill, in folders by day."""
+"""The interface of invoicers, which take bills; the choice of one; and the default one, which writes CSV files."""
 
 import os
 import tempfile
-from collections.abc import Iterator
-from datetime import timedelta
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
 
 from agnt import settings
-from agnt.service.invoicing.port import Bill, Invoicer, InvoicerDown
 from kit.clock import iso
 from kit.csv_text import csv_lines
 from kit.money import CENT, decimal_usd
+
+KEYS = uuid.UUID("b0f4b7a5-4f6e-4f6a-9a2b-6a0f0f6d6c11")
+
+
+class BillLine(Struct, frozen=True):
+    """One charge. `booking_id`: its public id."""
+
+    booking_id: str
+    at: datetime
+    amount_cents: int
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    """The amount that one customer of a network pays for one UTC day; the same in every attempt to send it.
+
+    `network`: a name of the network that no other has, on any hub. `read_lines`: reads its charges, oldest first.
+    """
+
+    number: int
+    network: str
+    customer: str
+    day: date
+    total_cents: int
+    read_lines: Callable[[], Iterator[BillLine]]
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same text for the same network, customer and day: a UUID."""
+        return str(uuid.uuid5(KEYS, f"{self.network}\n{self.customer}\n{self.day.isoformat()}"))
+
+
+class BillRefused(Exception):
+    """The invoicer did not take this bill; another may succeed. The text may be logged."""
+
+
+class InvoicerDown(Exception):
+    """The invoicer cannot be reached, or did not say whether it took the bill. The text may be logged."""
+
+
+class Invoicer(Protocol):
+    """Takes bills. A bill that is sent again with the same key counts once.
+
+    `remembers`: for how long it knows a bill again; None: always.
+    """
+
+    remembers: timedelta | None
+
+    def send(self, bill: Bill) -> str:
+        """Send a bill; return the id that the invoicer gave it, at most 128 characters.
+
+        Raises:
+            BillRefused: it was not taken.
+            InvoicerDown: it may have been taken.
+        """
+
 
 HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
 

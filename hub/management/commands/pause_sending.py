@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from hub.management.command import HubCommand
-from webhooks.service.pause import pause_sending
+from webhooks.service.outbox import pause_sending
 
 
 class Command(HubCommand):

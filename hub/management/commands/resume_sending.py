@@ -3,7 +3,7 @@
 from typing import Any
 
 from hub.management.command import HubCommand
-from webhooks.service.pause import resume_sending
+from webhooks.service.outbox import resume_sending
 
 
 class Command(HubCommand):
