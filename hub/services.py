@@ -27,7 +27,7 @@ from agents.transcript.announcements import AddressedMessage, LiveFrame, Recheck
 from agents.transcript.storage import StorageMeter
 from agnt.endpoint.http import AgntEndpoint
 from agnt.service.asks.asker import VenueAsker
-from agnt.service.asks.canceller import Canceller
+from agnt.service.cancellations import Canceller
 from gateway.service.client import Gateway
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.fipa import FipaEndpoint

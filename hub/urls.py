@@ -40,7 +40,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("gateway.surface.message_rest")),
     path("api/v1/", include("gateway.surface.team_rest")),
     path("api/v1/", include("webhooks.surface.rest")),
-    path("api/v1/", include("agnt.api.urls")),
+    path("api/v1/", include("agnt.api.network")),
     *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
     path("api/a2a/", include(audit_urlpatterns)),

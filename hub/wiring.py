@@ -40,13 +40,11 @@ from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.storage import StorageMeter
-from agnt.endpoint.http import AgntEndpoint
-from agnt.endpoint.status import StatusReports
+from agnt.endpoint.http import AgntEndpoint, StatusReports
 from agnt.service.asks.asker import VenueAsker
 from agnt.service.asks.breakers import StoredBreakers
-from agnt.service.asks.canceller import Canceller
+from agnt.service.cancellations import Canceller
 from agnt.service.intake.intake import Intake
-from agnt.service.intake.own_calls import EnvelopeCalls
 from agnt.service.intake.runner import EnvelopeRunner
 from gateway.service.client import Gateway
 from gateway.service.health import HealthReport
@@ -183,7 +181,7 @@ def build_services() -> HubServices:
         http_json=HttpJson(access, runner),
         mcp=McpEndpoint(
             runner,
-            EnvelopeCalls(agnt.runner) if settings.AGNT else None,
+            agnt.runner if settings.AGNT else None,
             Elicitations(process_id, post, callers),
             OpenCalls(process_id, post),
             HubAddresses(settings.PUBLIC_URL, settings.ALLOWED_HOSTS, settings.APP_ORIGINS),
@@ -236,7 +234,7 @@ def build_services() -> HubServices:
         gateway_health=TeamHealth(ledger, gateway.health),
         agnt=agnt,
         venue_asker=venue_asker,
-        canceller=Canceller(venue_asker),
+        canceller=Canceller(venue_asker.ask),
         pushes=pushes,
         pusher=push_thread,
         streams=streams,
@@ -249,7 +247,7 @@ def build_services() -> HubServices:
 
 
 def _agnt(callers: OpenRequests, venue_asker: VenueAsker, counts: Counts) -> AgntEndpoint:
-    runner = EnvelopeRunner(Intake(), venue_asker, counts.agnt, callers)
+    runner = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
     return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
 
 

@@ -98,7 +98,7 @@ def sign(event_id: str, event_type: str, body: bytes, secrets: Sequence[str], no
     moment = int(now.timestamp())
     text = body.decode("utf-8")
     headers = {
-        SIGNATURE: ",".join([f"t={moment}", *(f"v1={sign_with_time(secret, moment, body)}" for secret in secrets)]),
+        SIGNATURE: ",".join([f"t={moment}", *(f"v1={sign_with_time(one, moment, body)}" for one in secrets)]),
         "webhook-id": event_id,
         "webhook-timestamp": str(moment),
         "webhook-signature": " ".join(Webhook(secret).sign(event_id, now, text) for secret in secrets),

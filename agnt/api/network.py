@@ -1,8 +1,9 @@
-"""The rules of the caller's own network, and its usage."""
+"""The rules of the caller's own network, and its usage; the addresses of all calls below `/api/v1/network`."""
 
 from datetime import UTC, date, timedelta
 from typing import Annotated, Any, TypedDict
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -12,9 +13,11 @@ from rest_framework.views import APIView
 
 from accounts.paging import read_query
 from accounts.rest import Body, caller_of, get_one
-from agnt.models import ApiKey, Network
+from agnt.api import bookings, keys, venues
+from agnt.models import Network
 from agnt.models.network import RULES
 from agnt.service.figures import load_days
+from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
 from kit.clock import db_now
 from kit.columns import ColumnBody
@@ -91,11 +94,10 @@ class NetworkUsage(APIView):
         """Calls, charged bookings and revenue of your network by UTC day, at most 366 days."""
         query = read_query(UsageQuery, request)
         first, last = _read_days(query)
-        network = find_network(caller_of(request))
-        key = None
+        owner, key = caller_of(request), None
         if "keyId" in query:
-            key = get_one(ApiKey.objects.filter(network=network, public_id=query["keyId"]), "no such key")
-        days = load_days(network or Network(), first, last, key=key)
+            key = get_one(list_keys(owner, with_ended=True).filter(public_id=query["keyId"]), "no such key")
+        days = load_days(owner, first, last, key=key)
         shown: ApiUsage = {
             "items": [show(ApiUsageDay, one, revenueUsd=decimal_usd(one.revenue_cents * CENT)) for one in days],
             "calls": sum(one.calls for one in days),
@@ -115,3 +117,32 @@ def _read_days(query: dict[str, Any]) -> tuple[date, date]:
     if not 0 <= (last - first).days < MOST_USAGE_DAYS:
         raise ValidationError({"first": f"want 1 to {MOST_USAGE_DAYS} days, the first one first"})
     return first, last
+
+
+urlpatterns = [
+    path("network", NetworkRules.as_view(), name="network"),
+    path("network/venues", venues.NetworkVenues.as_view(), name="network-venues"),
+    path("network/venues/export", venues.ExportVenues.as_view(), name="network-venues-export"),
+    path("network/venues/import", venues.ImportVenues.as_view(), name="network-venues-import"),
+    path("network/venues/<uuid:venue_id>", venues.OneNetworkVenue.as_view(), name="network-venue"),
+    path(
+        "network/venues/<uuid:venue_id>/secret",
+        venues.VenueSecret.as_view(),
+        name="network-venue-secret",
+    ),
+    path("network/keys", keys.NetworkKeys.as_view(), name="network-keys"),
+    path("network/keys/<uuid:api_key_id>", keys.OneNetworkKey.as_view(), name="network-key"),
+    path(
+        "network/keys/<uuid:api_key_id>/rotate-secret", keys.RotateKeySecret.as_view(), name="network-key-rotate"
+    ),
+    path("network/bookings", bookings.NetworkBookings.as_view(), name="network-bookings"),
+    path("network/bookings/<uuid:booking_id>", bookings.OneNetworkBooking.as_view(), name="network-booking"),
+    path("network/cancellations", bookings.NetworkCancellations.as_view(), name="network-cancellations"),
+    path(
+        "network/cancellations/<uuid:booking_id>/retry",
+        bookings.RetryCancellation.as_view(),
+        name="network-cancellation-retry",
+    ),
+    path("network/usage", NetworkUsage.as_view(), name="network-usage"),
+    path("network/interactions", bookings.NetworkInteractions.as_view(), name="network-interactions"),
+]

@@ -1,19 +1,126 @@
 """`POST /a2a/v1`, `GET /a2a/v1/status` and `GET /network/venues`."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import NamedTuple
 from urllib.parse import parse_qsl
+
+import msgspec
+from django.db import DatabaseError, InterfaceError
 
 from accounts.authn import digest
 from agents.core.ports import Clock
-from agnt.endpoint.status import StatusReports
-from agnt.service.intake.arrivals import Answer, Arrival, allow, make_refusal
+from agnt.service.asks.breakers import OPEN, find_breaker, find_hub_breaker
+from agnt.service.intake.arrivals import Arrival, EnvelopeAnswer, make_refusal
+from agnt.service.intake.handlers import NETWORK_VERSION
 from agnt.service.intake.runner import EnvelopeRunner
+from agnt.service.key_checks import refuse_key
+from agnt.service.keys import FoundKey, find_key_of
 from agnt.wire.envelope import Envelope, read_body, refuse_fields
 from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_BODY_BYTES, SIGNATURE_HEADER
+from clawbridge.agnt.fields import MAX_BODY_BYTES, PROTOCOL, SIGNATURE_HEADER
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
+from kit.async_db import DbCalls, db_call
+from kit.clock import approximate_now, iso
+from kit.newest import NewestEntries
+from kit.tasks import TaskSet
+
+CACHED_FOR_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
+KEYS_AT_ONCE, MOST_FINDING, FOUND_WITHIN_S = 4, 100, 2.0
+MOST_KEPT = 1_000
+UNKNOWN = "unknown"
+
+
+class _CachedState(NamedTuple):
+    at: float
+    breaker: str
+
+
+class StatusReports:
+    """Makes reports: with a key on its network alone, without one on the hub. None names a network."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._cached: NewestEntries[int | None, _CachedState] = NewestEntries(MOST_KEPT)  # None: the hub
+        self._refreshing: dict[int | None, asyncio.Task[_CachedState]] = {}
+        self._find_key = DbCalls(KEYS_AT_ONCE)
+        self._finding = TaskSet()
+
+    async def report_hub(self) -> EnvelopeAnswer:
+        """Without a key: 503 while all networks that have venues have open breakers, or the database is away."""
+        return _make(await self._find_cached(None))
+
+    async def report_network(self, digest: str) -> EnvelopeAnswer:
+        """With a key: 503 while the breaker of its network is open, or the database is away.
+
+        No call of the key is counted. `digest`: of the key, empty for what is none.
+
+        Raises:
+            EnvelopeRefused: `unauthorized`, the key is not live.
+        """
+        try:
+            key = await self._find_in_time(digest) if digest else None
+        except (DatabaseError, InterfaceError, TimeoutError):
+            return _make(UNKNOWN)
+        if key is None:
+            raise refuse_key()
+        return _make(await self._find_cached(key.network_id))
+
+    async def _find_in_time(self, digest: str) -> FoundKey | None:
+        """The key of a digest. The query runs to its end, so that no more than `KEYS_AT_ONCE` take threads.
+
+        Raises:
+            TimeoutError: it takes long, or many wait.
+        """
+        if len(self._finding) >= MOST_FINDING:
+            raise TimeoutError
+        finding = self._finding.keep(self._find_key(find_key_of, digest), name="status key")
+        async with asyncio.timeout(FOUND_WITHIN_S):
+            return await asyncio.shield(finding)
+
+    async def _find_cached(self, network_id: int | None) -> str:
+        """The state of the breaker within the last second; requests at the same time share one query."""
+        cached = self._cached.get(network_id)
+        if cached is None or self._clock() - cached.at >= CACHED_FOR_S:
+            refreshing = self._refreshing.get(network_id)
+            if refreshing is None:
+                refreshing = asyncio.get_running_loop().create_task(self._refresh(network_id), name="status")
+                self._refreshing[network_id] = refreshing
+            cached = await asyncio.shield(refreshing)
+        return cached.breaker
+
+    async def _refresh(self, network_id: int | None) -> _CachedState:
+        try:
+            cached = self._cached[network_id] = _CachedState(self._clock(), await _find(network_id))
+            return cached
+        finally:
+            del self._refreshing[network_id]
+
+
+async def _find(network_id: int | None) -> str:
+    try:
+        if network_id is None:
+            return await db_call(find_hub_breaker)()
+        return await db_call(find_breaker)(network_id)
+    except (DatabaseError, InterfaceError):
+        return UNKNOWN
+
+
+def _make(breaker: str) -> EnvelopeAnswer:
+    is_degraded = breaker in (OPEN, UNKNOWN)
+    status = HTTPStatus.SERVICE_UNAVAILABLE if is_degraded else HTTPStatus.OK
+    report = {
+        "status": "degraded" if is_degraded else "ok",
+        "protocol": PROTOCOL,
+        "network_version": NETWORK_VERSION,
+        "time": iso(approximate_now()),
+        "breaker": breaker,
+    }
+    return EnvelopeAnswer(status, msgspec.json.encode(report), [], "")
+
 
 PATH = "/a2a/v1"
 STATUS_PATH = "/a2a/v1/status"
@@ -64,11 +171,13 @@ class AgntEndpoint:
             logger.exception("agnt.failed")
             failed = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
             answer = make_refusal(arrival, failed, elapsed_s=self._clock() - began)
-        more = [trace, allow(methods)] if answer.status == METHOD_NOT_ALLOWED else [trace]
+        more = [trace]
+        if answer.status == METHOD_NOT_ALLOWED:
+            more.append((b"allow", ", ".join(methods).encode("ascii")))
         body = b"" if request.method == "HEAD" else answer.body
         await respond(send, answer.status, body, [*answer.headers, *more])
 
-    async def _take_envelope(self, request: HttpRequest, arrival: Arrival) -> Answer:
+    async def _take_envelope(self, request: HttpRequest, arrival: Arrival) -> EnvelopeAnswer:
         """Read an envelope, keep its first flaw, and run it: the key is looked at before most of them."""
         try:
             body = await _read_bounded(request)
@@ -81,19 +190,19 @@ class AgntEndpoint:
         arrival.read_fields(fields)
         return await self.runner.run(arrival)
 
-    async def _run_refused(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
+    async def _run_refused(self, arrival: Arrival, refused: EnvelopeRefused) -> EnvelopeAnswer:
         """Answer a body that the hub cannot read; with a key, the request counts as a call."""
         if arrival.digest:
             return await self.runner.run(arrival)
         return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
 
-    async def _report_status(self, request: HttpRequest, arrival: Arrival) -> Answer:
+    async def _report_status(self, request: HttpRequest, arrival: Arrival) -> EnvelopeAnswer:
         """The report on the network of the key, or without a key on the hub. The report counts as no call."""
         if request.headers.get("authorization"):
             return await self._reports.report_network(arrival.digest)
         return await self._reports.report_hub()
 
-    async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> Answer:
+    async def _list_venues(self, request: HttpRequest, arrival: Arrival) -> EnvelopeAnswer:
         """The list by REST: a call of the key, like the intent, without sender and response envelope."""
         try:
             payload = _read_query(request)

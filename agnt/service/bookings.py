@@ -19,7 +19,7 @@ from agnt.models import ApiKey, Booking, Cancellation, UsageEvent, Venue
 from agnt.service.cancellations import owe_booking
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import describe_venue
-from agnt.wire.payloads import Confirm
+from agnt.wire.payloads import AgntConfirmOrder
 from agnt.wire.shapes import AgntBooking, AgntBookingState
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import SIGNATURE_KEYS
@@ -81,7 +81,7 @@ def make_booking(
     key: FoundKey,
     sender: str,
     venue: Venue,
-    order: Confirm,
+    order: AgntConfirmOrder,
     now: datetime,
     payload: Json,
     *,
@@ -99,8 +99,8 @@ def make_booking(
         key_id=key.key_id,
         sender=sender,
         slot_id=reply.slot_id or order.slot_id,
-        slot_time=reply.slot_time or order.slot_time,
-        party_size=order.party_size if reply.party_size is None else reply.party_size,
+        slot_time=reply.slot_time or order.slot_time or "",
+        party_size=reply.party_size or order.party_size or None,
         user_note=order.user_note,
         venue_booking_id=reply.booking_id,
         venue_reply=_write_reply(payload),

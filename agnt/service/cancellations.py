@@ -1,25 +1,34 @@
 """Cancellations that venues are owed: of orders that are no booking, and of bookings that were cancelled.
 
 An order and its booking have one id, which the venue gets with the order. While the venue is asked, a row stands
-for the reservation that it may make (`agnt.models.Cancellation`). `agnt.service.asks.canceller` sends what is due.
+for the reservation that it may make (`agnt.models.Cancellation`). An outbox sends what is due: it runs in the
+processes of the hub, as those have the ways to the venues' agents.
 """
 
+import asyncio
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from accounts.models import User
+from agnt import settings
 from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import Booking, Cancellation, Venue
 from agnt.service.keys import FoundKey
+from agnt.service.networks import AskVenue, NetworkRef, VenueAsk, build_hop_name
 from agnt.wire.envelope import Envelope
-from agnt.wire.payloads import Confirm
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS
 from kit.clock import db_now, iso
 from kit.durations import seconds
+from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
 
 State, Reason = Cancellation.State, Cancellation.Reason
 SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # to owners
@@ -30,8 +39,16 @@ REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
 REPEATED_FOR = timedelta(minutes=10)  # else a caller that goes on and on would postpone the cancellation for ever
 
 
+WITHIN_S = MAX_TTL_MS / 1000
+LATE_S = 2.0  # beyond the deadline of an ask, for the loop to say so
+RETRY_AFTER_S = (*map(seconds, (10, 30, 60, 300, 900, 1800)), *[3600.0] * 72)
+MAX_ERROR_CHARS = 300
+EACH_NETWORK = 2
+LONGEST = timedelta(days=3)
+
+
 def hold_order(
-    key: FoundKey, envelope: Envelope, venue: Venue, order: Confirm, until: datetime
+    key: FoundKey, envelope: Envelope, venue: Venue, order: AgntConfirmOrder, until: datetime
 ) -> tuple[Cancellation, bool]:
     """Note that a venue will be asked about an order. Call it in the transaction that claims the event.
 
@@ -49,7 +66,8 @@ def hold_order(
     due = until + REPEATED_WITHIN
     asked_at = timestamp
     reservation = describe_order(order)
-    if timestamp and (last := _lock_last(event)):
+    of_event = Cancellation.objects.select_for_update().filter(**event).order_by("-pk")
+    if timestamp and (last := of_event.first()):
         is_same = last.venue_id == venue.pk and last.reservation == reservation
         is_late = last.created_at < db_now() - REPEATED_FOR
         if is_same and not is_late and last.attempts == 0 and last.state in Cancellation.UNSETTLED:
@@ -95,7 +113,7 @@ def owe_booking(booking: Booking, reason: Cancellation.Reason) -> None:
     )
 
 
-def describe_order(order: Confirm | Booking) -> Json:
+def describe_order(order: AgntConfirmOrder | Booking) -> Json:
     """The fields of an order that are given, by which a venue finds it."""
     return {name: value for name in ("slot_id", "slot_time", "party_size") if (value := getattr(order, name))}
 
@@ -117,6 +135,84 @@ def find_old() -> QuerySet[Cancellation]:
     return Cancellation.objects.filter(ended_at__lt=db_now() - KEPT)
 
 
-def _lock_last(event: Mapping[str, Any]) -> Cancellation | None:
-    """The last order of an event that a venue may hold, locked until the transaction ends."""
-    return Cancellation.objects.select_for_update().filter(**event).order_by("-pk").first()
+class CancellationOutbox(Outbox):
+    """The cancellations of all networks: each is sent until its venue acknowledges it, for three days at most.
+
+    `loop`: in which venues are asked.
+    """
+
+    name = "cancellations"
+    rows = Cancellation
+    receiver = "venue_id"
+    at_once = 32
+    shares: ClassVar[Mapping[str, int]] = {"venue_id": 1, "network_id": EACH_NETWORK}
+    retry_after_s = RETRY_AFTER_S
+    columns_while_sent: ClassVar[Mapping[str, Any]] = {"state": State.OWED}
+
+    def __init__(self, ask_venue: AskVenue, loop: asyncio.AbstractEventLoop) -> None:
+        self._ask_venue = ask_venue
+        self._loop = loop
+
+    def find_sendable(self) -> QuerySet[Cancellation]:
+        """See `Outbox`. One that is still `ASKING` when it is due has lost its process."""
+        rows = Cancellation.objects.filter(state__in=Cancellation.UNSETTLED, network__owner__is_active=True)
+        return rows.select_related("venue", "network__owner")
+
+    def prepare(self, row: Cancellation, now: datetime) -> VenueAsk:
+        """See `Outbox`."""
+        network, booking_id = row.network, str(row.public_id)
+        ids = {"booking_id": booking_id, "venue_id": str(row.venue.public_id)}
+        return VenueAsk(
+            network=NetworkRef(
+                network_id=network.pk,
+                owner_id=network.owner_id,
+                owner_login=network.owner.login,
+                service_user_id=network.service_user_id,
+            ),
+            envelope=Envelope(
+                sender=build_hop_name(network.owner.login, settings.PUBLIC_URL),
+                intent=CANCEL,
+                payload=ids | row.reservation | {"reason": row.get_reason_display()},
+                ttl_ms=MAX_TTL_MS,
+                timestamp=iso(now),
+            ),
+            venue=row.venue,
+            order=AgntBookingOrder(booking_id=booking_id),
+        )
+
+    def send(self, prepared: VenueAsk) -> AttemptResult:
+        """See `Outbox`: any reply to a cancellation acknowledges it."""
+        ask = self._ask_venue(prepared, time.monotonic() + WITHIN_S)
+        asking = asyncio.run_coroutine_threadsafe(ask, self._loop)
+        try:
+            asking.result(WITHIN_S + LATE_S)
+        except EnvelopeRefused as refused:
+            return AttemptResult(is_success=False, error=refused.about.get("rule") or str(refused))
+        except (TimeoutError, CancelledError):
+            asking.cancel()
+            return AttemptResult(is_success=False, error="the hub got no answer in time")
+        return AttemptResult(is_success=True)
+
+    def store_end(self, leased: QuerySet[Cancellation], end: AttemptEnd) -> int:
+        """See `Outbox`."""
+        error = end.outcome.error[:MAX_ERROR_CHARS]
+        if end.retry_at and end.at - end.row.created_at < LONGEST:
+            return leased.update(next_attempt_at=end.retry_at, last_error=error)
+        state = State.TOLD if end.outcome.is_success else State.GIVEN_UP
+        return leased.update(state=state, next_attempt_at=None, last_error=error, ended_at=end.at)
+
+
+class Canceller:
+    """The work of a thread of this process: sends what is due. `start`: before the thread."""
+
+    def __init__(self, ask_venue: AskVenue) -> None:
+        self._ask_venue = ask_venue
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Ask venues in the loop that runs now."""
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, stopping: threading.Event) -> int:
+        """Send for 10 s at most; how many attempts ended."""
+        return Sender(CancellationOutbox(self._ask_venue, self._loop), stopping).run() if self._loop else 0

@@ -14,59 +14,10 @@ from django.db.models import Count, Exists, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from msgspec import Struct
 
-from agnt.models import ApiKey, Booking, Interaction, KeyUsage, Network, UsageEvent
+from accounts.models import User
+from agnt.models import ApiKey, Booking, Interaction, KeyUsage, UsageEvent
 from clawbridge.agnt.fields import INTENTS
 from kit.clock import db_now
-
-
-class Day(Struct, frozen=True, kw_only=True):
-    """One UTC day. `calls`: envelopes that came with a key; `bookings`: those that were charged."""
-
-    day: date
-    calls: int = 0
-    bookings: int = 0
-    revenue_cents: int = 0
-
-
-def load_days(network: Network, first: date, last: date, *, key: ApiKey | None = None) -> Sequence[Day]:
-    """A `Day` for each from `first` to `last`, oldest first; with `key`, what came with this key alone.
-
-    Of a network that is not stored every day is empty.
-    """
-    if network._state.adding:
-        return [Day(day=day) for day in _list_days(first, last)]
-    used = KeyUsage.objects.filter(key__network=network, day__range=(first, last))
-    start = datetime.combine(first, time.min, UTC)
-    end = datetime.combine(last + timedelta(days=1), time.min, UTC)
-    charged = UsageEvent.objects.filter(network=network, at__gte=start, at__lt=end)
-    if key is not None:
-        used, charged = used.filter(key=key), charged.filter(key=key)
-    calls = dict(used.values_list("day").annotate(total=Sum("calls")).order_by())
-    by_day = charged.annotate(on=TruncDate("at", tzinfo=UTC)).values_list("on")
-    charges = {
-        on: (number, cents)
-        for on, number, cents in by_day.annotate(number=Count("pk"), cents=Sum("amount_cents")).order_by()
-    }
-    return [
-        Day(
-            day=day,
-            calls=calls.get(day, 0),
-            bookings=charges.get(day, (0, 0))[0],
-            revenue_cents=charges.get(day, (0, 0))[1],
-        )
-        for day in _list_days(first, last)
-    ]
-
-
-def load_calls(keys: Collection[ApiKey], day: date) -> dict[int, int]:
-    """The calls of each key on a UTC day, by primary key; a key without calls is not in it."""
-    rows = KeyUsage.objects.filter(key__in=[key.pk for key in keys], day=day)
-    return dict(rows.values_list("key_id", "calls"))
-
-
-def _list_days(first: date, last: date) -> Sequence[date]:
-    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
-
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +25,40 @@ NEWEST = 1_000
 WITHIN = timedelta(hours=1)  # interactions are kept for longer
 NAMED = 10
 MOST = 10_000
+TIERS: Final = frozenset(ApiKey.Tier.values)
+OK = "ok"
+DUPLICATE = "duplicate"
+
+
+class UsageDay(Struct, frozen=True):
+    """One UTC day. `calls`: envelopes that came with a key; `bookings`: those that were charged."""
+
+    day: date
+    calls: int
+    bookings: int
+    revenue_cents: int
+
+
+def load_days(owner: User, first: date, last: date, *, key: ApiKey | None = None) -> Sequence[UsageDay]:
+    """Each day of an owner's network from `first` to `last`, oldest first; with `key`, what came with it alone."""
+    start = datetime.combine(first, time.min, UTC)
+    end = datetime.combine(last + timedelta(days=1), time.min, UTC)
+    used = KeyUsage.objects.filter(key__network__owner=owner, day__range=(first, last))
+    charged = UsageEvent.objects.filter(network__owner=owner, at__gte=start, at__lt=end)
+    if key is not None:
+        used, charged = used.filter(key=key), charged.filter(key=key)
+    calls = dict(used.values_list("day").annotate(total=Sum("calls")).order_by())
+    by_day = charged.annotate(on=TruncDate("at", tzinfo=UTC)).values_list("on")
+    sums = by_day.annotate(number=Count("pk"), cents=Sum("amount_cents")).order_by()
+    charges = {on: (number, cents) for on, number, cents in sums}
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return [UsageDay(day, calls.get(day, 0), *charges.get(day, (0, 0))) for day in days]
+
+
+def load_calls(keys: Collection[ApiKey], day: date) -> dict[int, int]:
+    """The calls of each key on a UTC day, by primary key; a key without calls is not in it."""
+    rows = KeyUsage.objects.filter(key__in=[key.pk for key in keys], day=day)
+    return dict(rows.values_list("key_id", "calls"))
 
 
 class Drift(Struct, frozen=True):
@@ -131,13 +116,6 @@ def report_drift() -> int:
     return sum(map(len, found.values()))
 
 
-TIERS: Final = frozenset(ApiKey.Tier.values)
-OTHER_INTENT = "other"
-NO_TIER = "none"
-OK = "ok"
-DUPLICATE = "duplicate"
-
-
 class AgntCounts:
     """`requests`: answered envelopes by intent, tier and status. `metered_events`: charges that were committed.
 
@@ -155,5 +133,5 @@ class AgntCounts:
 
         An unknown intent counts as `other`, an unknown tier as `none`: callers cannot make up labels.
         """
-        known_intent = intent if intent in INTENTS else OTHER_INTENT
-        self.requests[known_intent, tier if tier in TIERS else NO_TIER, status] += 1
+        known_intent = intent if intent in INTENTS else "other"
+        self.requests[known_intent, tier if tier in TIERS else "none", status] += 1

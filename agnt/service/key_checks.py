@@ -3,8 +3,10 @@
 Each call that came with a live key counts for its UTC day.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, time, timedelta
+from typing import Self
 
 from msgspec import Struct
 
@@ -33,6 +35,12 @@ class Rate(Struct, frozen=True):
     used: int
     resets_at: datetime
 
+    @classmethod
+    def of_day(cls, tier: str, used: int, now: datetime) -> Self:
+        """The rate of a key that has sent so many calls on the day of `now`."""
+        midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time.min, UTC)
+        return cls(DAILY_CALLS[tier], used, midnight)
+
     def headers(self) -> dict[str, str]:
         """The HTTP headers that say so; the reset in Unix seconds."""
         return {
@@ -40,13 +48,6 @@ class Rate(Struct, frozen=True):
             "X-RateLimit-Remaining": str(max(0, self.limit - self.used)),
             "X-RateLimit-Reset": str(int(self.resets_at.timestamp())),
         }
-
-
-class Signed(Struct, frozen=True):
-    """The result of a check of signatures. `signature`: of the payload, or empty. `late`: one matches, but old."""
-
-    signature: str = ""
-    late: EnvelopeRefused | None = None
 
 
 def check_hops(key: FoundKey, envelope: Envelope) -> None:
@@ -85,45 +86,44 @@ def check_permission(key: FoundKey, envelope: Envelope) -> None:
 
 def check_signature(
     key: FoundKey, envelope: Envelope, *, header: str, body: bytes, text: str, now_s: float
-) -> Signed:
-    """Check `_sig`, `X-A2A-Envelope-Signature` and the last hop of `via`, each where it is sent.
+) -> tuple[str, EnvelopeRefused | None]:
+    """The signature of the payload, empty without one, and the refusal of a signature that matches but is old.
 
-    A network that demands a signature takes either of the first two; an envelope that was passed on has `_sig`. An
-    old one is not refused here: known envelopes are answered at any age.
+    The function checks `_sig`, `X-A2A-Envelope-Signature` and the last hop of `via`, each where it is sent. A
+    network that demands a signature takes either of the first two; an envelope that was passed on has `_sig`. An
+    old signature is not refused here: known envelopes are answered at any age.
 
     Raises:
         EnvelopeRefused: `invalid_signature`.
     """
     is_demanded = bool(envelope.via) or (key.requires_signature and not header)
     if not header and not is_demanded and "_sig" not in envelope.payload:
-        return Signed()
+        return "", None
     keys = load_signing_keys(key)
-    late: EnvelopeRefused | None = None
-    signature = ""
+    late: list[EnvelopeRefused] = []
     if header:
-        try:
+        with _collect_late(late):
             verify_body(header, body, keys=keys, now_s=now_s)
-        except EnvelopeRefused as refused:
-            late = _only_late(refused)
-    try:
-        signature = verify_payload(
+    with _collect_late(late):
+        verify_payload(
             envelope.payload, keys=keys, sender=envelope.sender, now_s=now_s, text=text, is_demanded=is_demanded
         )
-    except EnvelopeRefused as refused:
-        late = _only_late(refused)
-        signature = envelope.payload["_sig"]
+    signature = envelope.payload.get("_sig", "")
     if envelope.via:
-        try:
+        with _collect_late(late):
             verify_last_hop(envelope.via, signature, keys=keys, now_s=now_s)
-        except EnvelopeRefused as refused:
-            late = _only_late(refused)
-    return Signed(signature, late)
+    return signature, late[-1] if late else None
 
 
-def make_rate(tier: str, used: int, now: datetime) -> Rate:
-    """The rate of a key that has sent so many calls on the day of `now`."""
-    midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time.min, UTC)
-    return Rate(DAILY_CALLS[tier], used, midnight)
+@contextmanager
+def _collect_late(late: list[EnvelopeRefused]) -> Iterator[None]:
+    """Collect the refusal of a signature that matches and is too old; other refusals are raised."""
+    try:
+        yield
+    except EnvelopeRefused as refused:
+        if refused.code != ErrorCode.TIMESTAMP_EXPIRED:
+            raise
+        late.append(refused)
 
 
 def check_rate(rate: Rate, now: datetime) -> None:
@@ -136,9 +136,3 @@ def check_rate(rate: Rate, now: datetime) -> None:
         text = f"this key may send {rate.limit} calls a day, in UTC"
         wait_s = max(1.0, (rate.resets_at - now).total_seconds())
         raise EnvelopeRefused(ErrorCode.RATE_LIMITED, text, retry_after_s=wait_s)
-
-
-def _only_late(refused: EnvelopeRefused) -> EnvelopeRefused:
-    if refused.code != ErrorCode.TIMESTAMP_EXPIRED:
-        raise refused
-    return refused

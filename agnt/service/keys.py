@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import QuerySet
-from msgspec import Struct
 
 from accounts import quotas as account_limits
 from accounts.authn import TOUCH_EVERY, digest
@@ -22,7 +21,7 @@ from accounts.sealing import derive_key, reseal_all, seal, unseal
 from accounts.tokens import TokenLimits, mint
 from agnt import settings
 from agnt.models import ApiKey, Venue
-from agnt.service.networks import get_or_create_network
+from agnt.service.networks import NetworkRef, get_or_create_network
 from clawbridge.agnt.fields import is_name
 from clawbridge.agnt.signing import SigningKeys, derive_tenant_key
 from kit.clock import approximate_now, db_now
@@ -47,15 +46,6 @@ class MintedKey:
     key: ApiKey
     token: str
     secret: str
-
-
-class NetworkRef(Struct, frozen=True, kw_only=True):
-    """A network, its owner, and the user as whom the hub asks the agents of its venues."""
-
-    network_id: int
-    owner_id: int
-    owner_login: str
-    service_user_id: int
 
 
 class FoundKey(NetworkRef, frozen=True, kw_only=True):

@@ -1,18 +1,54 @@
 """Networks of owners, each with the service user that asks the agents of its venues."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from msgspec import Struct
 
 from accounts.models import User
 from accounts.quotas import lock_owner
-from agnt.models import Network
+from agnt.models import Network, Venue
+from agnt.wire.envelope import Envelope
+from agnt.wire.payloads import Order
+from clawbridge.agnt.errors import Json
 from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"
 MAX_ADDRESS_CHARS = 63  # the name of a hop has at most 128: these, a colon, and a login of at most 64
 _NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class NetworkRef(Struct, frozen=True, kw_only=True):
+    """A network, its owner, and the user as whom the hub asks the agents of its venues."""
+
+    network_id: int
+    owner_id: int
+    owner_login: str
+    service_user_id: int
+
+
+class VenueAsk(Struct, frozen=True, kw_only=True):
+    """An envelope that a venue is to answer. `order`: the checked payload.
+
+    `order_id`: of an order, and of the booking that is made of it. `asked_at`: its timestamp at the venue.
+    """
+
+    network: NetworkRef
+    envelope: Envelope
+    venue: Venue
+    order: Order
+    order_id: UUID | None = None
+    asked_at: str = ""
+
+
+# The payload with which a venue confirms or cancels a booking, or its agent answers another envelope. The second
+# argument is the deadline, of the monotonic clock; the caller cancels what takes longer. Raises EnvelopeRefused:
+# `circuit_open`, `venue_unreachable`, `ttl_exceeded`, `routing_loop`; of a booking also `slot_unavailable`,
+# `rate_limited`. `may_be_booked` says whether the venue may act all the same.
+AskVenue = Callable[[VenueAsk, float], Coroutine[Any, Any, Json]]
 
 
 def find_network(owner: User) -> Network | None:

@@ -1,6 +1,7 @@
-"""`/desk/network/bookings`: the bookings of a network, and what its owner does with each."""
+"""`/desk/network/bookings` and `/desk/network/log`: bookings of a network, and the envelopes that came to it."""
 
-from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -9,50 +10,64 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.dateparse import parse_date
 
 from accounts.models import User
+from agents.core.figures import moments_of, read_zone
 from agents.web.desk import owner_form, owner_page
-from agnt.models import Booking, UsageEvent
+from agnt.models import Booking, Interaction, UsageEvent
 from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
 from agnt.service.cancellations import list_cancellations
+from agnt.service.figures import DUPLICATE, OK
 from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
-from agnt.web.log import LogRow
+from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import INTENTS, NETWORK
 from kit.filters import Filter, one_of
 
 ENVELOPES_SHOWN = 20
 Status = Booking.Status
-VERBS = {
-    Status.CONFIRMED: "Confirm",
-    Status.COMPLETED: "Complete",
-    Status.NO_SHOW: "Mark as no-show",
-    Status.CANCELLED: "Cancel",
-}
-SAID = {
-    Status.CONFIRMED: "The booking at {} is confirmed.",
-    Status.COMPLETED: "The booking at {} is completed.",
-    Status.NO_SHOW: "The guest of the booking at {} did not come.",
-    Status.CANCELLED: "The booking at {} is cancelled. Its charge stays.",
+
+
+class StatusTexts(NamedTuple):
+    """The texts of a status: the button that sets it, the message when it is set, and the class of its badge."""
+
+    verb: str
+    message: str
+    badge: str
+
+
+STATUS_TEXTS = {  # the main action first
+    Status.CONFIRMED: StatusTexts("Confirm", "The booking at {} is confirmed.", "good"),
+    Status.COMPLETED: StatusTexts("Complete", "The booking at {} is completed.", "good"),
+    Status.NO_SHOW: StatusTexts("Mark as no-show", "The guest of the booking at {} did not come.", "bad"),
+    Status.CANCELLED: StatusTexts("Cancel", "The booking at {} is cancelled. Its charge stays.", "bad"),
 }
 FILTERS = (Filter("status", one_of(Status.values), lambda value: Q(status=value)), KEY, SENDER, VENUE)
-MARKS = {Status.CONFIRMED: "good", Status.COMPLETED: "good", Status.CANCELLED: "bad", Status.NO_SHOW: "bad"}
 
-
-@dataclass(frozen=True, slots=True)
-class BookingRow:
-    """A booking. `actions`: the statuses that it can get now, each with its verb."""
-
-    booking: Booking
-
-    @property
-    def actions(self) -> list[tuple[str, str]]:
-        """The acts that its owner can do, the main action first."""
-        possible = list_actions(self.booking)
-        return [(status.value, verb) for status, verb in VERBS.items() if status in possible]
-
-    @property
-    def mark(self) -> str:
-        """The class of the badge of its status."""
-        return MARKS.get(Status(self.booking.status), "")
+ERRORS = "errors"
+LOG_STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
+LOG_FILTERS = (
+    Filter(
+        "status",
+        one_of(LOG_STATUSES),
+        lambda value: ~Q(status__in=[OK, DUPLICATE]) if value == ERRORS else Q(status=value),
+    ),
+    Filter("intent", one_of(INTENTS), lambda value: Q(intent=value)),
+    KEY,
+    SENDER,
+    VENUE,
+)
+METADATA_TEXTS = {
+    "user_agent": "{}",
+    "context_bytes": "{} bytes of context",
+    "dropped": "dropped {}",
+    "origin": "first sent by {}",
+    "via": "via {}",
+    "reason": "refused: {}",
+    "rule": "the venue broke the rule: {}",
+    "venue_said": "the venue said: {}",
+}
+FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 
 
 @owner_page
@@ -61,7 +76,7 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     shown = show_newest(request, owner, list_bookings(owner), "created_at", FILTERS)
     context = {
         **shown,
-        "rows": [BookingRow(one) for one in shown["page"]],
+        "rows": [describe_booking_row(one) for one in shown["page"]],
         "statuses": Status.choices,
         "kept": urlencode(shown["filters"].chosen),
         "here": request.GET.urlencode(),
@@ -75,35 +90,81 @@ def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse
     own = get_object_or_404(list_bookings(owner), public_id=booking_id)
     if request.method == "POST":
         _change(request, own)
-        return HttpResponseRedirect(_way_back(request, own))
+        if "list" not in request.POST:
+            return HttpResponseRedirect(reverse("desk-network-booking", args=[own.public_id]))
+        kept = QueryDict(request.POST["list"]).urlencode()
+        return HttpResponseRedirect(f"{reverse('desk-network-bookings')}{'?' if kept else ''}{kept}#bookings")
     charge: UsageEvent | None = getattr(own, "usage_event", None)
     envelopes = own.interactions.select_related("key__credential").order_by("-at", "-pk")[:ENVELOPES_SHOWN]
     context = {
-        "row": BookingRow(own),
+        "row": describe_booking_row(own),
         "charge": charge,
         "amount": describe_cents(charge.amount_cents) if charge else "",
         "told": list_cancellations(owner).filter(public_id=own.public_id).first(),
-        "envelopes": [LogRow(one) for one in envelopes],
+        "envelopes": [_describe_log_row(one) for one in envelopes],
     }
     return render(request, "agnt/booking.html", context)
 
 
+def describe_booking_row(booking: Booking) -> dict[str, Any]:
+    """A booking as lists show it, with the statuses that its owner can give it now, each with its verb."""
+    possible = list_actions(booking)
+    return {
+        "booking": booking,
+        "actions": [(status.value, texts.verb) for status, texts in STATUS_TEXTS.items() if status in possible],
+        "mark": STATUS_TEXTS[Status(booking.status)].badge if booking.status != Status.PENDING else "",
+    }
+
+
 def _change(request: HttpRequest, own: Booking) -> None:
     wanted = request.POST.get("status", "")
-    if wanted not in SAID:
+    if wanted not in STATUS_TEXTS:
         return messages.error(request, "Nothing is changed: choose what to do with the booking.")
-    status = Status(wanted)
     try:
-        change_status(own, status)
+        change_status(own, Status(wanted))
     except StatusRefused as refused:
-        return messages.error(
-            request, f"Nothing is changed: the booking is {Status(refused.status).label.lower()}."
-        )
-    return messages.success(request, SAID[status].format(own.venue.name))
+        label = Status(refused.status).label.lower()
+        return messages.error(request, f"Nothing is changed: the booking is {label}.")
+    return messages.success(request, STATUS_TEXTS[Status(wanted)].message.format(own.venue.name))
 
 
-def _way_back(request: HttpRequest, own: Booking) -> str:
-    if "list" not in request.POST:
-        return reverse("desk-network-booking", args=[own.public_id])
-    kept = QueryDict(request.POST["list"]).urlencode()
-    return f"{reverse('desk-network-bookings')}{'?' if kept else ''}{kept}#bookings"
+@owner_page
+def log(request: HttpRequest, owner: User) -> HttpResponse:
+    """The newest MOST_LISTED envelopes, newest first: their senders, and how they ended."""
+    tz = read_zone(request.GET)
+
+    def find_day(value: str) -> Q:
+        begins, ends = moments_of(date.fromisoformat(value), tz)
+        return Q(at__gte=begins, at__lt=ends)
+
+    loaded = Interaction.objects.select_related("key__credential", "venue", "booking")
+    declared = (*LOG_FILTERS, Filter("day", _read_day, find_day))
+    shown = show_newest(request, owner, loaded.filter(network__owner=owner), "at", declared)
+    context = {
+        **shown,
+        "rows": [_describe_log_row(row) for row in shown["page"]],
+        "tz": tz,
+        "statuses": LOG_STATUSES,
+        "intents": sorted(INTENTS),
+        "network": NETWORK,
+        "kept": urlencode({**shown["filters"].chosen, "tz": tz}),
+    }
+    return render(request, "agnt/log.html", context)
+
+
+def _read_day(given: str) -> str:
+    try:
+        day = parse_date(given)
+    except ValueError:
+        return ""
+    return day.isoformat() if day and FIRST_DAY <= day <= LAST_DAY else ""
+
+
+def _describe_log_row(row: Interaction) -> dict[str, Any]:
+    """An envelope as the log shows it: the class of the badge of its status, and its metadata in a line."""
+    about = []
+    for name, value in row.metadata.items():
+        if value:
+            words = ", ".join(map(str, value)) if isinstance(value, list) else value
+            about.append(METADATA_TEXTS.get(name, "{}").format(words))
+    return {"row": row, "mark": {OK: "good", DUPLICATE: ""}.get(row.status, "bad"), "about": ", ".join(about)}

@@ -167,7 +167,7 @@ def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
         messages.success(request, f"{own.credential.name} is changed. It counts from the next envelope on.")
         return HttpResponseRedirect(reverse("desk-network-key", args=[own.public_id]))
     window = window_of(db_now(), USAGE_DAYS, str(UTC))
-    days = load_days(own.network, window.days[0], window.days[-1], key=own)
+    days = load_days(owner, window.days[0], window.days[-1], key=own)
     calls = [one.calls for one in days]
     context = {
         "row": row,

@@ -1,28 +1,37 @@
-"""`/desk/network`: a network in figures, and its rules; the addresses of all pages of a network."""
+"""`/desk/network`: a network in figures, its revenue and its rules; the addresses of all pages of a network."""
 
+import json
 from datetime import UTC
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count, FilteredRelation, Max, Q, Sum
+from django.db.models import Count, F, FilteredRelation, Max, Q, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from agents.core.figures import window_of
+from agents.core.figures import WINDOW_DAYS, DayWindow, window_of
 from agents.web.desk import owner_form, owner_page
-from agnt.models import ApiKey, Booking, Network, Venue
+from agents.web.desk.charts import amount_chart
+from agnt.models import ApiKey, Booking, Invoice, Network, UsageEvent, Venue
 from agnt.models.network import RULES
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.bookings import list_bookings
+from agnt.service.figures import load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
-from agnt.web import bookings, keys, log, revenue, signing_page, venue_files, venues
-from agnt.web.bookings import BookingRow
-from agnt.web.revenue import load_revenue
+from agnt.web import bookings, keys, venues
+from agnt.web.bookings import describe_booking_row
+from agnt.web.lists import describe_cents, page_of
+from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import NETWORK
 from kit.clock import db_now
 from kit.columns import make_bounded_field
 
@@ -35,6 +44,21 @@ USED: dict[str, Any] = {
     "most": Max("today__calls", default=0),
 }
 NONE_USED = dict.fromkeys(USED, 0)
+INVOICES_SHOWN = 30
+GROUPS = {"customer": "customer", "key": "key__credential__name", "venue": "booking__venue__name"}
+GONE = {"key": "a key that is gone"}
+SUMS: dict[str, Any] = {"bookings": Count("pk"), "cents": Sum("amount_cents", default=0)}
+# The second vector of the reference: what the page shows at first can be compared with it.
+SECRET = "test-signing-key-0001"  # noqa: S105  it is published
+SENDER = "agnt_consumer_42"
+AT_S = 1775988123
+FIRST = "booking.search"
+EXAMPLES: dict[str, Json] = {
+    FIRST: {"query": "sunset dinner", "location": "canggu", "limit": 5},
+    "booking.confirm": {"venue_id": "la-brisa", "time": "19:30", "party_size": 2, "user_note": "window"},
+    "venue.list": {"category": "restaurant", "location": "canggu", "limit": 10},
+    "network.ping": {},
+}
 
 
 class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -60,7 +84,7 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
         "keys": sum(one["keys"] for one in tiers),
         "calls": sum(one["calls"] for one in tiers),
         "waiting": waiting.count(),
-        "waiting_rows": [BookingRow(one) for one in oldest[:WAITING_SHOWN]],
+        "waiting_rows": [describe_booking_row(one) for one in oldest[:WAITING_SHOWN]],
         "open": list(opened.order_by("pk")[:WAITING_SHOWN]),
         "total": load_revenue(owner, window_of(now, REVENUE_DAYS, str(UTC))),
         "revenue_days": REVENUE_DAYS,
@@ -93,19 +117,75 @@ def _load_tiers(owner: User) -> list[dict[str, Any]]:
     ]
 
 
+@owner_page
+def revenue(request: HttpRequest, owner: User) -> HttpResponse:
+    """The page. Days are UTC: invoices go by them."""
+    count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
+    window, by = window_of(db_now(), count, str(UTC)), request.GET.get("by", "")
+    by = by if by in GROUPS else "customer"
+    charged = UsageEvent.objects.filter(network__owner=owner, at__gte=window.since).order_by()
+    grouped: Any = charged.values(of=F(GROUPS[by])).annotate(**SUMS)
+    page = page_of(request, grouped.order_by("-cents", "of"))
+    invoices = Invoice.objects.filter(network__owner=owner).order_by("-day", "customer")[:INVOICES_SHOWN]
+    context = {
+        "window": window,
+        "choices": WINDOW_DAYS,
+        "by": by,
+        "groups": list(GROUPS),
+        "total": load_revenue(owner, window),
+        "rows": [(row["of"] or GONE.get(by, "–"), row["bookings"], describe_cents(row["cents"])) for row in page],
+        "page": page,
+        "invoices": [(one, describe_cents(one.total_cents)) for one in invoices],
+        "most_invoices": INVOICES_SHOWN,
+        "kept": urlencode({"days": window.count, "by": by}),
+    }
+    return render(request, "agnt/revenue.html", context)
+
+
+def load_revenue(owner: User, window: DayWindow) -> dict[str, Any]:
+    """The revenue of the days of a window: their sums, a chart, and the rows of a table, the newest first."""
+    loaded = load_days(owner, window.days[0], window.days[-1])
+    days, amounts = [one.day for one in loaded], [one.revenue_cents for one in loaded]
+    return {
+        "rows": [(one.day, describe_cents(one.revenue_cents), one.bookings) for one in reversed(loaded)],
+        "bookings": sum(one.bookings for one in loaded),
+        "shown": describe_cents(sum(amounts)),
+        "chart": amount_chart(
+            days, amounts, kind="revenue", about="Revenue in US dollars.", describe=describe_cents
+        ),
+    }
+
+
+@never_cache
+@gzip_page
+@require_safe
+def sign_envelope(request: HttpRequest) -> HttpResponse:
+    """The form with an example; nothing that is typed into it comes to the hub."""
+    examples = {intent: json.dumps(payload, indent=2) for intent, payload in EXAMPLES.items()}
+    context = {
+        "secret": SECRET,
+        "sender": SENDER,
+        "network": NETWORK,
+        "at_s": AT_S,
+        "examples": examples,
+        "payload": examples[FIRST],
+    }
+    return render(request, "agnt/sign.html", context)
+
+
 urlpatterns = [  # `hub/urls.py` includes them where AGNT is on
     path("desk/network", network, name="desk-network"),
     path("desk/network/venues", venues.venues, name="desk-network-venues"),
-    path("desk/network/venues.csv", venue_files.as_csv, name="desk-network-venues-csv"),
-    path("desk/network/venues/import", venue_files.import_file, name="desk-network-venues-import"),
+    path("desk/network/venues.csv", venues.export, name="desk-network-venues-csv"),
+    path("desk/network/venues/import", venues.import_file, name="desk-network-venues-import"),
     path("desk/network/venues/new", venues.new, name="desk-network-venue-new"),
     path("desk/network/venues/<uuid:venue_id>", venues.venue, name="desk-network-venue"),
     path("desk/network/keys", keys.keys, name="desk-network-keys"),
     path("desk/network/keys/<uuid:api_key_id>", keys.key, name="desk-network-key"),
     path("desk/network/bookings", bookings.bookings, name="desk-network-bookings"),
     path("desk/network/bookings/<uuid:booking_id>", bookings.booking, name="desk-network-booking"),
-    path("desk/network/revenue", revenue.revenue, name="desk-network-revenue"),
-    path("desk/network/log", log.log, name="desk-network-log"),
+    path("desk/network/revenue", revenue, name="desk-network-revenue"),
+    path("desk/network/log", bookings.log, name="desk-network-log"),
     path("desk/network/rules", rules, name="desk-network-rules"),
-    path("demos/agnt/", signing_page.sign_envelope, name="sign-envelope"),
+    path("demos/agnt/", sign_envelope, name="sign-envelope"),
 ]

@@ -1,4 +1,4 @@
-"""`/desk/network/venues`: the venues of a network, with a search, and the form of one."""
+"""`/desk/network/venues`: the venues of a network, with a search, the form of one, and their files."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -9,22 +9,31 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
+from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
-from agents.web.desk import owner_form, owner_page
+from agents.web.desk import owner_form, owner_page, require_owner
 from agents.web.forms import LongTextField
-from agnt.models import Venue
+from agnt.models import Network, Venue
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.cancellations import list_cancellations, send_again
 from agnt.service.keys import OVERLAP, derive_venue_secrets, rotate_venue_secret
-from agnt.service.networks import get_or_create_network
+from agnt.service.networks import find_network, get_or_create_network
 from agnt.service.venues.editing import (
     VenueTaken,
     change_venue,
@@ -35,10 +44,14 @@ from agnt.service.venues.editing import (
     list_venues,
     set_venues_active,
 )
-from agnt.service.venues.fields import BadVenue, check_fields
+from agnt.service.venues.fields import TAG_SEPARATOR, BadVenue, check_fields
+from agnt.service.venues.file import COLUMNS, MAX_ROWS, BadFile, export_venues
+from agnt.service.venues.importing import BAD_ROWS_NAMED, ImportReport, import_venues
 from agnt.web.keys import OVERLAPS
 from agnt.web.lists import page_of
+from kit.async_db import stream_slices
 from kit.columns import make_form_field
+from kit.concurrency import DOWNLOADS, take_slot
 from kit.filters import Filter, Filters, one_of
 from kit.ids import read_uuid
 from kit.list_fields import LinesField
@@ -220,3 +233,55 @@ ACTIONS: dict[str, Callable[[Venue], str]] = {
     "deactivate": _deactivate,
     "delete": _delete,
 }
+
+
+class ImportForm(forms.Form):
+    """A file of venues."""
+
+    file = forms.FileField(
+        label="CSV file", allow_empty_file=True, widget=forms.FileInput(attrs={"accept": ".csv"})
+    )
+    skips_bad_rows = forms.BooleanField(
+        label="Leave wrong rows out",
+        required=False,
+        help_text="Without this, nothing is written when a row is wrong.",
+    )
+
+    def run(self, owner: User) -> ImportReport | None:
+        """Import the file; None: the hub could not read the file, and the form has the error."""
+        file, skips_bad_rows = self.cleaned_data["file"].file, self.cleaned_data["skips_bad_rows"]
+        try:
+            return import_venues(get_or_create_network(owner), file, skips_bad_rows=skips_bad_rows)
+        except BadFile as bad:
+            self.add_error("file", f"Nothing was imported. {capfirst(str(bad))}.")
+        except QuotaExceeded as over:
+            self.add_error("file", f"Nothing was imported: {over}.")
+        return None
+
+
+@owner_form
+def import_file(request: HttpRequest, owner: User) -> HttpResponse:
+    """The form; after a POST with the report of the file."""
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+    report = form.run(owner) if form.is_bound and form.is_valid() else None
+    context = {
+        "form": form,
+        "report": report,
+        "columns": ", ".join(COLUMNS),
+        "most_rows": f"{MAX_ROWS:,}",
+        "most_bad_rows": BAD_ROWS_NAMED,
+        "separator": TAG_SEPARATOR,
+    }
+    is_refused = form.is_bound and (report is None or not report.is_done)
+    return render(request, "agnt/venues_import.html", context, status=400 if is_refused else 200)
+
+
+@never_cache
+@require_safe
+@require_owner
+def export(request: HttpRequest, owner: User) -> HttpResponseBase:
+    """All venues, as a file that the import takes."""
+    take_slot(request, DOWNLOADS, owner.pk)
+    headers = {"Content-Disposition": 'attachment; filename="venues.csv"'}
+    slices = stream_slices(export_venues(find_network(owner) or Network()))
+    return StreamingHttpResponse(slices, content_type="text/csv; charset=utf-8", headers=headers)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -58,7 +58,7 @@ SlotTime = Annotated[
 ]
 
 
-class _Signed(
+class _SignedPayload(
     Struct,
     frozen=True,
     kw_only=True,
@@ -74,7 +74,7 @@ class _Signed(
     ) = UNSET
 
 
-class AgntListOrder(_Signed, frozen=True, kw_only=True):
+class AgntListOrder(_SignedPayload, frozen=True, kw_only=True):
     """The payload of `venue.list`."""
 
     category: Category = ""
@@ -82,7 +82,7 @@ class AgntListOrder(_Signed, frozen=True, kw_only=True):
     limit: ListLimit = DEFAULT_LISTED
 
 
-class AgntSearchOrder(_Signed, frozen=True, kw_only=True):
+class AgntSearchOrder(_SignedPayload, frozen=True, kw_only=True):
     """The payload of `booking.search`."""
 
     query: SearchQuery = ""
@@ -90,7 +90,7 @@ class AgntSearchOrder(_Signed, frozen=True, kw_only=True):
     limit: SearchLimit = DEFAULT_FOUND
 
 
-class AgntConfirmOrder(_Signed, frozen=True, kw_only=True):
+class AgntConfirmOrder(_SignedPayload, frozen=True, kw_only=True):
     """The payload of `booking.confirm`. `venue_id`: the id or the slug. `time` is another name of `slot_time`."""
 
     venue_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
@@ -101,27 +101,14 @@ class AgntConfirmOrder(_Signed, frozen=True, kw_only=True):
     user_note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
 
 
-class AgntBookingOrder(_Signed, frozen=True, kw_only=True):
+class AgntBookingOrder(_SignedPayload, frozen=True, kw_only=True):
     """The payload of `booking.status` and `booking.cancel`."""
 
     booking_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS, description="The UUID of the booking.")]
 
 
-class Ping(Struct, frozen=True):
-    """`network.ping`: whatever its payload holds is ignored."""
-
-
-class Confirm(Struct, frozen=True, kw_only=True):
-    """`booking.confirm`. `venue_id`: slug or UUID. `party_size`: None without one."""
-
-    venue_id: str
-    slot_id: str = ""
-    slot_time: str = ""
-    party_size: int | None = None
-    user_note: str = ""
-
-
-Order = Ping | AgntListOrder | AgntSearchOrder | Confirm | AgntBookingOrder
+# A payload that was read; None: that of `network.ping`, whatever it holds.
+Order = AgntListOrder | AgntSearchOrder | AgntConfirmOrder | AgntBookingOrder | None
 
 
 def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[str]]:
@@ -131,17 +118,18 @@ def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[st
         EnvelopeRefused: `invalid_envelope`.
     """
     if envelope.intent == PING:
-        return Ping(), []
-    shape = _SHAPES[envelope.intent]
-    unknown = sorted(envelope.payload.keys() - shape.fields.keys() - SIGNATURE_KEYS)
+        return None, []
+    shape, settle = _READERS[envelope.intent]
+    fields = _FIELDS[shape]
+    unknown = sorted(envelope.payload.keys() - fields.keys() - SIGNATURE_KEYS)
     if unknown and is_strict:
         raise refuse_fields("the payload has unknown keys", [f"payload.{key}" for key in unknown])
-    given = {key: value for key, value in envelope.payload.items() if key in shape.fields}
-    wrong = [key for key, field in shape.fields.items() if not _fits(field, given)]
+    given = {key: value for key, value in envelope.payload.items() if key in fields}
+    wrong = [key for key, field in fields.items() if not _fits(field, given)]
     if wrong:
         raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", [f"payload.{key}" for key in wrong])
     dropped = [key[:MAX_FIELD_CHARS] for key in unknown[:MAX_NAMED_FIELDS]]
-    return shape.type(**shape.settle(given)), dropped
+    return shape(**settle(given)), dropped
 
 
 def _fits(field: FieldInfo, given: Json) -> bool:
@@ -181,23 +169,16 @@ def _is_time(text: str) -> bool:
         return False
 
 
-class _Shape(NamedTuple):
-    """How an intent is read. `fields`: of the described payload. `settle`: makes the arguments of `type`."""
-
-    type: type[AgntListOrder | AgntSearchOrder | Confirm | AgntBookingOrder]
-    settle: Callable[[Json], Json]
-    fields: Mapping[str, FieldInfo]
-
-
-def _fields_of(described: type[_Signed]) -> dict[str, FieldInfo]:
-    named = {field.encode_name: field for field in msgspec.structs.fields(described)}
-    return {name: field for name, field in named.items() if name not in SIGNATURE_KEYS}
-
-
-_SHAPES = {
-    "venue.list": _Shape(AgntListOrder, _clamp(MAX_LISTED), _fields_of(AgntListOrder)),
-    "booking.search": _Shape(AgntSearchOrder, _clamp(MAX_FOUND), _fields_of(AgntSearchOrder)),
-    CONFIRM: _Shape(Confirm, _join_times, _fields_of(AgntConfirmOrder)),
-    STATUS: _Shape(AgntBookingOrder, dict, _fields_of(AgntBookingOrder)),
-    CANCEL: _Shape(AgntBookingOrder, dict, _fields_of(AgntBookingOrder)),
+_READERS: Mapping[
+    str, tuple[Any, Callable[[Json], Json]]
+] = {  # the shape of an intent, and what settles its fields
+    "venue.list": (AgntListOrder, _clamp(MAX_LISTED)),
+    "booking.search": (AgntSearchOrder, _clamp(MAX_FOUND)),
+    CONFIRM: (AgntConfirmOrder, _join_times),
+    STATUS: (AgntBookingOrder, dict),
+    CANCEL: (AgntBookingOrder, dict),
+}
+_FIELDS: Mapping[Any, Mapping[str, FieldInfo]] = {
+    shape: {one.encode_name: one for one in msgspec.structs.fields(shape) if one.encode_name not in SIGNATURE_KEYS}
+    for shape, _ in _READERS.values()
 }

@@ -1,4 +1,4 @@
-"""Sends asks with `httpx2`, for programs that have it. The hub goes by `agnt.service.asks.servers`."""
+"""Sends asks with `httpx2`, for programs that have it. The hub goes by `agnt.service.asks.routes`."""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from msgspec import Meta, Struct
 
-from agnt.service.intake.own_calls import EnvelopeCalls, KeyCaller
+from agnt.service.intake.runner import EnvelopeRunner, KeyCaller
 from agnt.wire.payloads import MAX_FOUND, MAX_LISTED, Category, Location, SearchLocation, SearchQuery
 from clawbridge.agnt.fields import (
     DEFAULT_TTL_MS,
@@ -136,7 +136,7 @@ AGNT_LISTED = [tool.shown_as(name) for name, tool in AGNT_TOOLS.items()]
 
 
 async def call_agnt_tool(
-    calls: EnvelopeCalls, caller: KeyCaller, params: types.CallToolRequestParams
+    calls: EnvelopeRunner, caller: KeyCaller, params: types.CallToolRequestParams
 ) -> types.CallToolResult:
     """Run a tool as one envelope; what the network refuses is a result that says why.
 
@@ -153,7 +153,7 @@ async def call_agnt_tool(
     if strict_json.is_deeper_than(arguments, 2):
         return render_text("Error: want texts and numbers as arguments.", is_error=True)
     sender = given["sender"] or next(iter(caller.key.senders), SENDER)
-    response = await calls.run(
+    response = await calls.call(
         caller, tool.intent, arguments, sender=sender, timestamp=given["timestamp"], ttl_ms=tool.ttl_ms
     )
     return render_response(response)

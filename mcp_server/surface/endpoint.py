@@ -18,7 +18,7 @@ from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, prese
 from accounts.error_pages import FORBIDDEN_ORIGIN
 from accounts.middleware import allowing
 from agnt.endpoint.http import find_token
-from agnt.service.intake.own_calls import EnvelopeCalls
+from agnt.service.intake.runner import EnvelopeRunner
 from kit import strict_json
 from kit.asgi import (
     RETRY_SOON,
@@ -151,7 +151,7 @@ class McpEndpoint:
     def __init__(
         self,
         runner: CallRunner,
-        envelopes: EnvelopeCalls | None,
+        envelopes: EnvelopeRunner | None,
         elicitations: Elicitations,
         open_calls: OpenCalls,
         addresses: HubAddresses,
@@ -217,7 +217,7 @@ class McpEndpoint:
         await self._sdk_of_keys.close()
 
     async def _answer_key(
-        self, envelopes: EnvelopeCalls, request: HttpRequest, response: "Response", key: str
+        self, envelopes: EnvelopeRunner, request: HttpRequest, response: "Response", key: str
     ) -> None:
         """Answer a caller with an AGNT key, who has tools of its own, and can be asked nothing.
 

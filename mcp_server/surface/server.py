@@ -15,7 +15,7 @@ from msgspec import Struct
 from a2a_bridge.service.answering import public_error
 from a2a_bridge.wire.requests import Cancel, Get
 from a2a_bridge.wire.task import State
-from agnt.service.intake.own_calls import EnvelopeCalls
+from agnt.service.intake.runner import EnvelopeRunner
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.service.catalog import find_agents, find_handle, load_agent_tools
@@ -205,7 +205,7 @@ class ToolHandlers:
     """The SDK's two requests about tools."""
 
     calls: ToolCalls
-    envelopes: EnvelopeCalls | None = None
+    envelopes: EnvelopeRunner | None = None
 
     async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The hub's tools first; then, where the client's address asks for them, one for each agent."""
@@ -256,7 +256,9 @@ def _show_agent(name: str, title: str, description: str) -> types.Tool:
     return tool.shown_as(name)
 
 
-def build_manager(calls: ToolCalls, envelopes: EnvelopeCalls | None, version: str) -> StreamableHTTPSessionManager:
+def build_manager(
+    calls: ToolCalls, envelopes: EnvelopeRunner | None, version: str
+) -> StreamableHTTPSessionManager:
     """The manager that answers requests of `endpoint`: without sessions, so that any process answers each.
 
     `envelopes`: builds the server for AGNT keys; None: for all other callers.

@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable
 import httpx
 
 from accounts.open_requests import OpenRequests
-from agnt.endpoint.http import AgntEndpoint
-from agnt.endpoint.status import StatusReports
+from agnt.endpoint.http import AgntEndpoint, StatusReports
 from agnt.service.figures import AgntCounts
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
-from agnt.service.ports import VenueAsk
-from agnt.wire.payloads import AgntBookingOrder, Confirm
+from agnt.service.networks import VenueAsk
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
 from clawbridge.agnt.errors import EnvelopeRefused
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
@@ -45,7 +44,7 @@ class Venues:
             if self.fails:
                 raise self.fails
             return {"status": "cancelled"}
-        if isinstance(asked.order, Confirm):
+        if isinstance(asked.order, AgntConfirmOrder):
             return await self.answering[venue.slug]() if venue.slug in self.answering else {}
         return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}
 
@@ -74,7 +73,7 @@ class Hub:
     def __init__(self, runner: EnvelopeRunner | None = None) -> None:
         self.venues, self.callers = Venues(), OpenRequests()
         self.counts = AgntCounts()
-        made = runner or EnvelopeRunner(Intake(), self.venues, self.counts, self.callers)
+        made = runner or EnvelopeRunner(Intake(), self.venues.ask, self.counts, self.callers)
         self.runner = made
         endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
 

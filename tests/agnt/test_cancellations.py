@@ -10,9 +10,8 @@ import pytest
 from accounts.models import User
 from agnt.limits import UNSETTLED_ORDERS
 from agnt.models import ApiKey, Booking, Cancellation, Venue
-from agnt.service.asks.canceller import RETRY_AFTER_S, CancellationOutbox
 from agnt.service.bookings import change_status
-from agnt.service.cancellations import REPEATED_FOR
+from agnt.service.cancellations import REPEATED_FOR, RETRY_AFTER_S, CancellationOutbox
 from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.venues.editing import delete_venue
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
@@ -90,7 +89,7 @@ async def send(hub: Hub, *, is_due: bool = True) -> None:
         if is_due:
             waiting = Cancellation.objects.filter(state__in=Cancellation.UNSETTLED)
             waiting.update(next_attempt_at=db_now() - timedelta(seconds=1))
-        Sender(CancellationOutbox(hub.venues, loop)).run()
+        Sender(CancellationOutbox(hub.venues.ask, loop)).run()
 
     loop = asyncio.get_running_loop()
     await db_call(run)()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agnt.service.asks.servers import GuardedTransport, parse_strictly
+from agnt.service.asks.routes import GuardedTransport, parse_strictly
 from clawbridge.agnt import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
 from clawbridge.agnt.errors import ErrorCode
 from clawbridge.agnt.signing import SigningKeys, verify_body, verify_payload

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agnt.wire.envelope import read_envelope
-from agnt.wire.payloads import AgntListOrder, AgntSearchOrder, Confirm, Order, Ping, read_payload
+from agnt.wire.payloads import AgntConfirmOrder, AgntListOrder, AgntSearchOrder, Order, read_payload
 from clawbridge.agnt.errors import EnvelopeRefused
 
 
@@ -23,11 +23,14 @@ def refused_fields(intent: str, payload: dict[str, Any], *, is_strict: bool = Tr
 def test_defaults() -> None:
     assert read("venue.list", {}) == (AgntListOrder(limit=50), [])
     assert read("booking.search", {}) == (AgntSearchOrder(limit=10), [])
-    assert read("booking.confirm", {"venue_id": "la-brisa"}) == (Confirm(venue_id="la-brisa"), [])
+    assert read("booking.confirm", {"venue_id": "la-brisa"}) == (
+        AgntConfirmOrder(venue_id="la-brisa", slot_time=""),
+        [],
+    )
 
 
 def test_a_ping_ignores_its_payload() -> None:
-    assert read("network.ping", {"any": [1]}) == (Ping(), [])
+    assert read("network.ping", {"any": [1]}) == (None, [])
 
 
 def test_values() -> None:
@@ -36,7 +39,7 @@ def test_values() -> None:
     search = {"query": "sunset dinner", "location": "canggu", "limit": 5}
     assert read("booking.search", search)[0] == AgntSearchOrder(query="sunset dinner", location="canggu", limit=5)
     confirm = {"venue_id": "v", "slot_id": "s", "time": "19:30", "party_size": 2, "user_note": "window"}
-    expected = Confirm(venue_id="v", slot_id="s", slot_time="19:30", party_size=2, user_note="window")
+    expected = AgntConfirmOrder(venue_id="v", slot_id="s", slot_time="19:30", party_size=2, user_note="window")
     assert read("booking.confirm", confirm)[0] == expected
 
 
@@ -84,7 +87,7 @@ def test_a_confirmation_needs_a_venue() -> None:
 def test_both_names_of_the_time() -> None:
     for names in (["time"], ["slot_time"], ["time", "slot_time"]):
         order, _ = read("booking.confirm", {"venue_id": "v"} | dict.fromkeys(names, "19:30"))
-        assert order == Confirm(venue_id="v", slot_time="19:30")
+        assert order == AgntConfirmOrder(venue_id="v", slot_time="19:30")
     both = {"venue_id": "v", "time": "19:30", "slot_time": "19:31"}
     assert refused_fields("booking.confirm", both) == ["payload.time", "payload.slot_time"]
 
@@ -115,7 +118,9 @@ NO_TIMES = (
 
 def test_the_shape_of_a_time() -> None:
     for time in ("", *TIMES):
-        assert read("booking.confirm", {"venue_id": "v", "time": time})[0] == Confirm(venue_id="v", slot_time=time)
+        assert read("booking.confirm", {"venue_id": "v", "time": time})[0] == AgntConfirmOrder(
+            venue_id="v", slot_time=time
+        )
     for time in NO_TIMES:
         for name in ("time", "slot_time"):
             assert refused_fields("booking.confirm", {"venue_id": "v", name: time}) == [f"payload.{name}"], time

@@ -7,7 +7,7 @@ import pytest
 
 from accounts.authn import digest
 from accounts.models import User
-from agnt.endpoint.status import CACHED_FOR_S, StatusReports
+from agnt.endpoint.http import CACHED_FOR_S, StatusReports
 from agnt.models import Breaker
 from agnt.service.keys import MintedKey, revoke_key
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode

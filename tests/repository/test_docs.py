@@ -26,7 +26,7 @@ from tests.routes import routes
 
 REFERENCE = ROOT / "docs" / "reference"
 ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
-COMMANDS = ("hub/management/commands/*.py", "agnt/management/commands/*.py")
+COMMANDS = ("hub/management/commands/*.py",)
 CONSTANT = re.compile(r"[A-Z_]+\Z")
 
 

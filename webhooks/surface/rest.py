@@ -28,6 +28,15 @@ from webhooks.service.sending import DeliveryFilter, check_url, send_again
 from webhooks.service.subscriptions import WithSecret
 from webhooks.wire import CATALOG
 
+Json = dict[str, Any]
+MAX_EVENTS = 50
+MAX_EVENT_CHARS = 64
+MAX_AGENT_CHARS = 161
+NO_WEBHOOK = "no such webhook"
+PAUSED = "the webhook is paused: resume it first"
+OF_A_KEY = "the webhook is an API key's: you can pause, resume and delete it, its key does the rest"
+NO_STORE = {"Cache-Control": "no-store"}
+
 
 class WebhookFilters(TypedDict):
     """The filters of a webhook; an empty object has none."""
@@ -74,11 +83,6 @@ class QueuedEvent(TypedDict):
     """The queued event: the id that the delivery carries."""
 
     eventId: str
-
-
-Json = dict[str, Any]
-MAX_EVENTS = 50
-MAX_EVENT_CHARS = 64
 
 
 class FiltersBody(Body):
@@ -135,12 +139,6 @@ def show_subscription(one: Subscription) -> Webhook:
 def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     """A webhook and its secret, for the one answer that holds it."""
     return {**show_subscription(made.subscription), "signingSecret": made.secret}
-
-
-NO_WEBHOOK = "no such webhook"
-PAUSED = "the webhook is paused: resume it first"
-OF_A_KEY = "the webhook is an API key's: you can pause, resume and delete it, its key does the rest"
-NO_STORE = {"Cache-Control": "no-store"}
 
 
 class WebhooksView(APIView):
@@ -278,18 +276,6 @@ def refuse_paused(own: Subscription) -> None:
         raise Conflict(PAUSED)
 
 
-urlpatterns = [
-    path("webhooks", Webhooks.as_view(), name="webhooks"),
-    path("webhooks/events", Catalog.as_view(), name="webhook-events"),
-    path("webhooks/<int:webhook_id>", OneWebhook.as_view(), name="webhook"),
-    path("webhooks/<int:webhook_id>/test", SendTest.as_view(), name="webhook-test"),
-    path("webhooks/<int:webhook_id>/roll-secret", RollSecret.as_view(), name="webhook-roll-secret"),
-]
-
-
-MAX_AGENT_CHARS = 161
-
-
 class WebhookDelivery(TypedDict):
     """A delivery. While it is being sent, `nextAttemptAt` is when its sender is given up on."""
 
@@ -364,6 +350,11 @@ def _get_delivery(own: Subscription, delivery_id: int) -> Delivery:
 
 
 urlpatterns = [
+    path("webhooks", Webhooks.as_view(), name="webhooks"),
+    path("webhooks/events", Catalog.as_view(), name="webhook-events"),
+    path("webhooks/<int:webhook_id>", OneWebhook.as_view(), name="webhook"),
+    path("webhooks/<int:webhook_id>/test", SendTest.as_view(), name="webhook-test"),
+    path("webhooks/<int:webhook_id>/roll-secret", RollSecret.as_view(), name="webhook-roll-secret"),
     path("webhooks/<int:webhook_id>/deliveries", Deliveries.as_view(), name="webhook-deliveries"),
     path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>", OneDelivery.as_view(), name="webhook-delivery"),
     path("webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/replay", Replay.as_view(), name="webhook-replay"),

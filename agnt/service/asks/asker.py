@@ -12,7 +12,6 @@ from accounts.quotas import AccountLimit
 from agents.core.dispatch import Dispatcher
 from agnt import limits, settings
 from agnt.models import Venue
-from agnt.service.asks.agents import AgentRoute, VenueAgents, find_agent
 from agnt.service.asks.breakers import StoredBreakers, VenueKey
 from agnt.service.asks.replies import (
     NETWORK_BUSY,
@@ -22,12 +21,11 @@ from agnt.service.asks.replies import (
     read_acknowledgement,
     read_confirmation,
 )
-from agnt.service.asks.servers import VenueServers
+from agnt.service.asks.routes import AgentRoute, VenueAgents, VenueServers, find_agent
 from agnt.service.cancellations import describe_order
 from agnt.service.keys import derive_venue_secrets
-from agnt.service.networks import build_hop_name
-from agnt.service.ports import VenueAsk
-from agnt.wire.payloads import AgntBookingOrder, Confirm
+from agnt.service.networks import VenueAsk, build_hop_name
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
 from clawbridge.agnt import Ask, SeenSignatures, describe_ask
 from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
@@ -69,7 +67,7 @@ def _make_limit(limit: AccountLimit, text: str) -> ConcurrencyLimit:
 
 
 class VenueAsker:
-    """Implements `agnt.service.ports.VenueAsks` for a hub."""
+    """Asks venues for a hub: past their breakers, by one of two routes."""
 
     def __init__(self, dispatcher: Dispatcher, breakers: StoredBreakers) -> None:
         self._breakers = breakers
@@ -82,9 +80,9 @@ class VenueAsker:
         self._entering = TaskSet()
 
     async def ask(self, asked: VenueAsk, deadline: float) -> Json:
-        """See `VenueAsks`."""
+        """See `agnt.service.networks.AskVenue`."""
         order = asked.order
-        if isinstance(order, Confirm):
+        if isinstance(order, AgntConfirmOrder):
             ids = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)}
             note = {"user_note": order.user_note} if order.user_note else {}
             given = ids | describe_order(order) | note

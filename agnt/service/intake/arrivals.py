@@ -1,6 +1,5 @@
 """A request of AGNT, what the intake decides about it, and the HTTP response."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -12,7 +11,7 @@ from msgspec import Struct
 from agnt.service.figures import DUPLICATE, OK
 from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey
-from agnt.service.ports import VenueAsk
+from agnt.service.networks import VenueAsk
 from agnt.wire.envelope import Envelope, count_context_bytes, find_heading, read_envelope
 from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json, describe_error, error_headers
@@ -34,33 +33,20 @@ class Answered(Struct, frozen=True):
     has_charged: bool = False
 
 
-class InProgress(Struct, frozen=True):
-    """Another request with the same event runs; nothing was written but the count of the call."""
-
-    key: FoundKey
-
-
-class AskVenue(VenueAsk, frozen=True, kw_only=True):
+class PendingAsk(VenueAsk, frozen=True, kw_only=True):
     """A venue has to be asked; then `Intake.settle` writes the end. `claim`: the rows of the running event.
 
     `was_asked`: not for the first time, so that it may hold a reservation whatever it answers now.
     """
 
-    key: FoundKey
+    network: FoundKey
     claim: list[int]
     dropped: list[str]
     was_asked: bool = False
 
 
-Outcome = Answered | EnvelopeRefused | InProgress | AskVenue
-
-
-def _refuse_unread() -> EnvelopeRefused:
-    return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "no envelope was read")
-
-
-def _refuse_late() -> EnvelopeRefused:
-    return EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the answer took longer than ttl_ms")
+# None: another request with the same event runs; nothing was written but the count of the call.
+Outcome = Answered | EnvelopeRefused | PendingAsk | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +64,9 @@ class Arrival:
     began: float
     deadline: float
     at: datetime
-    envelope: Envelope | EnvelopeRefused = field(default_factory=_refuse_unread)
+    envelope: Envelope | EnvelopeRefused = field(
+        default_factory=lambda: EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, "no envelope was read")
+    )
     is_body_refused: bool = False
     body: bytes = field(default=b"", repr=False)
     text: str = field(default="", repr=False)
@@ -88,7 +76,9 @@ class Arrival:
     is_envelope: bool = True
     key: FoundKey | None = None
     rate: Rate | None = None
-    late: EnvelopeRefused = field(default_factory=_refuse_late)
+    late: EnvelopeRefused = field(
+        default_factory=lambda: EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the answer took longer than ttl_ms")
+    )
     has_left: bool = False
 
     @classmethod
@@ -110,7 +100,7 @@ class Arrival:
         self.deadline = self.began + self.heading.ttl_ms / 1000
 
 
-class Answer(Struct, frozen=True):
+class EnvelopeAnswer(Struct, frozen=True):
     """A response. `code`: the code of the error, `duplicate` for the response to an earlier request, else `ok`."""
 
     status: int
@@ -119,39 +109,25 @@ class Answer(Struct, frozen=True):
     code: str
 
 
-def make_answer(arrival: Arrival, answered: Answered) -> Answer:
+def make_answer(arrival: Arrival, answered: Answered) -> EnvelopeAnswer:
     """The response to a request that succeeded."""
-    headers = _rate_headers(arrival)
+    headers = arrival.rate.headers() if arrival.rate else {}
     if answered.is_replay:
         headers[REPLAY_HEADER] = "true"
-    return Answer(HTTPStatus.OK, answered.body, as_headers(headers), DUPLICATE if answered.is_replay else OK)
+    code = DUPLICATE if answered.is_replay else OK
+    return EnvelopeAnswer(HTTPStatus.OK, answered.body, as_headers(headers), code)
 
 
-def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float) -> Answer:
-    """The response to a request that was refused."""
-    headers = as_headers(_rate_headers(arrival) | error_headers(refused))
+def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float) -> EnvelopeAnswer:
+    """The response to a request that was refused; of an envelope a response envelope."""
+    headers = (arrival.rate.headers() if arrival.rate else {}) | error_headers(refused)
+    body = error_body(refused.code.value, str(refused))
     if arrival.is_envelope:
-        body = refusal_body(arrival.heading, refused, elapsed_s=elapsed_s)
-    else:
-        body = error_body(refused.code.value, str(refused))
-    return Answer(refused.status, body, headers, refused.code.value)
-
-
-def refusal_body(heading: Envelope, refused: EnvelopeRefused, *, elapsed_s: float) -> bytes:
-    """An error as a response envelope."""
-    payload = describe_error(refused)
-    return _encode(describe_response(heading, payload, elapsed_s=elapsed_s, now=approximate_now()))
+        payload, now = describe_error(refused), approximate_now()
+        body = _encode(describe_response(arrival.heading, payload, elapsed_s=elapsed_s, now=now))
+    return EnvelopeAnswer(refused.status, body, as_headers(headers), refused.code.value)
 
 
 def as_headers(headers: dict[str, str]) -> list[Header]:
     """Headers as ASGI has them."""
     return [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-
-
-def allow(methods: Iterable[str]) -> Header:
-    """The header of a 405."""
-    return b"allow", ", ".join(methods).encode("ascii")
-
-
-def _rate_headers(arrival: Arrival) -> dict[str, str]:
-    return arrival.rate.headers() if arrival.rate is not None else {}

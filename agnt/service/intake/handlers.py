@@ -11,7 +11,7 @@ from agnt.service.cancellations import Reason
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
-from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, Order
+from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder, Order
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import NETWORK
 from kit.clock import iso
@@ -60,7 +60,7 @@ def cancel_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
         raise EnvelopeRefused(ErrorCode.BOOKING_ENDED, f"the booking is {refused.status}") from None
 
 
-def refuse_recipient(envelope: Envelope, order: Order) -> None:
+def check_recipient(envelope: Envelope, order: Order) -> None:
     """Refuse an order about a booking that is not `to` the network, which knows the booking.
 
     Raises:
@@ -77,8 +77,8 @@ def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
         EnvelopeRefused: `venue_not_found`; `invalid_envelope`: `to` names the agent of another venue.
     """
     active = Venue.objects.filter(network_id=network_id, is_active=True)
-    named = find_named(active, order.venue_id) if isinstance(order, Confirm) else None
-    if isinstance(order, Confirm) and named is None:
+    named = find_named(active, order.venue_id) if isinstance(order, AgntConfirmOrder) else None
+    if isinstance(order, AgntConfirmOrder) and named is None:
         raise refuse_unknown_venue()
     recipient = named if envelope.to == NETWORK else active.filter(agent_name=envelope.to).first()
     if recipient is None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import TypeGuard
 
 import msgspec
 
@@ -19,19 +19,18 @@ from agnt.models import Booking, Interaction, Venue
 from agnt.service.bookings import describe_booking, describe_state, make_booking, record_booking
 from agnt.service.cancellations import Reason, hold_order, owe_order, release_order
 from agnt.service.figures import DUPLICATE, OK
-from agnt.service.intake.arrivals import Answered, Arrival, AskVenue, InProgress, Outcome
+from agnt.service.intake.arrivals import Answered, Arrival, Outcome, PendingAsk
 from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
 from agnt.service.intake.handlers import (
     answer_read,
     cancel_booking,
+    check_recipient,
     find_venue,
-    refuse_recipient,
     refuse_unknown_venue,
 )
 from agnt.service.intake.rows import count_call, find_live_key, insert, run_in_transaction
 from agnt.service.key_checks import (
     Rate,
-    Signed,
     check_hops,
     check_permission,
     check_rate,
@@ -41,7 +40,14 @@ from agnt.service.key_checks import (
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, check_timestamp, describe_result
-from agnt.wire.payloads import AgntBookingOrder, AgntListOrder, AgntSearchOrder, Confirm, read_payload
+from agnt.wire.payloads import (
+    AgntBookingOrder,
+    AgntConfirmOrder,
+    AgntListOrder,
+    AgntSearchOrder,
+    Order,
+    read_payload,
+)
 from clawbridge.agnt import describe_response
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
@@ -65,12 +71,7 @@ class Intake:
     ages and what is stored.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock = time.monotonic,
-        now: Callable[[], datetime] = approximate_now,
-    ) -> None:
+    def __init__(self, *, clock: Clock = time.monotonic, now: Callable[[], datetime] = approximate_now) -> None:
         self._venue_search = VenueSearch()
         self._clock = clock
         self._now = now
@@ -80,30 +81,57 @@ class Intake:
 
         While the database takes no writes, reads are answered without limits, and nothing else is.
         """
-        key = arrival.key = find_live_key(arrival.digest)
-        envelope = arrival.envelope
-        if key is None:
+        envelope, found = arrival.envelope, find_live_key(arrival.digest)
+        if found is None:
             if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
                 return envelope
             return refuse_key()
-        is_read = (
-            isinstance(envelope, Envelope) and envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS
-        )
-        if is_read and isinstance(envelope, Envelope):
+        key = arrival.key = found
+        is_read = _is_read(envelope)
+        if _is_read(envelope):
             self._search_first(key, envelope)
+
+        def decide() -> tuple[Rate, Outcome]:
+            rate = self._count(arrival, key)
+            try:
+                return rate, self._answer(arrival, key, rate)
+            except EnvelopeRefused as refused:
+                self._log(arrival, key, refused)
+                return rate, refused
+
         try:
             # A crash of the machine may undo the count and the log of a read.
-            rate, outcome = run_in_transaction(
-                partial(self._decide, arrival, key, is_read=is_read), is_flushed=not is_read
-            )
+            arrival.rate, outcome = run_in_transaction(decide, is_flushed=not is_read)
         except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written")
             try:
-                return self._answer(arrival, key, None, is_read=is_read, is_stored=False)
+                return self._answer(arrival, key, None)
             except EnvelopeRefused as refused:
                 return refused
-        arrival.rate = rate
         return _reached(outcome)
+
+    def settle(self, arrival: Arrival, asked: PendingAsk, result: Json | EnvelopeRefused) -> Outcome:
+        """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
+        try:
+            return _reached(run_in_transaction(partial(self._settle, arrival, asked, result)))
+        except sql.DATABASE_AWAY:
+            logger.exception("agnt.intake_not_written")
+            return refuse_writing()
+
+    def refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> None:
+        """Write a refusal that was decided elsewhere, of a request with a live key."""
+        key = arrival.key
+        if key is None:
+            return
+
+        def refuse() -> Rate:
+            self._log(arrival, key, refused)
+            return self._count(arrival, key)
+
+        try:
+            arrival.rate = run_in_transaction(refuse)
+        except sql.DATABASE_AWAY:
+            logger.exception("agnt.intake_not_written")
 
     def _search_first(self, key: FoundKey, envelope: Envelope) -> None:
         """Keep what a list or search finds, so that the search holds no lock of the transaction that counts it."""
@@ -112,100 +140,71 @@ class Intake:
             if isinstance(order, AgntSearchOrder | AgntListOrder):
                 self._venue_search.find(key.network_id, key.venues_version, order, self._now())
 
-    def settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
-        """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
-        try:
-            return _reached(run_in_transaction(partial(self._settle, arrival, asked, result)))
-        except sql.DATABASE_AWAY:
-            logger.exception("agnt.intake_not_written")
-            return refuse_writing()
-
-    def refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> None:
-        """Write a refusal that was decided elsewhere; the request is counted, unless it was."""
-        try:
-            arrival.rate = run_in_transaction(partial(self._refuse, arrival, key, refused))
-        except sql.DATABASE_AWAY:
-            logger.exception("agnt.intake_not_written")
-
-    def _decide(self, arrival: Arrival, key: FoundKey, *, is_read: bool) -> tuple[Rate, Outcome]:
-        rate = self._count(arrival, key)
-        try:
-            return rate, self._answer(arrival, key, rate, is_read=is_read)
-        except EnvelopeRefused as refused:
-            self._log_refusal(arrival, key, refused)
-            return rate, refused
-
-    def _refuse(self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused) -> Rate:
-        self._log_refusal(arrival, key, refused)
-        return self._count(arrival, key)
-
     def _count(self, arrival: Arrival, key: FoundKey) -> Rate:
         """Count a call once, whatever becomes of it; a request that looks again was counted before."""
         return arrival.rate or count_call(key, self._now())
 
-    def _answer(
-        self,
-        arrival: Arrival,
-        key: FoundKey,
-        rate: Rate | None,
-        *,
-        is_read: bool,
-        is_stored: bool = True,
-    ) -> Outcome:
+    def _answer(self, arrival: Arrival, key: FoundKey, rate: Rate | None) -> Outcome:
         """The outcome of a request, by the first rule that refuses it; nothing is written before the last rule.
 
+        `rate` None: the database takes no writes, and nothing is stored.
+
         Raises:
-            EnvelopeRefused: what it is refused with.
+            EnvelopeRefused: the first rule that the request breaks.
         """
-        envelope, now, signed = arrival.envelope, self._now(), Signed()
+        envelope, now, is_stored = arrival.envelope, self._now(), rate is not None
         if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
             raise envelope
         if rate is not None:
             check_rate(rate, now)
         if isinstance(envelope, EnvelopeRefused):
             raise envelope
+        signature, late = "", None
         if arrival.is_envelope:
             check_hops(key, envelope)
             check_permission(key, envelope)
-            signed = check_signature(
-                key,
-                envelope,
-                header=arrival.body_signature,
-                body=arrival.body,
-                text=arrival.text,
-                now_s=now.timestamp(),
+            header, body, text = arrival.body_signature, arrival.body, arrival.text
+            signature, late = check_signature(
+                key, envelope, header=header, body=body, text=text, now_s=now.timestamp()
             )
-        event = KnownEvent(key, envelope, signed.signature, now, is_stored=is_stored)
-        if known := event.find(may_name=not signed.late):
+        event = KnownEvent(key, envelope, signature, now, is_stored=is_stored)
+        if known := event.find(may_name=not late):
             if known.state != DONE:
-                return InProgress(key)
+                return None
             self._log(arrival, key, DUPLICATE)
             return Answered(repeat(known.answer.encode(), envelope, key.network_id), is_replay=True)
-        if signed.late:
-            raise signed.late
+        if late:
+            raise late
         if arrival.is_envelope:
             check_timestamp(envelope, now_s=now.timestamp(), is_strict=key.is_strict)
         order, dropped = read_payload(envelope, is_strict=key.is_strict)
-        refuse_recipient(envelope, order)
+        check_recipient(envelope, order)
         if self._clock() >= arrival.deadline:
             raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the envelope waited for longer than its ttl_ms")
-        if is_read:
+        if _is_read(envelope):
             result = answer_read(self._venue_search, key, order, sender=envelope.sender, now=now)
-            body = self._respond(arrival, result)
-            event.store(body.decode())
-            if is_stored:
-                self._log(arrival, key, OK, dropped=dropped)
-            return Answered(body)
+            return self._store(arrival, key, event, result, dropped, is_logged=is_stored)
         if not is_stored:
             raise refuse_writing()
         if isinstance(order, AgntBookingOrder):
-            return self._cancel(arrival, key, event, order, dropped)
+            booking = cancel_booking(key, order)
+            return self._store(arrival, key, event, describe_state(booking), dropped, booking.venue_id, booking)
+        return self._start_ask(arrival, key, event, envelope, order, dropped)
+
+    def _start_ask(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        event: KnownEvent,
+        envelope: Envelope,
+        order: Order,
+        dropped: list[str],
+    ) -> Answered | PendingAsk:
+        """Claim an event whose venue has to be asked; a booking at a venue that takes every booking is written."""
         venue = find_venue(key.network_id, envelope, order)
         claim = event.claim() if venue.is_asked else []
-        asked = AskVenue(
-            claim=claim, key=key, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped
-        )
-        if not isinstance(order, Confirm):
+        asked = PendingAsk(claim=claim, network=key, envelope=envelope, venue=venue, order=order, dropped=dropped)
+        if not isinstance(order, AgntConfirmOrder):
             if not venue.is_asked:
                 raise EnvelopeRefused(ErrorCode.VENUE_UNREACHABLE, "this venue has no agent that answers")
             return asked
@@ -214,17 +213,7 @@ class Intake:
         held, was_asked = hold_order(key, envelope, venue, order, event.lease_end)
         return msgspec.structs.replace(asked, order_id=held.public_id, asked_at=held.asked_at, was_asked=was_asked)
 
-    def _cancel(
-        self, arrival: Arrival, key: FoundKey, event: KnownEvent, order: AgntBookingOrder, dropped: Sequence[str]
-    ) -> Answered:
-        """Write that a caller cancels its booking."""
-        booking = cancel_booking(key, order)
-        body = self._respond(arrival, describe_state(booking))
-        event.store(body.decode())
-        self._log(arrival, key, OK, dropped=dropped, venue_id=booking.venue_id, booking=booking)
-        return Answered(body)
-
-    def _settle(self, arrival: Arrival, asked: AskVenue, result: Json | EnvelopeRefused) -> Outcome:
+    def _settle(self, arrival: Arrival, asked: PendingAsk, result: Json | EnvelopeRefused) -> Outcome:
         is_ours = hold(asked.claim)
         try:
             if isinstance(result, EnvelopeRefused):
@@ -239,11 +228,11 @@ class Intake:
             if is_ours:
                 free(asked.claim)
                 self._end_order(asked, refused, is_accepted=not isinstance(result, EnvelopeRefused))
-            self._log_refusal(arrival, asked.key, refused, asked.venue.pk)
+            self._log(arrival, asked.network, refused, venue_id=asked.venue.pk)
             return refused
-        return self._finish(arrival, asked, KnownEvent(asked.key, asked.envelope, "", self._now()), result)
+        return self._finish(arrival, asked, KnownEvent(asked.network, asked.envelope, "", self._now()), result)
 
-    def _end_order(self, asked: AskVenue, refused: EnvelopeRefused, *, is_accepted: bool) -> None:
+    def _end_order(self, asked: PendingAsk, refused: EnvelopeRefused, *, is_accepted: bool) -> None:
         """Have the venue told to cancel an order that is no booking, if it may hold a reservation of it."""
         if asked.order_id is None:
             return
@@ -253,56 +242,59 @@ class Intake:
         else:
             release_order(asked.order_id)
 
-    def _finish(self, arrival: Arrival, asked: AskVenue, event: KnownEvent, result: Json) -> Answered:
+    def _finish(self, arrival: Arrival, asked: PendingAsk, event: KnownEvent, result: Json) -> Answered:
         """Write the booking, or what the venue's agent answered, with the answer."""
-        key, order, booking = asked.key, asked.order, None
-        if isinstance(order, Confirm):
+        key, order, booking = asked.network, asked.order, None
+        if isinstance(order, AgntConfirmOrder):
             booking = make_booking(
                 key, asked.envelope.sender, asked.venue, order, self._now(), result, order_id=asked.order_id
             )
             record_booking(booking, key.owner_id, key.customer)
             result = describe_booking(booking)
-        body = self._respond(arrival, result)
-        event.store(body.decode(), asked.claim)
-        self._log(arrival, key, OK, dropped=asked.dropped, venue_id=asked.venue.pk, booking=booking)
-        return Answered(body, has_charged=booking is not None)
+        answered = self._store(arrival, key, event, result, asked.dropped, asked.venue.pk, booking, asked.claim)
+        return msgspec.structs.replace(answered, has_charged=booking is not None)
 
-    def _respond(self, arrival: Arrival, result: Any) -> bytes:
-        """The body of a response that succeeded."""
-        if not arrival.is_envelope:
-            return _encode(result)
-        elapsed_s, payload = self._clock() - arrival.began, describe_result(result)
-        return _encode(describe_response(arrival.heading, payload, elapsed_s=elapsed_s, now=self._now()))
-
-    def _log_refusal(
-        self, arrival: Arrival, key: FoundKey, refused: EnvelopeRefused, venue_id: int | None = None
-    ) -> None:
-        self._log(
-            arrival,
-            key,
-            refused.code.value,
-            http_status=refused.status,
-            venue_id=venue_id,
-            about={"reason": str(refused)} | refused.about,
-        )
+    def _store(
+        self,
+        arrival: Arrival,
+        key: FoundKey,
+        event: KnownEvent,
+        result: Json,
+        dropped: Sequence[str],
+        venue_id: int | None = None,
+        booking: Booking | None = None,
+        claim: Sequence[int] = (),
+        *,
+        is_logged: bool = True,
+    ) -> Answered:
+        """Write the response to a request that succeeded, for requests with the same event, and log it."""
+        body = _encode(result)
+        if arrival.is_envelope:
+            elapsed_s, payload = self._clock() - arrival.began, describe_result(result)
+            body = _encode(describe_response(arrival.heading, payload, elapsed_s=elapsed_s, now=self._now()))
+        event.store(body.decode(), claim)
+        if is_logged:
+            self._log(arrival, key, OK, dropped=dropped, venue_id=venue_id, booking=booking)
+        return Answered(body)
 
     def _log(
         self,
         arrival: Arrival,
         key: FoundKey,
-        status: str,
+        end: str | EnvelopeRefused,
         *,
-        http_status: int = HTTPStatus.OK,
         dropped: Sequence[str] = (),
         venue_id: int | None = None,
         booking: Booking | None = None,
-        about: Json | None = None,
     ) -> None:
-        """Write an interaction. `about`: what the log says beside what is known of its sender."""
+        """Write an interaction. `end`: the status of a success, or the refusal."""
         if not arrival.is_envelope:
             return
-        heading = arrival.heading
-        about = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent} | (about or {})
+        heading, status, http_status = arrival.heading, end, int(HTTPStatus.OK)
+        about: Json = {"context_bytes": arrival.context_bytes, "user_agent": arrival.user_agent}
+        if isinstance(end, EnvelopeRefused):
+            status, http_status = end.code.value, end.status
+            about |= {"reason": str(end)} | end.about
         if dropped:
             about["dropped"] = list(dropped)
         if heading.via:
@@ -328,6 +320,12 @@ class Intake:
 def refuse_writing() -> EnvelopeRefused:
     """The error for what has to be stored while the database takes no writes; nothing was done."""
     return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)
+
+
+def _is_read(envelope: Envelope | EnvelopeRefused) -> TypeGuard[Envelope]:
+    if isinstance(envelope, EnvelopeRefused):
+        return False
+    return envelope.to == NETWORK and envelope.intent not in ACTING_INTENTS
 
 
 def _reached(outcome: Outcome) -> Outcome:

@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from accounts.models import Credential
 from agnt.models import KeyUsage
-from agnt.service.key_checks import Rate, make_rate
+from agnt.service.key_checks import Rate
 from agnt.service.keys import FoundKey, find_key_of
 from kit import sql
 
@@ -53,7 +53,8 @@ def count_call(key: FoundKey, now: datetime) -> Rate:
     if key.is_stale:
         Credential.touch([key.credential_id])
     values = [key.key_id, now.astimezone(UTC).date().isoformat()]
-    return make_rate(key.tier, int(sql.rows(_COUNT.format(table=KeyUsage._meta.db_table), values)[0][0]), now)
+    used = int(sql.rows(_COUNT.format(table=KeyUsage._meta.db_table), values)[0][0])
+    return Rate.of_day(key.tier, used, now)
 
 
 def insert(model: type[Model], **columns: object) -> int:

@@ -6,19 +6,24 @@ import time
 from asyncio import Semaphore
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import Struct
 
 from accounts.open_requests import OpenRequests
 from agents.core.ports import Clock
 from agnt.service.figures import AgntCounts
-from agnt.service.intake.arrivals import Answer, Answered, Arrival, AskVenue, make_answer, make_refusal
+from agnt.service.intake.arrivals import Answered, Arrival, EnvelopeAnswer, PendingAsk, make_answer, make_refusal
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
-from agnt.service.keys import FoundKey
-from agnt.service.ports import VenueAsks
+from agnt.service.keys import FoundKey, find_key
+from agnt.service.networks import AskVenue
 from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from kit.async_db import DbThread
+from clawbridge.agnt.fields import NETWORK, build_envelope
+from kit.async_db import DbThread, db_call
 from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
@@ -36,6 +41,14 @@ STILL_RUNS = "the first request with this from, intent and timestamp is still be
 R = TypeVar("R")
 
 
+class KeyCaller(Struct, frozen=True):
+    """A caller with a live AGNT key. `digest`: of the key (`accounts.authn.digest`)."""
+
+    digest: str
+    key: FoundKey
+    user_agent: str = ""
+
+
 class EnvelopeRunner:
     """Answers envelopes, however they came. `callers`: cuts off those whose key is revoked.
 
@@ -46,19 +59,19 @@ class EnvelopeRunner:
     def __init__(
         self,
         intake: Intake,
-        venue_asks: VenueAsks,
+        ask_venue: AskVenue,
         counts: AgntCounts,
         callers: OpenRequests,
         *,
         clock: Clock = time.monotonic,
     ) -> None:
         self._intake = intake
-        self._venue_asks = venue_asks
+        self._send_ask = ask_venue
         self._counts = counts
         self._callers = callers
         self._clock = clock
         self._running = TaskSet()
-        self._asking: set[asyncio.Task[Answer]] = set()
+        self._asking: set[asyncio.Task[EnvelopeAnswer]] = set()
         self._thread = DbThread("agnt")
         self._networks: NewestEntries[str, int] = NewestEntries(MOST_KEYS)  # of the keys used here, by digest
         self._rooms: WeakValueDictionary[int, Semaphore] = WeakValueDictionary()  # by network
@@ -74,7 +87,7 @@ class EnvelopeRunner:
         """How many envelopes wait for a venue."""
         return len(self._asking)
 
-    async def run(self, arrival: Arrival) -> Answer:
+    async def run(self, arrival: Arrival) -> EnvelopeAnswer:
         """The answer to a request, at its deadline at the latest; what the hub writes goes on after that."""
         running = self._running.keep(self._run(arrival), name="envelope")
         try:
@@ -86,6 +99,35 @@ class EnvelopeRunner:
             raise
         return running.result() if running.done() else self._refuse(arrival, arrival.late)
 
+    async def find_caller(self, token: str, digest: str, user_agent: str) -> KeyCaller | None:
+        """The caller with this key; None: the key is not live. The look-up counts as no call."""
+        key = await db_call(find_key)(token)
+        return KeyCaller(digest, key, user_agent) if key else None
+
+    async def call(
+        self, caller: KeyCaller, intent: str, payload: Json, *, sender: str, timestamp: str = "", ttl_ms: int
+    ) -> Json:
+        """The response envelope to an envelope that this process writes itself. No `timestamp`: now.
+
+        The envelope is counted, limited, stored and logged as one that came over HTTP.
+        """
+        began = time.monotonic()
+        fields = build_envelope(
+            sender=sender,
+            to=NETWORK,
+            intent=intent,
+            payload=payload,
+            agent_context={},
+            ttl_ms=ttl_ms,
+            timestamp=timestamp or datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        )
+        arrival = Arrival.begin(caller.digest, began, caller.user_agent)
+        arrival.body = msgspec.json.encode(fields)
+        arrival.text = arrival.body.decode()
+        arrival.read_fields(fields)
+        response: Json = msgspec.json.decode((await self.run(arrival)).body)
+        return response
+
     async def close(self) -> None:
         """Give up asks of venues, and finish what is being written."""
         for task in self._asking:
@@ -93,7 +135,7 @@ class EnvelopeRunner:
         await self._running.wait(END_WITHIN_S)
         await self._thread.close()
 
-    async def _run(self, arrival: Arrival) -> Answer:
+    async def _run(self, arrival: Arrival) -> EnvelopeAnswer:
         try:
             answered = await self._answer(arrival)
             answer = make_answer(arrival, answered)
@@ -120,7 +162,7 @@ class EnvelopeRunner:
             raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, text, retry_after_s=RETRY_SOON_S)
         while True:
             outcome = await self._write(arrival, partial(self._intake.decide, arrival))
-            if isinstance(outcome, AskVenue):
+            if isinstance(outcome, PendingAsk):
                 result = await self._ask_venue(arrival, outcome)
                 # Not behind other envelopes of the network: the time of the caller is nearly over.
                 outcome = await self._thread.call(partial(self._intake.settle, arrival, outcome, result))
@@ -128,7 +170,7 @@ class EnvelopeRunner:
                 raise outcome
             if isinstance(outcome, Answered):
                 return outcome
-            await self._pause(arrival, outcome.key)
+            await self._pause(arrival)
 
     async def _write(self, arrival: Arrival, work: Callable[[], R]) -> R:
         """Run work in the database thread, when it is the turn of the key's network."""
@@ -145,39 +187,31 @@ class EnvelopeRunner:
             if arrival.key is not None:
                 self._networks[arrival.digest] = arrival.key.network_id
 
-    async def _pause(self, arrival: Arrival, key: FoundKey) -> None:
+    async def _pause(self, arrival: Arrival) -> None:
         """Wait before the next look at a request with the same event.
 
         Raises:
-            EnvelopeRefused: the time is up.
+            EnvelopeRefused: the time is up; the refusal is logged.
         """
         arrival.late = EnvelopeRefused(ErrorCode.IN_PROGRESS, STILL_RUNS, retry_after_s=1)
         left_s, waited_s = self._left_s(arrival), self._clock() - arrival.began
         pause_s = min(max(LOOK_AFTER_S, waited_s / 4), LOOK_EVERY_S)
         if arrival.has_left or left_s <= pause_s:
             await asyncio.sleep(0 if arrival.has_left else left_s)
-            await self._give_up(arrival, key)
+            await self._write(arrival, partial(self._intake.refuse, arrival, arrival.late))
+            raise arrival.late
         await asyncio.sleep(pause_s)
 
-    async def _give_up(self, arrival: Arrival, key: FoundKey) -> NoReturn:
-        """Log that the time of a request is up.
-
-        Raises:
-            EnvelopeRefused: always.
-        """
-        await self._write(arrival, partial(self._intake.refuse, arrival, key, arrival.late))
-        raise arrival.late
-
-    async def _ask_venue(self, arrival: Arrival, asked: AskVenue) -> Json | EnvelopeRefused:
+    async def _ask_venue(self, arrival: Arrival, asked: PendingAsk) -> Json | EnvelopeRefused:
         """What the venue answered, or why it did not."""
         left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
         if arrival.has_left:
             return left
-        task = self._callers.enter(asked.key.credential_id)
+        task = self._callers.enter(asked.network.credential_id)
         self._asking.add(task)
         try:
             async with asyncio.timeout(self._left_s(arrival)):
-                return await self._venue_asks.ask(asked, arrival.deadline)
+                return await self._send_ask(asked, arrival.deadline)
         except EnvelopeRefused as refused:
             return refused
         except TimeoutError:
@@ -192,11 +226,11 @@ class EnvelopeRunner:
             failure = EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "internal error")
         finally:
             self._asking.discard(task)
-            self._callers.leave(asked.key.credential_id, task)
+            self._callers.leave(asked.network.credential_id, task)
         failure.may_be_booked = True
         return failure
 
-    def _refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> Answer:
+    def _refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> EnvelopeAnswer:
         return make_refusal(arrival, refused, elapsed_s=self._clock() - arrival.began)
 
     def _left_s(self, arrival: Arrival) -> float:

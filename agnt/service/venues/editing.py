@@ -145,7 +145,7 @@ def find_agent(owner: User, handle: str) -> Agent | None:
 def find_agents(owner: User, handles: Collection[str]) -> Mapping[str, Agent]:
     """The agents with these handles that venues of this owner may have: the owner's own. Keys: the given handles.
 
-    Bookings ask an agent past its access and budgets (`agnt.service.asks.agents`): another owner's is never asked.
+    Bookings ask an agent past its access and budgets (`agnt.service.asks.routes`): another owner's is never asked.
     """
     keys = {handle: handle.strip().removeprefix("@").lower() for handle in handles if handle.isprintable()}
     rows = Agent.objects.owned_by(owner).kept().filter(handle_key__in=set(keys.values()))

@@ -1,12 +1,15 @@
-"""Asks the agents of venues: each ask is a turn of the network's service user with the session of the agent.
+"""The two routes to a venue: a session of the hub, or a server over HTTP.
 
-The hub asks the session and not the published agent: a session takes 20 turns at once of one caller, whatever the
-owner allows other callers of the agent, and access and budgets do not apply to the owner's own network. The owner
-of the network owns the agent, or nothing is asked.
+The hub asks the session of an agent and not the published agent: a session takes 20 turns at once of one caller,
+whatever the owner allows other callers of the agent, and access and budgets do not apply to the owner's own
+network. The owner of the network owns the agent, or nothing is asked. The hub asks a server at an address that was
+checked and pinned, and takes strict JSON alone.
 """
 
 import asyncio
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from django.db.models import Subquery
@@ -17,18 +20,22 @@ from agents.core.errors import Denied, FileGone, NotPublished, Offline, Unavaila
 from agents.core.types import Ask as TurnAsk
 from agents.core.types import Ending, SettledTurn, Target
 from agents.core.waiting import RunningTurn
+from agents.links.remote.card import target_rules
 from agents.models import Agent
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import Part
 from agnt.models import Venue
-from agnt.service.asks.replies import VenueFailed, decline, find_data, read_data
-from agnt.service.ports import VenueAsk
-from clawbridge.agnt import Ask
+from agnt.service.asks.replies import VenueFailed, blame_venue, decline, find_data, read_data
+from agnt.service.keys import derive_venue_secrets
+from agnt.service.networks import VenueAsk
+from clawbridge.agnt import Ask, CallFailed, Client, Endpoint, HttpAnswer, NoAnswer
 from clawbridge.agnt.breakers import Blame, blame_late
 from clawbridge.agnt.errors import ErrorCode, Json
 from clawbridge.agnt.fields import CANCEL, CONFIRM
 from clawbridge.agnt.replies import HOW_TO_CANCEL, HOW_TO_REPLY
+from kit import strict_json
 from kit.ids import time_ordered
+from kit.safe_http import NotPublic, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
@@ -171,3 +178,64 @@ def _left_s(deadline: float) -> float:
 
 async def _nothing(settled: SettledTurn) -> None:
     """Does nothing: the asker waits for the end itself."""
+
+
+NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
+
+
+class GuardedTransport:
+    """A `Transport` under the rules of a `StreamingHttp`, whose owner closes it."""
+
+    def __init__(self, http: StreamingHttp) -> None:
+        self._http = http
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int) -> HttpAnswer:
+        """See `Transport`."""
+        sent = {**headers, "Content-Length": str(len(body))}
+        try:
+            async with self._http.stream("POST", url, headers=sent, body=body) as incoming:
+                return HttpAnswer(incoming.status, incoming.headers, await incoming.read(max_bytes))
+        except NotSent as refused:
+            raise NoAnswer(str(refused), was_sent=False, retryable=not isinstance(refused, NotPublic)) from None
+        except TooMuch as much:
+            raise NoAnswer(str(much), was_sent=True, retryable=False) from None
+        except Unanswered as failure:
+            raise NoAnswer(str(failure), was_sent=True) from None
+
+
+class VenueServers:
+    """Asks servers by the client of AGNT, as the operator's settings allow."""
+
+    def __init__(self) -> None:
+        self._http = StreamingHttp(target_rules())
+        # Without breakers of its own: every ask has passed the stored ones.
+        self._client = Client(GuardedTransport(self._http), None, parse=parse_strictly, first_pause_s=NO_PAUSE)
+
+    async def ask(self, venue: Venue, ask: Ask, deadline: float) -> Json:
+        """The payload of a server's answer to an envelope.
+
+        Raises:
+            VenueFailed: there is none.
+        """
+        endpoint = Endpoint(venue.url, secret=derive_venue_secrets(venue).signing)
+        try:
+            within_s = max(0.0, deadline - time.monotonic())
+            return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
+        except CallFailed as failed:
+            raise blame_venue(failed) from None
+
+    def close(self) -> None:
+        """Look up nothing more."""
+        self._http.close()
+
+
+def parse_strictly(body: bytes) -> Any:
+    """The value of an answer's body, for `Client`.
+
+    Raises:
+        ValueError: it is not JSON that a sound program sends.
+    """
+    try:
+        return strict_json.read(body)
+    except strict_json.UnreadableText as unreadable:
+        raise ValueError(str(unreadable)) from None
