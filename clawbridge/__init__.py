@@ -13,21 +13,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clawbridge.artifact_files import ArtifactFile
     from clawbridge.calls import STATES
     from clawbridge.client import AsyncClient, Client
     from clawbridge.errors import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
     from clawbridge.sending import Update
-    from clawbridge.shapes import Artifact, Message, Part, Status, Task
+    from clawbridge.shapes import Artifact, ArtifactFile, Message, Part, Status, Task
 
 VERSION = "0.1.0"
 MODULES = {  # imported when a name is first used: the hub and the connector need no client of HTTP
     "client": ("AsyncClient", "Client"),
-    "artifact_files": ("ArtifactFile",),
     "calls": ("STATES",),
     "sending": ("Update",),
     "errors": ("BadArguments", "HubError", "Refused", "TaskNotFound", "Unauthorized", "Unreachable"),
-    "shapes": ("Artifact", "Message", "Part", "Status", "Task"),
+    "shapes": ("Artifact", "ArtifactFile", "Message", "Part", "Status", "Task"),
 }
 
 __all__ = [

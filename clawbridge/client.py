@@ -9,11 +9,10 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from clawbridge import VERSION, calls
-from clawbridge.artifact_files import ArtifactFile, files_of
 from clawbridge.calls import Call, Request, Response
 from clawbridge.errors import BadArguments, Broken
 from clawbridge.sending import Sending, Update
-from clawbridge.shapes import AgentPage, Message, Part, QuestionPage, StreamEvent, Task
+from clawbridge.shapes import AgentPage, ArtifactFile, Message, Part, QuestionPage, StreamEvent, Task, files_of
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works

@@ -12,7 +12,7 @@ Another asyncio program can be the agent itself:
 from clawbridge.connect.agent import Agent
 from clawbridge.connect.answers import Answer, AnswerFailed, echo
 from clawbridge.connect.command import Command
-from clawbridge.connect.ending import Ending
+from clawbridge.connect.connection import Ending
 from clawbridge.connect.frames import Question, Welcome
 from clawbridge.connect.reply_parts import (
     Artifact,

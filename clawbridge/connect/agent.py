@@ -5,9 +5,12 @@ import getpass
 import logging
 import os
 import random
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import chain, repeat
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -15,12 +18,75 @@ from websockets.typing import Subprotocol
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
-from clawbridge.connect.backoff import delays_s
-from clawbridge.connect.connection import CLOSE_WAIT_S, Connection
-from clawbridge.connect.ending import Ending
+from clawbridge.connect.connection import CLOSE_WAIT_S, Connection, Ending
 from clawbridge.connect.frames import Host, Welcome
-from clawbridge.connect.hub_url import channel_url, checked_name, checked_token
 from clawbridge.connect.tasks import running
+
+SOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+TOKEN = re.compile(r"ck_live_[!-~]+")
+NAME = re.compile(r"[a-z0-9-]+")
+
+
+def channel_url(hub: str) -> str:
+    """Give the address of the agents' socket on the hub with this public address.
+
+    Raises:
+        ValueError: `hub` is not an http, https, ws or wss address.
+    """
+    return f"{_socket_origin(hub)}/channel"
+
+
+def gateway_url(hub: str) -> str:
+    """Give the address of the gateway's socket; one that begins with `ws` is taken as it is.
+
+    Raises:
+        ValueError: `hub` is not an http, https, ws or wss address.
+    """
+    address = _socket_origin(hub)
+    return address if hub.startswith("ws") else f"{address}/gateway"
+
+
+def _socket_origin(hub: str) -> str:
+    problem = f"hub {hub!r}: want an address such as https://hub.example"
+    try:
+        parts = urlsplit(hub)
+        is_origin = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ValueError(problem) from None
+    extras = (parts.username, parts.password, parts.query, parts.fragment)
+    if not is_origin or any(extras) or parts.scheme not in SOCKET_SCHEMES:
+        raise ValueError(problem)
+    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def checked_token(token: str) -> str:
+    """Give the token back if it can be one; the error never shows it."""
+    if not TOKEN.fullmatch(token):
+        raise ValueError("token: want a channel token, which begins with ck_live_")
+    return token
+
+
+def checked_name(name: str) -> str:
+    """Give the routing name back if the hub can take it."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"name {name!r}: want only a-z, 0-9 and '-', such as my-agent")
+    return name
+
+
+STEPS_S = (1.0, 2.0, 5.0, 15.0, 30.0)
+LAST_STEP_S = 60.0
+JITTER = 0.2
+
+
+def delays_s(random: Callable[[], float]) -> Iterator[float]:
+    """Yield the waits 1, 2, 5, 15, 30, 60, 60, … seconds, each up to a fifth longer.
+
+    Args:
+        random: a number from 0 up to 1, asked once per wait, so that agents do not all come back at once.
+    """
+    for step_s in chain(STEPS_S, repeat(LAST_STEP_S)):
+        yield step_s * (1 + JITTER * random())
+
 
 logger = logging.getLogger(__name__)
 

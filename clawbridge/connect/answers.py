@@ -7,9 +7,20 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from clawbridge.connect import frames
-from clawbridge.connect.cleaning import clean, cleaned, cut
 from clawbridge.connect.frames import Question
-from clawbridge.connect.reply_parts import Artifact, End, Failed, Json, PermissionRequest, ReplyPart, Status, Usage
+from clawbridge.connect.reply_parts import (
+    Artifact,
+    End,
+    Failed,
+    Json,
+    PermissionRequest,
+    ReplyPart,
+    Status,
+    Usage,
+    clean,
+    cleaned,
+    cut,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -13,18 +13,23 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Protocol, Self, runtime_checkable
 
-from clawbridge.connect.agent import Agent
+from clawbridge.connect.agent import Agent, checked_name
 from clawbridge.connect.agnt_answer import build_agnt_answer
 from clawbridge.connect.answers import CannotStart, echo
-from clawbridge.connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE, Command
-from clawbridge.connect.ending import Ending
+from clawbridge.connect.command import AGNT_SECRET_VARIABLE, Command
+from clawbridge.connect.connection import Ending
 from clawbridge.connect.frames import Question, Welcome
 from clawbridge.connect.gateway_agent import GatewayAgent
-from clawbridge.connect.hub_url import checked_name
-from clawbridge.connect.options import HUB_VARIABLE, TOOL_TIMEOUT_S
+from clawbridge.connect.options import (
+    HUB_VARIABLE,
+    TOOL_TIMEOUT_S,
+    SessionFile,
+    choose_token,
+    hold_session_file,
+    required,
+)
 from clawbridge.connect.preset_answer import build_preset_answer
 from clawbridge.connect.reply_parts import ReplyPart
-from clawbridge.connect.session_file import SessionFile, default_path
 
 logger = logging.getLogger(__name__)
 
@@ -230,47 +235,6 @@ def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | Non
 def say_name(welcome: Welcome) -> None:
     """Say that the agent has its seat."""
     logger.info("connected as %s", welcome.routing_name)
-
-
-def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
-    """The file that keeps the session, this process's alone; None without one.
-
-    Raises:
-        ValueError: the options contradict each other.
-    """
-    if options.new_session and options.session_file:
-        raise ValueError("want --session-file or --new-session, not both")
-    if options.gateway and (options.new_session or options.session_file):
-        raise ValueError("--gateway: a seat goes by its --name, and keeps no session file")
-    if options.votes and not options.gateway:
-        raise ValueError("--votes: want --gateway")
-    if options.new_session or options.gateway:
-        return None
-    file = SessionFile(options.session_file or default_path(hub, name))
-    return file if file.hold() else None
-
-
-def choose_token(options: argparse.Namespace) -> str:
-    """The token of an option, a file or the environment.
-
-    Raises:
-        ValueError: there is none, or more than one, or the file cannot be read.
-    """
-    if options.token_file is None:
-        return required(options.token, "--token", TOKEN_VARIABLE)
-    if options.token:
-        raise ValueError("want --token or --token-file, not both")
-    try:
-        return str(options.token_file.read_text(encoding="ascii")).strip()
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"--token-file {options.token_file}: {problem}") from None
-
-
-def required(flag: str | None, name: str, variable: str) -> str:
-    """Give the flag's value, else the environment's."""
-    if value := flag or os.environ.get(variable):
-        return value
-    raise ValueError(f"{name} is missing (or set {variable})")
 
 
 async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Ending:

@@ -1,15 +1,21 @@
-"""Answers questions with a program: question on its standard input, answer from its standard output."""
+"""Answers questions with a program: question on its standard input, answer from its standard output.
+
+A run of a program leaves no process behind.
+"""
 
 import asyncio
+import codecs
 import logging
 import os
 import signal
-from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from clawbridge.connect import child, lines
+from clawbridge.connect import lines
 from clawbridge.connect.answers import AnswerFailed, left_out
 from clawbridge.connect.frames import Question
 from clawbridge.connect.lines import Lines
@@ -83,7 +89,7 @@ class Command:
         stdout, stderr = readers(process)
         self._groups.add(process.pid)
         has_ended = False
-        async with running(child.last_words(stderr)) as errors:
+        async with running(read_tail(stderr)) as errors:
             try:
                 async for saying in self._read(process, stdout):
                     has_ended = isinstance(saying, End)
@@ -105,18 +111,18 @@ class Command:
         """End every running program at once, and leave later ones no time to end by themselves."""
         self._term_grace_s = self._cancel_grace_s = 0.0
         for group in self._groups:
-            child.signal_group(group, signal.SIGKILL)
+            signal_group(group, signal.SIGKILL)
 
     def write_line(self, line: str) -> None:
         """Write to the standard input of the only run; a program that reads no more misses it."""
         if self._process is not None:
-            child.write_input(self._process, f"{line}\n")
+            write_input(self._process, f"{line}\n")
 
     async def _start(self, question: Question) -> Process:
         program = self._argv[0]
         stdin = lines.question_line(question) if self._speaks_lines else question.text
         try:
-            return await child.start(
+            return await start_program(
                 self._argv,
                 stdin=stdin,
                 environ=environment(question),
@@ -130,7 +136,7 @@ class Command:
 
     async def _read(self, process: Process, stdout: asyncio.StreamReader) -> AsyncIterator[ReplyPart]:
         reader = Lines() if self._speaks_lines else self._reader
-        async for text in child.decoded(stdout):
+        async for text in decoded(stdout):
             if reader is None:
                 yield text
                 continue
@@ -147,10 +153,10 @@ class Command:
         try:
             if self._speaks_lines:
                 if not has_ended:
-                    child.write_input(process, lines.CANCEL)
-                await child.given_time(process, stdout, within_s=self._cancel_grace_s)
+                    write_input(process, lines.CANCEL)
+                await give_time(process, stdout, within_s=self._cancel_grace_s)
         finally:
-            await child.end(process, stdout, grace_s=self._term_grace_s)
+            await end_program(process, stdout, grace_s=self._term_grace_s)
 
 
 def environment(question: Question) -> dict[str, str]:
@@ -180,3 +186,100 @@ def failure(status: int) -> str:
     if status < 0:
         return f"command was killed by signal {-status}"
     return f"command failed with exit status {status}"
+
+
+READ_BYTES = 16 * 1024
+POLL_S = 0.05
+REAP_WAIT_S = 1.0
+MAX_ERROR_CHARS = 500
+
+
+async def start_program(
+    argv: Sequence[str],
+    *,
+    stdin: str,
+    environ: Mapping[str, str],
+    keeps_open: bool = False,
+    directory: Path | None = None,
+) -> Process:
+    """Start a program as the head of its own process group, with `stdin` to read.
+
+    `keeps_open`: more may follow by `Process.stdin`; without it comes end of file. `directory`: where it works.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    if keeps_open:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environ, cwd=directory, start_new_session=True
+        )
+        write_input(process, stdin)
+        return process
+    with tempfile.TemporaryFile() as source:  # a file: who ignores it breaks no pipe, and /dev/stdin works
+        source.write(stdin.encode(errors="replace"))
+        source.seek(0)
+        return await asyncio.create_subprocess_exec(
+            *argv, stdin=source, stdout=PIPE, stderr=PIPE, env=environ, cwd=directory, start_new_session=True
+        )
+
+
+def write_input(process: Process, text: str) -> None:
+    """Write to a program whose standard input was kept open; one that reads no more misses it."""
+    if process.stdin is not None and not process.stdin.is_closing():
+        # no drain: a program that does not read must not block the others
+        process.stdin.write(text.encode(errors="replace"))
+
+
+async def give_time(process: Process, stdout: asyncio.StreamReader, *, within_s: float) -> None:
+    """Let a program end by itself; what it still prints is dropped."""
+    if process.stdin is not None:
+        process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while await stdout.read(READ_BYTES):
+                pass
+            await process.wait()
+
+
+async def decoded(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Yield a stream's text as it comes; bytes that are not UTF-8 become the replacement character."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    while raw := await stream.read(READ_BYTES):
+        if text := decoder.decode(raw):
+            yield text
+    if rest := decoder.decode(b"", final=True):
+        yield rest
+
+
+async def read_tail(stream: asyncio.StreamReader) -> str:
+    """Read a stream to its end; the answer is its last 500 characters."""
+    tail = ""
+    async for text in decoded(stream):
+        tail = (tail + text)[-MAX_ERROR_CHARS:]
+    return tail.strip()
+
+
+async def end_program(process: Process, stdout: asyncio.StreamReader, *, grace_s: float) -> None:
+    """End a program and all it started: TERM, and KILL for what is left after a while or on cancellation."""
+    try:
+        signal_group(process.pid, signal.SIGTERM)
+        for _ in range(round(grace_s / POLL_S)):
+            if not signal_group(process.pid, 0):
+                break
+            await asyncio.sleep(POLL_S)
+    finally:
+        signal_group(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):  # a process that left the group may hold the pipe open
+            async with asyncio.timeout(REAP_WAIT_S):
+                while await stdout.read(READ_BYTES):
+                    pass
+                await process.wait()
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Signal every process of a group (0 only asks); False means there is none."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -12,13 +12,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from clawbridge.connect import gateway_frames
-from clawbridge.connect.agent import Agent
+from clawbridge.connect.agent import Agent, gateway_url
 from clawbridge.connect.answers import Answer, as_text, sendable
-from clawbridge.connect.connection import Connection
-from clawbridge.connect.ending import Ending
+from clawbridge.connect.connection import Connection, Ending
 from clawbridge.connect.frames import Question, Welcome
 from clawbridge.connect.gateway_frames import AGENT_NAME, BadFrame, Frame
-from clawbridge.connect.hub_url import gateway_url
 from clawbridge.connect.reply_parts import End, Failed, Rejected, ReplyPart
 from clawbridge.connect.tasks import running
 

@@ -17,8 +17,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from clawbridge.connect import gateway_frames
+from clawbridge.connect.agent import gateway_url
 from clawbridge.connect.gateway_frames import BadFrame, ConnectionState, Frame, GatewayError, Json
-from clawbridge.connect.hub_url import gateway_url
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,8 @@ from mcp_types import Tool
 
 from clawbridge.connect.answers import AnswerFailed, CannotStart
 from clawbridge.connect.frames import Question
-from clawbridge.connect.mcp_arguments import BadArguments, compact, read_arguments, text_property
+from clawbridge.connect.mcp_calls import BadArguments, compact, read_arguments, read_result, text_property
 from clawbridge.connect.mcp_connection import ToolConnection, ToolServer
-from clawbridge.connect.mcp_results import read_result
 from clawbridge.connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, SessionEnded, WebServer
 from clawbridge.connect.reply_parts import Rejected, ReplyPart, Status
 from clawbridge.connect.tasks import running

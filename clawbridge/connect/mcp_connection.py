@@ -15,8 +15,8 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, CallToolResult, Impleme
 
 from clawbridge.connect.agent import VERSION
 from clawbridge.connect.answers import AnswerFailed
-from clawbridge.connect.cleaning import cleaned
 from clawbridge.connect.mcp_servers import ProgramServer, ServerFailed, ServerLoss, SessionEnded, WebServer
+from clawbridge.connect.reply_parts import cleaned
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,18 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from clawbridge.connect import child
-from clawbridge.connect.command import TERM_GRACE_S, TOKEN_VARIABLE, failure, readers
+from clawbridge.connect.command import (
+    READ_BYTES,
+    TERM_GRACE_S,
+    TOKEN_VARIABLE,
+    decoded,
+    end_program,
+    failure,
+    give_time,
+    readers,
+    signal_group,
+    start_program,
+)
 from clawbridge.connect.tasks import running
 
 logger = logging.getLogger(__name__)
@@ -107,13 +117,13 @@ class ProgramServer:
     def kill(self) -> None:
         """End the program at once, with all that it started."""
         for group in self._groups:
-            child.signal_group(group, signal.SIGKILL)
+            signal_group(group, signal.SIGKILL)
 
     async def _start(self) -> Process:
         own = {TOKEN_VARIABLE, MCP_TOKEN_VARIABLE}
         environ = {name: value for name, value in os.environ.items() if name not in own}
         try:
-            return await child.start(self._argv, stdin="", environ=environ, keeps_open=True)
+            return await start_program(self._argv, stdin="", environ=environ, keeps_open=True)
         except OSError as problem:
             raise ServerFailed(f"the MCP server cannot be started: {self._argv[0]} ({problem.strerror})") from None
 
@@ -121,9 +131,9 @@ class ProgramServer:
         """As MCP says: close its input, give it time, then signal it and what it started."""
         try:
             if process.returncode is None:
-                await child.given_time(process, stdout, within_s=CLOSE_WAIT_S)
+                await give_time(process, stdout, within_s=CLOSE_WAIT_S)
         finally:
-            await child.end(process, stdout, grace_s=TERM_GRACE_S)
+            await end_program(process, stdout, grace_s=TERM_GRACE_S)
 
 
 class WebServer:
@@ -190,7 +200,7 @@ def bound_response(response: httpx2.Response) -> None:
 async def log_lines(stream: asyncio.StreamReader, program: str) -> None:
     """Log what a program prints: at most 500 characters of a line, and 100 lines in a minute."""
     line, logged, began_at = "", 0, time.monotonic()
-    async for text in child.decoded(stream):
+    async for text in decoded(stream):
         *ended, rest = text.split("\n")
         for piece in ended:
             if time.monotonic() - began_at > MINUTE_S:
@@ -244,7 +254,7 @@ async def _lines(process: Process, stdout: asyncio.StreamReader) -> AsyncIterato
     while True:  # until its end, or its output's: what it started may hold the output open
         try:
             async with asyncio.timeout(LOOK_AFTER_S):
-                piece = await stdout.read(child.READ_BYTES)
+                piece = await stdout.read(READ_BYTES)
         except TimeoutError:
             if process.returncode is None:
                 continue

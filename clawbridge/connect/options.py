@@ -1,7 +1,12 @@
-"""The options of the command line, and its help."""
+"""The options of the command line: their help, the token, and the file that keeps the session."""
 
 import argparse
+import fcntl
+import hashlib
+import logging
+import os
 from pathlib import Path
+from uuid import UUID
 
 from clawbridge.connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE
 from clawbridge.connect.presets import PRESETS
@@ -110,3 +115,103 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=argparse.REMAINDER,
         help="for --exec: the rest of the line; for --preset: more arguments of the program, after --",
     )
+
+
+class SessionFile:
+    """A file with the id of a session. One process at a time holds it; another one starts a session of its own.
+
+    `hold` before `load` and `save`; the file is let go when the process ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._held: int | None = None
+
+    def hold(self) -> bool:
+        """Make the file this process's own; False when another process has it, or it cannot be."""
+        try:
+            if self.path.parts[:1] == ("~",):
+                raise ValueError("this user has no home directory")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            held = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except (OSError, ValueError) as problem:
+            logger.warning("session file %s is not usable: %s", self.path, problem)
+            return False
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(held)
+            logger.warning("session file %s is in use by another process: this one gets a new session", self.path)
+            return False
+        self._held = held
+        return True
+
+    def load(self) -> str | None:
+        """Give the session stored in the file, or None if there is none to be had."""
+        try:
+            text = self.path.read_text(encoding="ascii").strip()
+            return str(UUID(text)) if text else None
+        except (OSError, ValueError) as problem:
+            logger.warning("session file %s is not usable: %s", self.path, problem)
+            return None
+
+    def save(self, session_id: str) -> None:
+        """Store the session; a file that cannot be written costs a warning, not the connection."""
+        try:
+            self.path.write_text(f"{session_id}\n", encoding="ascii")
+        except (OSError, ValueError) as problem:
+            logger.warning("session file %s is not usable: %s", self.path, problem)
+
+
+def default_path(hub: str, name: str | None) -> Path:
+    """Where the session of an agent of this name on this hub is kept; without a name, of the working directory."""
+    home = os.environ.get(STATE_VARIABLE, "")
+    state = Path(home) if Path(home).is_absolute() else Path(os.path.expanduser("~"), ".local", "state")
+    place = hashlib.sha256(f"{hub.rstrip('/')}\n{name or os.getcwd()}".encode(errors="replace")).hexdigest()[:12]
+    return state / "clawbridge" / f"{name or 'agent'}-{place}.session"
+
+
+def hold_session_file(options: argparse.Namespace, hub: str, name: str | None) -> SessionFile | None:
+    """The file that keeps the session, this process's alone; None without one.
+
+    Raises:
+        ValueError: the options contradict each other.
+    """
+    if options.new_session and options.session_file:
+        raise ValueError("want --session-file or --new-session, not both")
+    if options.gateway and (options.new_session or options.session_file):
+        raise ValueError("--gateway: a seat goes by its --name, and keeps no session file")
+    if options.votes and not options.gateway:
+        raise ValueError("--votes: want --gateway")
+    if options.new_session or options.gateway:
+        return None
+    file = SessionFile(options.session_file or default_path(hub, name))
+    return file if file.hold() else None
+
+
+def choose_token(options: argparse.Namespace) -> str:
+    """The token of an option, a file or the environment.
+
+    Raises:
+        ValueError: there is none, or more than one, or the file cannot be read.
+    """
+    if options.token_file is None:
+        return required(options.token, "--token", TOKEN_VARIABLE)
+    if options.token:
+        raise ValueError("want --token or --token-file, not both")
+    try:
+        return str(options.token_file.read_text(encoding="ascii")).strip()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"--token-file {options.token_file}: {problem}") from None
+
+
+def required(flag: str | None, name: str, variable: str) -> str:
+    """Give the flag's value, else the environment's."""
+    if value := flag or os.environ.get(variable):
+        return value
+    raise ValueError(f"{name} is missing (or set {variable})")
+
+
+logger = logging.getLogger(__name__)
+
+STATE_VARIABLE = "XDG_STATE_HOME"

@@ -9,9 +9,9 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
 from clawbridge.connect import Agent, AnswerFailed, Ending, echo
-from clawbridge.connect.backoff import delays_s
-from clawbridge.connect.chunks import MAX_CHUNK_CHARS, Chunks
+from clawbridge.connect.agent import delays_s
 from clawbridge.connect.connection import Connection
+from clawbridge.connect.replies import MAX_CHUNK_CHARS, Chunks
 
 TOKEN = "ck_live_test"
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clawbridge.connect.conversations import MAX_CONVERSATIONS, Conversations
 from clawbridge.connect.frames import Question
-from clawbridge.connect.preset_answer import as_prompt
+from clawbridge.connect.preset_answer import MAX_CONVERSATIONS, Conversations, as_prompt
 from clawbridge.connect.presets import PRESETS
 from clawbridge.connect.program_events import MAX_EVENT_CHARS, ProgramOutput
 from clawbridge.connect.reply_parts import Failed, Status, Usage

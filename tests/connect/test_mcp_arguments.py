@@ -6,8 +6,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 from agents.web.card_fields import SkillsField
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
-from clawbridge.connect.mcp_arguments import MAX_SCHEMA_CHARS, BadArguments, read_arguments, text_property
-from clawbridge.connect.mcp_results import read_result
+from clawbridge.connect.mcp_calls import MAX_SCHEMA_CHARS, BadArguments, read_arguments, read_result, text_property
 from clawbridge.connect.reply_parts import Artifact, Failed
 
 STRING, NUMBER = {"type": "string"}, {"type": "integer"}

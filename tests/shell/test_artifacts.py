@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clawbridge.artifact_files import safe_name
+from clawbridge.shapes import safe_name
 from lab import ROOT
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
