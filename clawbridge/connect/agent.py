@@ -6,19 +6,18 @@ import logging
 import os
 import random
 import re
-import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain, repeat
+from socket import gethostname
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
-from websockets.typing import Subprotocol
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
-from clawbridge.connect.connection import CLOSE_WAIT_S, Connection, Ending
+from clawbridge.connect.connection import Connection, Ending, open_socket
 from clawbridge.connect.frames import Host, Welcome
 from clawbridge.connect.tasks import running
 
@@ -91,9 +90,7 @@ def delays_s(random: Callable[[], float]) -> Iterator[float]:
 logger = logging.getLogger(__name__)
 
 VERSION = "1.0.0"
-OPEN_WAIT_S = 10.0
 SILENCE_S = 60.0
-MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 
 class Agent:
@@ -114,7 +111,7 @@ class Agent:
         ValueError: hub, token or name cannot be right; the text is fit to show.
     """
 
-    _subprotocols: tuple[Subprotocol, ...] | None = None
+    _subprotocol = ""
 
     def __init__(
         self,
@@ -129,7 +126,7 @@ class Agent:
         silence_s: float = SILENCE_S,
     ) -> None:
         self._url = self._url_of(hub, name)
-        self._headers = {"Authorization": f"Bearer {checked_token(token)}"}
+        self._token = checked_token(token)
         self._answer = answer
         self._name = None if name is None else checked_name(name)
         self._host = this_host()
@@ -188,20 +185,12 @@ class Agent:
 
     async def _connect_once(self) -> Ending:
         try:
-            ws = await connect(
-                self._url,
-                additional_headers=self._headers,
-                subprotocols=self._subprotocols,
-                compression=None,
-                max_size=MAX_FRAME_BYTES,
-                open_timeout=OPEN_WAIT_S,
-                close_timeout=CLOSE_WAIT_S,
-                ping_interval=None,  # the hub's own JSON pings are the sign of life
-            )
+            # The hub's own JSON pings are the sign of life.
+            socket = await open_socket(self._url, self._token, self._subprotocol, ping_interval=None)
         except (OSError, WebSocketException) as failure:
             logger.warning("cannot reach %s: %s", self._url, failure)
             return Ending.LOST
-        self._connection = self._make_connection(ws)
+        self._connection = self._make_connection(socket)
         try:
             return await self._connection.serve(self._register())
         finally:
@@ -210,9 +199,9 @@ class Agent:
     def _url_of(self, hub: str, name: str | None) -> str:
         return channel_url(hub)
 
-    def _make_connection(self, ws: ClientConnection) -> Connection:
+    def _make_connection(self, socket: ClientConnection) -> Connection:
         return Connection(
-            ws,
+            socket,
             answer=self._answer,
             streams=self._streams,
             silence_s=self._silence_s,
@@ -237,4 +226,4 @@ def this_host() -> Host:
         os_user = getpass.getuser()
     except (KeyError, OSError):  # a container's user need not have a name
         os_user = None
-    return Host(host=socket.gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())
+    return Host(host=gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())

@@ -17,7 +17,7 @@ from clawbridge.agnt.fields import ACTING_INTENTS, CANCEL, CONFIRM, PING, build_
 from clawbridge.agnt.hops import describe_via
 from clawbridge.agnt.replies import BadReply, read_cancelled, read_reply
 from clawbridge.agnt.signing import SigningKeys, read_key
-from clawbridge.connect.answers import AnswerFailed
+from clawbridge.connect.answers import AnswerFailed, ProgramAnswer
 from clawbridge.connect.command import Command
 from clawbridge.connect.frames import Question
 from clawbridge.connect.reply_parts import Artifact, Rejected, ReplyPart
@@ -33,7 +33,7 @@ READERS = {CONFIRM: read_reply, CANCEL: read_cancelled}
 Json = dict[str, Any]
 
 
-class AgntAnswer:
+class AgntAnswer(ProgramAnswer):
     """Answers an envelope with an envelope, whose payload a program prints. It answers `network.ping` itself.
 
     `keys`: with them, an envelope whose payload is not signed with one of them is refused.

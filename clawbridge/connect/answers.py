@@ -2,9 +2,11 @@
 
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Self
 
 from clawbridge.connect import frames
 from clawbridge.connect.frames import Question
@@ -38,6 +40,25 @@ class AnswerFailed(Exception):
 
 class CannotStart(ValueError):
     """The program that answers questions cannot start; the text is one line."""
+
+
+class ProgramAnswer(ABC):
+    """An `Answer` by programs that can be ended. The agent runs inside its context."""
+
+    async def __aenter__(self) -> Self:
+        """Get ready before the first question. Raises CannotStart."""
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:  # noqa: B027  most take nothing
+        """Let go of what `__aenter__` took."""
+
+    @abstractmethod
+    def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
+        """Yield the reply."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End every running program at once."""
 
 
 async def echo(question: Question) -> AsyncIterator[str]:

@@ -8,17 +8,17 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 from clawbridge.connect.agent import Agent, checked_name
 from clawbridge.connect.agnt_answer import build_agnt_answer
-from clawbridge.connect.answers import CannotStart, echo
+from clawbridge.connect.answers import CannotStart, ProgramAnswer, echo
 from clawbridge.connect.command import AGNT_SECRET_VARIABLE, Command
 from clawbridge.connect.connection import Ending
-from clawbridge.connect.frames import Question, Welcome
+from clawbridge.connect.frames import Welcome
 from clawbridge.connect.gateway_agent import GatewayAgent
 from clawbridge.connect.options import (
     HUB_VARIABLE,
@@ -29,7 +29,6 @@ from clawbridge.connect.options import (
     required,
 )
 from clawbridge.connect.preset_answer import build_preset_answer
-from clawbridge.connect.reply_parts import ReplyPart
 
 logger = logging.getLogger(__name__)
 
@@ -62,31 +61,6 @@ def refuse(problem: ValueError) -> int:
     """Say in one line what is wrong; the answer is the exit code."""
     sys.stderr.write(f"connect: {problem}\n")
     return BAD_ARGUMENTS
-
-
-class ProgramAnswer(Protocol):
-    """An `Answer` by programs that can be ended."""
-
-    def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
-        """Yield the reply."""
-        ...
-
-    def kill(self) -> None:
-        """End every running program at once."""
-        ...
-
-
-@runtime_checkable
-class ConnectedAnswer(ProgramAnswer, Protocol):
-    """One that connects before the agent runs, and disconnects after it."""
-
-    async def __aenter__(self) -> Self:
-        """Connect."""
-        ...
-
-    async def __aexit__(self, *exception: Any) -> None:
-        """Disconnect."""
-        ...
 
 
 def choose_command(options: argparse.Namespace, session_file: SessionFile | None) -> ProgramAnswer | None:
@@ -153,7 +127,7 @@ def choose_agnt_answer(options: argparse.Namespace, argv: Sequence[str]) -> Prog
         raise ValueError(f"{AGNT_SECRET_VARIABLE if path is None else path}: {problem}") from None
 
 
-def choose_mcp_answer(options: argparse.Namespace) -> ConnectedAnswer:
+def choose_mcp_answer(options: argparse.Namespace) -> ProgramAnswer:
     """Make the answer of `--mcp`: an `McpAnswer`, whose module is imported for it alone.
 
     Raises:
@@ -162,7 +136,7 @@ def choose_mcp_answer(options: argparse.Namespace) -> ConnectedAnswer:
     if options.mcp is None:
         raise ValueError("--skill: want --mcp SERVER")
     timeout_s = TOOL_TIMEOUT_S if options.tool_timeout is None else options.tool_timeout
-    answer: ConnectedAnswer = import_mcp().build_mcp_answer(options.mcp, options.tool, timeout_s=timeout_s)
+    answer: ProgramAnswer = import_mcp().build_mcp_answer(options.mcp, options.tool, timeout_s=timeout_s)
     return answer
 
 
@@ -181,21 +155,18 @@ def import_mcp() -> Any:
 async def print_skill(module: Any, answer: Any) -> Ending:
     """Print the tool for the form of the agent's card; a signal ends the MCP server, too."""
 
-    async def work() -> None:
+    async def find_and_print() -> Ending:
         async with answer:
             sys.stdout.write(module.describe_skill(await answer.find_tool()) + "\n")
+        return Ending.STOPPED
 
-    task = asyncio.create_task(work())
+    work = asyncio.create_task(find_and_print())
 
     def on_signal() -> None:
         answer.kill()
-        task.cancel()
+        work.cancel()
 
-    handle_signals(on_signal)
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.result()
-    return Ending.STOPPED
+    return await wait_with_signals(work, on_signal)
 
 
 def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | None]:
@@ -211,30 +182,19 @@ def build_agent(options: argparse.Namespace) -> tuple[Agent, ProgramAnswer | Non
     command = choose_command(options, file)
 
     def on_welcome(welcome: Welcome) -> None:
-        logger.info("connected as @%s (session %s)", welcome.routing_name, welcome.session_id)
+        if options.gateway:
+            logger.info("connected as %s", welcome.routing_name)
+        else:
+            logger.info("connected as @%s (session %s)", welcome.routing_name, welcome.session_id)
         if file:
             file.save(welcome.session_id)
 
+    common: dict[str, Any] = {"hub": hub, "token": token, "answer": command or echo, "name": name}
+    common["on_welcome"] = on_welcome
     if options.gateway:
-        answer = command or echo
-        return GatewayAgent(
-            hub=hub, token=token, answer=answer, name=name, votes=options.votes, on_welcome=say_name
-        ), command
-    agent = Agent(
-        hub=hub,
-        token=token,
-        answer=command or echo,
-        name=name,
-        streams=command is not None,
-        session_id=file.load() if file else None,
-        on_welcome=on_welcome,
-    )
-    return agent, command
-
-
-def say_name(welcome: Welcome) -> None:
-    """Say that the agent has its seat."""
-    logger.info("connected as %s", welcome.routing_name)
+        return GatewayAgent(votes=options.votes, **common), command
+    session_id = file.load() if file else None
+    return Agent(streams=command is not None, session_id=session_id, **common), command
 
 
 async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Ending:
@@ -246,7 +206,7 @@ async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Endin
     ready = asyncio.Event()
 
     async def run_agent() -> Ending:
-        async with command if isinstance(command, ConnectedAnswer) else nullcontext():
+        async with command or nullcontext():
             ready.set()
             return await agent.run()
 
@@ -259,19 +219,19 @@ async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Endin
             work.cancel()
         agent.begin_stop()
 
-    handle_signals(on_signal)
+    return await wait_with_signals(work, on_signal)
+
+
+async def wait_with_signals(work: asyncio.Task[Ending], on_signal: Callable[[], None]) -> Ending:
+    """Wait for the end of the work; call the function at each SIGINT and SIGTERM meanwhile."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
     await asyncio.wait({work})
     return Ending.STOPPED if work.cancelled() else work.result()
 
 
-def handle_signals(on_signal: Callable[[], None]) -> None:
-    """Call the function at each SIGINT and SIGTERM."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-
-
-class JsonFormatter(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """Makes one line of JSON of what is logged: `at` (Unix time in seconds), `level` and `message`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -285,7 +245,7 @@ def logs_on_stderr(*, as_json: bool) -> Iterator[None]:
     """Show what the package logs, one line each."""
     package, handler = logging.getLogger("clawbridge.connect"), logging.StreamHandler()
     if as_json:
-        handler.setFormatter(JsonFormatter())
+        handler.setFormatter(JsonLineFormatter())
     package.setLevel(logging.INFO)
     package.addHandler(handler)
     package.propagate = False

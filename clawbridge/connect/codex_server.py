@@ -11,12 +11,10 @@ from clawbridge.connect.program_events import (
     NOT_ANSWERED,
     Event,
     ProgramRun,
-    object_of,
     preview_of,
     read_codex,
-    text_of,
 )
-from clawbridge.connect.reply_parts import Decision, PermissionRequest, ReplyPart
+from clawbridge.connect.reply_parts import Decision, PermissionRequest, ReplyPart, object_of, text_of
 
 INITIALIZE, THREAD, TURN = range(3)  # the ids of our requests
 # Commands run in a sandbox that reads only. Codex asks before it runs one outside of it, or changes a file.

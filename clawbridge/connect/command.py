@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clawbridge.connect import lines
-from clawbridge.connect.answers import AnswerFailed, left_out
+from clawbridge.connect.answers import AnswerFailed, ProgramAnswer, left_out
 from clawbridge.connect.frames import Question
 from clawbridge.connect.lines import Lines
 from clawbridge.connect.reply_parts import End, ReplyPart
@@ -47,7 +47,7 @@ class OutputReader(Protocol):
         ...
 
 
-class Command:
+class Command(ProgramAnswer):
     """Runs a command line, without a shell, once per question.
 
     The reply ends when the program has ended and its output is closed. A question that is dropped ends its

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
@@ -109,10 +110,31 @@ class Questions:
                 await self._tell_canceled(chat_id)
 
 
+OPEN_WAIT_S = 10.0
 CLOSE_WAIT_S = 1.5
+MAX_FRAME_BYTES = 8 * 1024 * 1024
 FINISH_WAIT_S = 5.0
 TOO_MANY_REQUESTS = "too_many_requests"
 FATAL_CODES = frozenset({"auth_failed", "token_revoked"})
+
+
+async def open_socket(url: str, token: str, subprotocol: str = "", **options: Any) -> ClientConnection:
+    """A socket to the hub. `token`: empty for none.
+
+    Raises:
+        OSError: the hub cannot be reached.
+        WebSocketException: it refused.
+    """
+    return await connect(
+        url,
+        additional_headers={"Authorization": f"Bearer {token}"} if token else {},
+        subprotocols=[Subprotocol(subprotocol)] if subprotocol else None,
+        compression=None,
+        max_size=MAX_FRAME_BYTES,
+        open_timeout=OPEN_WAIT_S,
+        close_timeout=CLOSE_WAIT_S,
+        **options,
+    )
 
 
 class Connection:

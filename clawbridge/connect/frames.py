@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clawbridge.connect.reply_parts import Artifact, Decision, End, PermissionRequest, Status, Usage
+from clawbridge.connect.reply_parts import Artifact, Decision, End, PermissionRequest, Status, Usage, text_of
 
 MAX_SHOWN_CHARS = 500
 FEATURES = ["cancel"]
@@ -114,15 +114,24 @@ def decode(raw: str | bytes) -> HubFrame | None:
     Raises:
         BadFrame: not a JSON object, or a known type without a field it needs.
     """
+    fields = read_object(raw)
+    read = READERS.get(text_of(fields, "type"))
+    return read(fields) if read else None
+
+
+def read_object(raw: str | bytes) -> dict[str, Any]:
+    """The members of a frame of any kind.
+
+    Raises:
+        BadFrame: not a JSON object.
+    """
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError):
         raise BadFrame("not JSON") from None
     if not isinstance(fields, dict):
         raise BadFrame("not an object")
-    kind = fields.get("type")
-    read = READERS.get(kind) if isinstance(kind, str) else None
-    return read(fields) if read else None
+    return fields
 
 
 def register(host: Host, *, version: str, session_id: str | None, name: str | None, now: datetime) -> str:
@@ -241,25 +250,20 @@ def _question(fields: Fields) -> Question:
         chat_id=_text(fields, "chatId"),
         text=_text(fields, "text"),
         asker=asker if isinstance(asker, str) else None,
-        task_id=_optional(fields, "taskId"),
-        context_id=_optional(fields, "contextId"),
-        message_id=_optional(fields, "messageId"),
+        task_id=text_of(fields, "taskId"),
+        context_id=text_of(fields, "contextId"),
+        message_id=text_of(fields, "messageId"),
         parts=parts if isinstance(parts, list) else [],
-        traceparent=_optional(fields, "traceparent"),
+        traceparent=text_of(fields, "traceparent"),
     )
 
 
 def _permission_response(fields: Fields) -> PermissionResponse:
     decided = _text(fields, "decision")
-    message = _optional(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
+    message = text_of(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
     return PermissionResponse(
         request_id=_text(fields, "requestId"), decision=Decision(decided == "allow", message)
     )
-
-
-def _optional(fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
 
 
 READERS: dict[str, Callable[[Fields], HubFrame]] = {

@@ -9,14 +9,13 @@ from urllib.parse import quote
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
-from websockets.typing import Subprotocol
 
 from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import Agent, gateway_url
 from clawbridge.connect.answers import Answer, as_text, sendable
 from clawbridge.connect.connection import Connection, Ending
-from clawbridge.connect.frames import Question, Welcome
-from clawbridge.connect.gateway_frames import AGENT_NAME, BadFrame, Frame
+from clawbridge.connect.frames import BadFrame, Question, Welcome
+from clawbridge.connect.gateway_frames import AGENT_NAME, Frame
 from clawbridge.connect.reply_parts import End, Failed, Rejected, ReplyPart
 from clawbridge.connect.tasks import running
 
@@ -31,7 +30,7 @@ VOTE_HINT = "Vote on this proposal. Begin with approve, reject or abstain.\n\n"
 class GatewayAgent(Agent):
     """An `Agent` that speaks `a2a-v1`. It needs a name; `votes`: it is also asked to vote on proposals."""
 
-    _subprotocols = (Subprotocol(gateway_frames.SUBPROTOCOL),)
+    _subprotocol = gateway_frames.SUBPROTOCOL
 
     def __init__(self, *, votes: bool = False, **options: Any) -> None:
         self._votes = votes
@@ -42,9 +41,9 @@ class GatewayAgent(Agent):
             raise ValueError("--gateway: want --name, a lower-case letter, then letters, digits and hyphens")
         return f"{gateway_url(hub)}?agentId={quote(name)}"
 
-    def _make_connection(self, ws: ClientConnection) -> Connection:
+    def _make_connection(self, socket: ClientConnection) -> Connection:
         return GatewayConnection(
-            ws,
+            socket,
             answer=self._answer,
             silence_s=self._silence_s,
             on_welcome=self._welcomed,

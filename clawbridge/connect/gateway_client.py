@@ -12,20 +12,18 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
-from websockets.typing import Subprotocol
 
 from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import gateway_url
-from clawbridge.connect.gateway_frames import BadFrame, ConnectionState, Frame, GatewayError, Json
+from clawbridge.connect.connection import CLOSE_WAIT_S, OPEN_WAIT_S, open_socket
+from clawbridge.connect.frames import BadFrame
+from clawbridge.connect.gateway_frames import ConnectionState, Frame, GatewayError, Json
 
 logger = logging.getLogger(__name__)
 
-OPEN_WAIT_S = 10.0
 REPLY_WAIT_S = 30.0
-CLOSE_WAIT_S = 1.5
-MAX_FRAME_BYTES = 8 * 1024 * 1024
 MOST_WAITING = 1_000
 """Frames that were not taken yet. A program that takes none loses those that come after them."""
 
@@ -48,7 +46,7 @@ class GatewayClient:
     def __init__(self, url: str, token: str = "", *, name: str = "", wait_s: float = REPLY_WAIT_S) -> None:
         asked = {"agentId": name, "timeout": int(wait_s * 1000)} if name else {"timeout": int(wait_s * 1000)}
         self._url = f"{gateway_url(url)}?{urlencode(asked)}"
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._token = token
         self._wait_s = wait_s
         self._socket: ClientConnection | None = None
         self._is_connecting = False
@@ -62,15 +60,7 @@ class GatewayClient:
     async def __aenter__(self) -> Self:
         self._is_connecting = True
         try:
-            self._socket = await connect(
-                self._url,
-                additional_headers=self._headers,
-                subprotocols=[Subprotocol(gateway_frames.SUBPROTOCOL)],
-                compression=None,
-                max_size=MAX_FRAME_BYTES,
-                open_timeout=OPEN_WAIT_S,
-                close_timeout=CLOSE_WAIT_S,
-            )
+            self._socket = await open_socket(self._url, self._token, gateway_frames.SUBPROTOCOL)
         finally:
             self._is_connecting = False
         self._acknowledged = asyncio.get_running_loop().create_future()

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from clawbridge.connect.frames import BadFrame, read_object
+from clawbridge.connect.reply_parts import text_of
+
 SUBPROTOCOL = "a2a-v1"
 VERSION = "1.0.0"
 AGENT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
@@ -24,10 +27,6 @@ class ConnectionState(IntEnum):
     OPEN = 1
     CLOSING = 2
     CLOSED = 3
-
-
-class BadFrame(ValueError):
-    """A message is no frame: not a JSON object with a `type`."""
 
 
 class GatewayError(Exception):
@@ -55,7 +54,7 @@ class Frame:
     @property
     def correlation_id(self) -> str:
         """The id that ties it to another frame; empty without one."""
-        return _text(self.metadata, "correlationId")
+        return text_of(self.metadata, "correlationId")
 
     @property
     def wants_response(self) -> bool:
@@ -73,11 +72,11 @@ class Frame:
         """The error that it is, or that its content holds."""
         found = self.content if self.type == "error" else self.content.get("error")
         if not isinstance(found, dict):
-            return None if found is None else GatewayError(0, str(found), _text(self.content, "message"))
+            return None if found is None else GatewayError(0, str(found), text_of(self.content, "message"))
         code = found.get("code")
-        name = _text(found, "error") or _text(self.fields, "error")
+        name = text_of(found, "error") or text_of(self.fields, "error")
         return GatewayError(
-            code if isinstance(code, int) else 0, name, _text(found, "message"), _text(found, "reason")
+            code if isinstance(code, int) else 0, name, text_of(found, "message"), text_of(found, "reason")
         )
 
 
@@ -87,20 +86,17 @@ def decode(raw: str | bytes) -> Frame:
     Raises:
         BadFrame: it is none.
     """
-    try:
-        fields = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise BadFrame("not JSON") from None
-    if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
+    fields = read_object(raw)
+    if not isinstance(fields.get("type"), str):
         raise BadFrame("not an object with a type")
     content, metadata = fields.get("content"), fields.get("metadata")
     return Frame(
         type=fields["type"],
         content=content if isinstance(content, dict) else {},
         metadata=metadata if isinstance(metadata, dict) else {},
-        id=_text(fields, "id"),
-        sender=_text(fields, "from"),
-        session_id=_text(fields, "sessionId"),
+        id=text_of(fields, "id"),
+        sender=text_of(fields, "from"),
+        session_id=text_of(fields, "sessionId"),
         fields=fields,
     )
 
@@ -142,7 +138,7 @@ def vote(proposal: Frame, choice: str, reasoning: str = "") -> str:
 
 def proposal_id(proposal: Frame) -> str:
     """The id of a proposal that was received."""
-    return _text(proposal.content, "proposalId") or proposal.correlation_id or proposal.id
+    return text_of(proposal.content, "proposalId") or proposal.correlation_id or proposal.id
 
 
 def read_vote(text: str) -> tuple[str, str]:
@@ -160,8 +156,3 @@ def new_id(kind: str) -> str:
 def _about(frame: Frame) -> Json:
     about = {"correlationId": frame.correlation_id, "parentId": frame.id}
     return {name: value for name, value in about.items() if value}
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""

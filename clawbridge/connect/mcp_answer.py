@@ -8,17 +8,16 @@ import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import Tool
 
-from clawbridge.connect.answers import AnswerFailed, CannotStart
+from clawbridge.connect.answers import AnswerFailed, CannotStart, ProgramAnswer
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_calls import BadArguments, compact, read_arguments, read_result, text_property
-from clawbridge.connect.mcp_connection import ToolConnection, ToolServer
+from clawbridge.connect.mcp_connection import ToolConnection
 from clawbridge.connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, SessionEnded, WebServer
 from clawbridge.connect.reply_parts import Rejected, ReplyPart, Status
 from clawbridge.connect.tasks import running
@@ -30,15 +29,18 @@ MAX_NAME_CHARS = 120
 MAX_DESCRIPTION_CHARS = 4_096
 
 
-class McpAnswer:
+class McpToolAnswer(ProgramAnswer):
     """Calls the tool once per question. The server runs on between questions, and is started again when it failed.
 
     Enter it before the first question: it connects then.
     """
 
     def __init__(self, server: ProgramServer | WebServer, tool_name: str, *, timeout_s: float) -> None:
-        self._server = ToolServer(server, tool_name)
+        self._server = server
+        self._tool_name = tool_name
         self._timeout_s = timeout_s
+        self._connection: ToolConnection | None = None
+        self._connections: set[ToolConnection] = set()
 
     async def __aenter__(self) -> Self:
         """Connect, and look the tool up.
@@ -51,19 +53,17 @@ class McpAnswer:
         except ServerFailed as failed:
             raise CannotStart(f"--mcp: {failed}") from None
         except asyncio.CancelledError:
-            await self._server.close()
+            await self.__aexit__()
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Disconnect."""
-        await self._server.close()
+    async def __aexit__(self, *failure: object) -> None:
+        """Close all connections."""
+        await asyncio.gather(*(connection.close() for connection in self._connections))
 
     async def find_tool(self) -> Tool:
         """The tool as the server describes it."""
-        return await self._server.connection().open()
+        return await self._connect().open()
 
     async def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
         """Yield the tool's progress, then its result.
@@ -83,6 +83,14 @@ class McpAnswer:
         """End the server at once, if it is a program."""
         self._server.kill()
 
+    def _connect(self) -> ToolConnection:
+        """The connection for a question, open or about to be; a new one after a failure."""
+        if self._connection is None or not self._connection.is_usable:
+            connection = self._connection = ToolConnection(self._server, self._tool_name)
+            self._connections.add(connection)
+            connection.holder.add_done_callback(lambda _: self._connections.discard(connection))
+        return self._connection
+
     async def _call(self, question: Question, notes: asyncio.Queue[Status | None]) -> Sequence[ReplyPart]:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             if notes.qsize() < MAX_WAITING_NOTES:
@@ -90,9 +98,9 @@ class McpAnswer:
 
         try:
             try:
-                return await self._call_over(self._server.connection(), question, on_progress)
+                return await self._call_over(self._connect(), question, on_progress)
             except SessionEnded:  # servers end idle sessions
-                return await self._call_over(self._server.connection(), question, on_progress)
+                return await self._call_over(self._connect(), question, on_progress)
         except BadArguments as bad:
             return [Rejected(str(bad))]
         except ServerFailed as failed:
@@ -109,7 +117,7 @@ class McpAnswer:
             return list(read_result(await connection.call(arguments, on_progress)))
 
 
-def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> McpAnswer:
+def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> McpToolAnswer:
     """Make the answer of `--mcp`: a command line, or an http address.
 
     Raises:
@@ -121,14 +129,14 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
         if not urlsplit(where).hostname:
             raise ValueError(f"--mcp {where}: want an address such as https://tools.example/mcp")
         server: ProgramServer | WebServer = WebServer(where, os.environ.get(MCP_TOKEN_VARIABLE))
-        return McpAnswer(server, tool_name or "", timeout_s=timeout_s)
+        return McpToolAnswer(server, tool_name or "", timeout_s=timeout_s)
     try:
         argv = shlex.split(where)
     except ValueError as problem:
         raise ValueError(f"--mcp: {problem}") from None
     if not argv or shutil.which(argv[0]) is None:
         raise ValueError(f"--mcp: want an http address, or a command that is installed, not {where!r}")
-    return McpAnswer(ProgramServer(argv), tool_name or "", timeout_s=timeout_s)
+    return McpToolAnswer(ProgramServer(argv), tool_name or "", timeout_s=timeout_s)
 
 
 def describe_progress(progress: float, total: float | None) -> str:

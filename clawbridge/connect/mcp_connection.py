@@ -140,32 +140,6 @@ class ToolConnection:
             self._opened.exception()  # no question may be waiting for it
 
 
-class ToolServer:
-    """A server that is connected when it is first used, and again for the question after a failure."""
-
-    def __init__(self, server: ProgramServer | WebServer, tool_name: str) -> None:
-        self._server = server
-        self._tool_name = tool_name
-        self._connection: ToolConnection | None = None
-        self._connections: set[ToolConnection] = set()
-
-    def connection(self) -> ToolConnection:
-        """The connection for a question, open or about to be."""
-        if self._connection is None or not self._connection.is_usable:
-            connection = self._connection = ToolConnection(self._server, self._tool_name)
-            self._connections.add(connection)
-            connection.holder.add_done_callback(lambda _: self._connections.discard(connection))
-        return self._connection
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await asyncio.gather(*(connection.close() for connection in self._connections))
-
-    def kill(self) -> None:
-        """End the programs that are the server at once."""
-        self._server.kill()
-
-
 async def find_tool(client: Client, name: str) -> Tool:
     """The tool as the server lists it.
 

@@ -14,7 +14,7 @@ from typing import Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from clawbridge.connect.answers import AnswerFailed
+from clawbridge.connect.answers import AnswerFailed, ProgramAnswer
 from clawbridge.connect.command import Command
 from clawbridge.connect.frames import Question
 from clawbridge.connect.presets import PRESETS, Access, Preset
@@ -119,7 +119,7 @@ NO_SUCH_MODE = {
 }
 
 
-class PresetAnswer:
+class PresetAnswer(ProgramAnswer):
     """Runs a preset's program once per question, in one directory; a context continues its conversation."""
 
     def __init__(

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from clawbridge.connect.reply_parts import Decision, Failed, PermissionRequest, ReplyPart, Status, Usage
+from clawbridge.connect.reply_parts import (
+    Decision,
+    Failed,
+    PermissionRequest,
+    ReplyPart,
+    Status,
+    Usage,
+    object_of,
+    text_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -281,18 +290,6 @@ def _sum(event: Event, *names: str) -> int | None:
     usage = object_of(event, "usage")
     counts = [usage[name] for name in names if type(usage.get(name)) is int]
     return sum(counts) if counts else None
-
-
-def text_of(event: Event, name: str) -> str:
-    """The member of that name, empty if it is no text."""
-    value = event.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def object_of(event: Event, name: str) -> Event:
-    """The member of that name, empty if it is no object."""
-    value = event.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _objects(event: Event, name: str) -> list[Event]:

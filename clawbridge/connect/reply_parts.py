@@ -129,3 +129,15 @@ def cleaned(value: Any) -> Any:
 def cut(text: str, at_most_bytes: int) -> str:
     """The beginning of a text that fits into so many bytes of UTF-8."""
     return text.encode()[:at_most_bytes].decode(errors="ignore")
+
+
+def text_of(fields: Json, name: str) -> str:
+    """The member of that name, empty if it is no text."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def object_of(fields: Json, name: str) -> Json:
+    """The member of that name, empty if it is no object."""
+    value = fields.get(name)
+    return value if isinstance(value, Mapping) else {}
