@@ -1,11 +1,10 @@
 """HTTP requests to URLs that users gave: address checked and pinned, bounded in time and bytes."""
 
-from kit.safe_http.client import ReceivedAnswer, SafeHttp, Unanswered
-from kit.safe_http.streaming import Incoming, StreamingHttp, TooMuch
+from kit.safe_http.client import IncomingAnswer, ReceivedAnswer, SafeHttp, StreamingHttp, TooMuch, Unanswered
 from kit.safe_http.target import NotPublic, NotSent, TargetRules, join_url, parse_url
 
 __all__ = [
-    "Incoming",
+    "IncomingAnswer",
     "NotPublic",
     "NotSent",
     "ReceivedAnswer",

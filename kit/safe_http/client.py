@@ -1,9 +1,13 @@
-"""A client that cannot be sent where it should not go: to a checked address, one deadline over every byte."""
+"""Clients that cannot be sent where they should not go: they connect to checked addresses, within a deadline."""
 
+import asyncio
+import os
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,102 +20,204 @@ from kit.safe_http.target import NotSent, Resolve, Target, TargetRules, addresse
 MAX_ANSWER_BYTES = 65_536
 TOTAL_S = seconds(10.0, at_least_s=5.0)
 CHECK_WITHIN_S = 4.0  # the user who gave the address waits, and gives up after 5 s
+CONNECT_WITHIN_S = 10.0
+RESOLVERS = 8
 
 
-class Deadline:
-    """A moment of the monotonic clock."""
-
-    def __init__(self, within_s: float) -> None:
-        self._at = time.monotonic() + within_s
-
-    def left_s(self) -> float:
-        """How long still; always above zero.
-
-        Raises:
-            TimeoutError: it has passed.
-        """
-        left = self._at - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
+class Unanswered(Exception):
+    """No whole answer came. The request may have arrived; the text may be shown to the user who gave the URL."""
 
 
-class PinnedBackend(httpcore2.NetworkBackend):
-    """Connects to the given addresses, whatever host it is asked for; TLS still checks the host's name."""
+class TooMuch(Unanswered):
+    """The answer is longer than its reader takes."""
 
-    def __init__(self, addresses: Sequence[str], deadline: Deadline) -> None:
+
+class PinnedBackend(httpcore2.AsyncNetworkBackend):
+    """Connects to the given addresses, whatever host it is asked for; TLS still checks the host's name.
+
+    `deadline`: of the loop's clock, for the connection and TLS. `on_send`: called before the first byte leaves.
+    """
+
+    def __init__(self, addresses: Sequence[str], deadline: float, on_send: Callable[[], None]) -> None:
         self._addresses = addresses
         self._deadline = deadline
+        self._on_send = on_send
+        self.has_sent = False
 
-    def connect_tcp(
+    async def connect_tcp(
         self,
         host: str,
         port: int,
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         """A stream to the first address that answers."""
         failure: OSError = ConnectionError("no address")
-        for index, address in enumerate(self._addresses):
-            share_s = self._deadline.left_s() / (
-                len(self._addresses) - index
-            )  # a dead one leaves time for the next
+        loop = asyncio.get_running_loop()
+        for tried, address in enumerate(self._addresses):
+            # Each address gets a share of the time, so that a dead one leaves time for the next.
+            share_s = (self._deadline - loop.time()) / (len(self._addresses) - tried)
             try:
-                connected = socket.create_connection((address, port), timeout=share_s)
-            except OSError as refused:
+                async with asyncio.timeout(share_s):
+                    return PinnedStream(await _connect(address, port), self._deadline, self._note_sending)
+            except OSError as refused:  # TimeoutError is one
                 failure = refused
-            else:
-                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return DeadlineStream(connected, self._deadline)
         raise failure
 
+    def _note_sending(self) -> None:
+        if not self.has_sent:
+            self.has_sent = True
+            self._on_send()
 
-class DeadlineStream(httpcore2.NetworkStream):
-    """A socket whose every operation ends at the deadline, also when the peer sends byte by byte."""
 
-    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+class PinnedStream(httpcore2.AsyncNetworkStream):
+    """A connected socket; TLS, if any, begins before the first byte of the request."""
+
+    def __init__(self, connected: socket.socket, deadline: float, on_send: Callable[[], None]) -> None:
         self._socket = connected
         self._deadline = deadline
+        self._on_send = on_send
+        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """The received bytes; empty at the end."""
-        self._socket.settimeout(self._deadline.left_s())
-        return self._socket.recv(max_bytes)
+        reader, _ = await self._open()
+        return await reader.read(max_bytes)
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send all of it. A response that arrives before the whole request was sent is still read."""
-        rest = memoryview(buffer)
-        while rest:
-            self._socket.settimeout(self._deadline.left_s())
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except (BrokenPipeError, ConnectionResetError) as closed:
-                raise httpcore2.WriteError(str(closed)) from closed
-
-    def close(self) -> None:
-        """At once."""
-        self._socket.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        """The same stream, encrypted; the certificate must be for the host of the URL."""
-        self._socket.settimeout(self._deadline.left_s())
+        _, writer = await self._open()
+        self._on_send()
         try:
-            wrapped = ssl_context.wrap_socket(self._socket, server_hostname=server_hostname)
+            writer.write(buffer)
+            await writer.drain()
+        except (BrokenPipeError, ConnectionResetError) as closed:
+            raise httpcore2.WriteError(str(closed)) from closed
+
+    async def aclose(self) -> None:
+        """Close the socket at once."""
+        if self._ends is None:
+            self._socket.close()
+        else:
+            self._ends[1].transport.abort()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """The same stream, encrypted; the certificate must be for the host of the URL."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                await self._open(ssl=ssl_context, server_hostname=server_hostname)
         except BaseException:
-            self.close()
+            self._socket.close()
             raise
-        return DeadlineStream(wrapped, self._deadline)
+        return self
 
     def get_extra_info(self, info: str) -> Any:
-        """The engine asks for nothing it needs: one request, then the socket is closed."""
+        """Nothing: httpcore2 asks for what it needs to keep a connection, and here each serves one request."""
         return None
 
+    async def _open(self, **tls: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._ends is None:
+            self._ends = await asyncio.open_connection(sock=self._socket, **tls)
+        return self._ends
 
-class Unanswered(Exception):
-    """No whole answer came. The request may have arrived; the text may be shown to the user who gave the URL."""
+
+class IncomingAnswer:
+    """An answer whose head has come. `headers`: names in lower case."""
+
+    def __init__(self, response: httpcore2.Response) -> None:
+        self._response = response
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
+        }
+
+    async def pieces(self, max_bytes: int) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, never decompressed.
+
+        Raises:
+            TooMuch: it holds more than `max_bytes`.
+            Unanswered: it broke off.
+        """
+        left = max_bytes
+        with _as_unanswered():
+            async for piece in self._response.aiter_stream():
+                left -= len(piece)
+                if left < 0:
+                    raise TooMuch(f"the answer is over {max_bytes} bytes")
+                yield piece
+
+    async def read(self, max_bytes: int) -> bytes:
+        """The whole body. See `pieces`."""
+        return b"".join([piece async for piece in self.pieces(max_bytes)])
+
+
+class StreamingHttp:
+    """Sends single requests: resolves the name once, connects to the checked address, follows no redirect, uses no
+    proxy.
+
+    Looking up, connecting and TLS take at most `connect_within_s`. The answer has no limit of time of its own:
+    its reader sets one around it.
+    """
+
+    def __init__(
+        self,
+        rules: TargetRules,
+        *,
+        resolve: Resolve = system_resolver,
+        tls: ssl.SSLContext | None = None,
+        connect_within_s: float = CONNECT_WITHIN_S,
+    ) -> None:
+        self._rules = rules
+        self._resolve = resolve
+        self._tls = tls
+        self._connect_within_s = connect_within_s
+        self._resolvers = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="resolve")
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        on_send: Callable[[], None] = lambda: None,
+    ) -> AsyncIterator[IncomingAnswer]:
+        """One request; its answer while the block lasts. `on_send` is called before the first byte leaves.
+
+        Raises:
+            NotSent: nothing was sent: the URL is not allowed, or the connection was refused.
+            Unanswered: it may have arrived, but no sound answer came.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._connect_within_s
+        target = read_target(url, self._rules)
+        try:
+            async with asyncio.timeout_at(deadline):
+                addresses = await loop.run_in_executor(self._resolvers, self._addresses, target)
+        except TimeoutError:
+            raise NotSent(f"{target.host} could not be looked up in time") from None
+        backend = PinnedBackend(addresses, deadline, on_send)
+        async with AsyncExitStack() as stack:
+            try:
+                with _as_unanswered():
+                    asked = _request(backend, method, target, headers, body, self._tls)
+                    response = await stack.enter_async_context(asked)
+            except Unanswered as failure:
+                if backend.has_sent:
+                    raise
+                raise NotSent(str(failure)) from None
+            yield IncomingAnswer(response)
+
+    def close(self) -> None:
+        """Look up nothing more."""
+        self._resolvers.shutdown(wait=False, cancel_futures=True)
+
+    def _addresses(self, target: Target) -> list[str]:
+        return addresses_of(target, self._rules, self._resolve, within_s=self._connect_within_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +231,7 @@ class ReceivedAnswer:
 
 
 class SafeHttp:
-    """Sends single requests: resolves the name once, connects to the checked address, follows no redirect, uses no
-    proxy.
+    """Sends single requests from synchronous code under the rules of `StreamingHttp`.
 
     Names, TLS, sending and receiving share one deadline of `total_s` seconds. Threads may share a client.
     """
@@ -139,12 +244,14 @@ class SafeHttp:
         tls: ssl.SSLContext | None = None,
         total_s: float = TOTAL_S,
         check_within_s: float = CHECK_WITHIN_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._rules = rules
         self._resolve = resolve
         self._tls = tls
         self._total_s = total_s
         self._check_within_s = min(total_s, check_within_s)
+        self._max_answer_bytes = max_answer_bytes
 
     def check(self, url: str) -> None:
         """Look at a URL as sending would now.
@@ -154,67 +261,100 @@ class SafeHttp:
         """
         target = read_target(url, self._rules)
         try:
-            self._addresses(target, Deadline(self._check_within_s))
+            addresses_of(target, self._rules, self._resolve, within_s=self._check_within_s)
         except TimeoutError:
             raise NotSent(f"{target.host} could not be looked up in time") from None
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> ReceivedAnswer:
-        """One request and the answer to it, whatever its status.
+        """One request and the answer to it, whatever its status. Call it in a thread without an event loop.
 
         Raises:
             NotSent: the URL is not allowed; nothing was sent.
             Unanswered: it may have arrived, but no sound answer came in time.
         """
-        deadline = Deadline(self._total_s)
+        deadline = time.monotonic() + self._total_s
         target = read_target(url, self._rules)
-        try:
-            return self._exchange(method, target, headers, body, deadline)
-        except TimeoutError:
-            raise Unanswered(f"no whole answer within {self._total_s:g} s") from None
-        except ssl.SSLCertVerificationError as bad:
-            raise Unanswered(f"the certificate is not good: {bad.verify_message}") from None
-        except ssl.SSLError:
-            raise Unanswered("TLS failed") from None
-        except OSError as failure:
-            raise Unanswered(f"the connection failed: {failure.strerror or 'it broke'}") from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError):
-            raise Unanswered("the answer is not HTTP") from None
+        with _as_unanswered(f"no whole answer within {self._total_s:g} s", "the answer is not HTTP"):
+            addresses = addresses_of(target, self._rules, self._resolve, within_s=self._total_s)
+            return asyncio.run(self._exchange(method, target, addresses, headers, body, deadline))
 
-    def _exchange(
-        self, method: str, target: Target, headers: Mapping[str, str], body: bytes, deadline: Deadline
+    async def _exchange(
+        self,
+        method: str,
+        target: Target,
+        addresses: Sequence[str],
+        headers: Mapping[str, str],
+        body: bytes,
+        deadline: float,
     ) -> ReceivedAnswer:
-        backend = PinnedBackend(self._addresses(target, deadline), deadline)
-        context = (self._tls or default_tls()) if target.url.scheme == "https" else None
-        fields: list[tuple[str | bytes, str | bytes]] = [("Host", target.url.netloc), *headers.items()]
-        with (
-            httpcore2.ConnectionPool(ssl_context=context, max_connections=1, network_backend=backend) as pool,
-            pool.stream(method, as_parsed(target), headers=fields, content=body) as response,
-        ):
-            read, is_cut = _beginning(response)
-            shown = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-            return ReceivedAnswer(response.status, shown, read, is_cut)
-
-    def _addresses(self, target: Target, deadline: Deadline) -> list[str]:
-        return addresses_of(target, self._rules, self._resolve, within_s=deadline.left_s())
+        within_s, read = deadline - time.monotonic(), b""
+        backend = PinnedBackend(addresses, asyncio.get_running_loop().time() + within_s, lambda: None)
+        async with asyncio.timeout(within_s):
+            async with _request(backend, method, target, headers, body, self._tls) as response:
+                answer, is_cut = IncomingAnswer(response), False
+                async for piece in response.aiter_stream():
+                    read += piece
+                    if is_cut := len(read) > self._max_answer_bytes:
+                        break
+        return ReceivedAnswer(answer.status, answer.headers, read[: self._max_answer_bytes], is_cut)
 
 
-def as_parsed(target: Target) -> httpcore2.URL:
-    """The same parts, not parsed a second time by another parser."""
+@asynccontextmanager
+async def _request(
+    backend: PinnedBackend,
+    method: str,
+    target: Target,
+    headers: Mapping[str, str],
+    body: bytes,
+    tls: ssl.SSLContext | None,
+) -> AsyncIterator[httpcore2.Response]:
+    """The response to one request, whose connection is closed with the block."""
     url = target.url
-    return httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
+    context = (tls or _default_tls()) if url.scheme == "https" else None
+    # The same parts, not parsed a second time by another parser.
+    parsed = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
+    fields: list[tuple[str | bytes, str | bytes]] = [("Host", url.netloc), *headers.items()]
+    # A pool for each request: a kept connection would lead to an address that was checked for another one.
+    pool = httpcore2.AsyncConnectionPool(ssl_context=context, max_connections=1, network_backend=backend)
+    async with pool, pool.stream(method, parsed, headers=fields, content=body) as response:
+        yield response
 
 
-def _beginning(response: httpcore2.Response) -> tuple[bytes, bool]:
-    """At most 64 KiB of a body, never decompressed, and whether there was more."""
-    read = b""
-    for chunk in response.iter_stream():
-        read += chunk
-        if len(read) > MAX_ANSWER_BYTES:
-            return read[:MAX_ANSWER_BYTES], True
-    return read, False
+@contextmanager
+def _as_unanswered(
+    late: str = "it takes no connection", broken: str = "the answer is not HTTP, or broke off"
+) -> Iterator[None]:
+    """Network failures as texts that may be shown to the user who gave the URL."""
+    try:
+        yield
+    except TimeoutError:
+        raise Unanswered(late) from None
+    except ssl.SSLCertVerificationError as bad:
+        raise Unanswered(f"the certificate is not good: {bad.verify_message}") from None
+    except ssl.SSLError:
+        raise Unanswered("TLS failed") from None
+    except OSError as failure:
+        # Not its own text: asyncio adds the address, which was looked up and is not for the user to see.
+        reason = os.strerror(failure.errno) if failure.errno else "it broke"
+        raise Unanswered(f"the connection failed: {reason}") from None
+    except (httpcore2.NetworkError, httpcore2.ProtocolError):
+        raise Unanswered(broken) from None
+
+
+async def _connect(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connecting, (address, port))
+    except BaseException:
+        connecting.close()
+        raise
+    connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connecting
 
 
 @cache
-def default_tls() -> ssl.SSLContext:
+def _default_tls() -> ssl.SSLContext:
     """The system's certificate authorities, read once."""
     return ssl.create_default_context()

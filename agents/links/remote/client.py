@@ -34,7 +34,7 @@ from kit.async_db import db_call
 from kit.clock import approximate_now
 from kit.durations import seconds
 from kit.ids import unguessable
-from kit.safe_http import Incoming, NotSent, StreamingHttp, TooMuch, Unanswered
+from kit.safe_http import IncomingAnswer, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.sse import EventReader, EventTooLong
 
 MAX_EVENT_BYTES = 4 * 1_048_576
@@ -107,7 +107,7 @@ class RemoteClient:
     @asynccontextmanager
     async def _call(
         self, request: RemoteRequest, accept: str, on_send: Callable[[], None] = lambda: None
-    ) -> AsyncIterator[Incoming]:
+    ) -> AsyncIterator[IncomingAnswer]:
         """An answer of status 200, or why there is none."""
         headers = {
             "Accept": accept if accept in JSON_TYPES else f"{accept}, {JSON_TYPES[0]}",
@@ -138,7 +138,7 @@ class RemoteClient:
             raise Lost(f"the remote agent broke off: {failure}") from None
 
 
-async def _events(incoming: Incoming) -> AsyncGenerator[bytes, None]:
+async def _events(incoming: IncomingAnswer) -> AsyncGenerator[bytes, None]:
     reader = EventReader(MAX_EVENT_BYTES)
     async with aclosing(incoming.pieces(MAX_ANSWER_BYTES)) as pieces:
         async for piece in pieces:
@@ -150,7 +150,7 @@ async def _events(incoming: Incoming) -> AsyncGenerator[bytes, None]:
                 yield data
 
 
-async def _json_body(incoming: Incoming) -> Any:
+async def _json_body(incoming: IncomingAnswer) -> Any:
     media_type = _media_type(incoming)
     if media_type not in JSON_TYPES:
         raise Malformed(f"the remote agent answered with {media_type or 'no type'}, which is not A2A")
@@ -164,7 +164,7 @@ def _json(data: bytes) -> Any:
         raise Malformed(f"the remote agent sent what is not sound JSON: {unsound}") from None
 
 
-async def _refusal(incoming: Incoming) -> Declined | ServerFailing | Malformed:
+async def _refusal(incoming: IncomingAnswer) -> Declined | ServerFailing | Malformed:
     """Why a status is not 200, in words; a JSON body may say more."""
     status = incoming.status
     if 300 <= status < 400:
@@ -181,7 +181,7 @@ async def _refusal(incoming: Incoming) -> Declined | ServerFailing | Malformed:
     return Declined(f"the remote agent answered with HTTP {status}{said}", status)
 
 
-def _media_type(incoming: Incoming) -> str:
+def _media_type(incoming: IncomingAnswer) -> str:
     return incoming.headers.get("content-type", "").partition(";")[0].strip().lower()[:100]
 
 
