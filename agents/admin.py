@@ -75,11 +75,11 @@ class HaltAdmin(OwnerScopedAdmin):
         return ("kind", "name", "reason") if obj is None else self.list_display
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """A new one names what it halts."""
+        """The form of a new halt asks for the name of an agent or a user."""
         return super().get_form(request, obj, change, **(kwargs if change else {**kwargs, "form": HaltForm}))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Through the same verb as the native API; again is fine."""
+        """Halt by the same function as the native API; a halt that exists already is fine."""
         subject, reason = form.cleaned_data["name"], form.cleaned_data["reason"]
         made, _ = halt_rules.halt_subject(subject, by=cast(User, request.user), by_staff=True, reason=reason)
         obj.pk = made.pk
@@ -128,7 +128,7 @@ class RemoteServerAdmin(OwnerScopedAdmin):
 
     @admin.display(description="pinned keys", boolean=True)
     def is_pinned(self, server: RemoteServer) -> bool:
-        """Whether its card has to be signed."""
+        """Whether the server's card has to be signed."""
         return bool(server.card_keys)
 
 
@@ -164,20 +164,20 @@ SHORT_CHARS = 60
 
 
 class OwnAgentFilter(admin.SimpleListFilter):
-    """By agent, of those whose turns this visitor sees."""
+    """Filters turns by an agent, among the agents whose turns this visitor sees."""
 
     title = "agent"
     parameter_name = "agent"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Own agents; deleted ones keep their log."""
+        """The visitor's own agents, also deleted ones, whose log is kept; all agents for staff."""
         agents = Agent.objects.order_by("handle_key")
         if not request.user.is_staff:
             agents = agents.filter(owner=request.user.pk)
         return [(str(pk), f"@{handle}") for pk, handle in agents.values_list("pk", "handle")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Turn]) -> QuerySet[Turn]:
-        """The turns of the chosen one."""
+        """The turns of the chosen agent."""
         agent_id = read_row_id(self.value() or "")
         return queryset if agent_id is None else queryset.filter(agent=agent_id)
 
@@ -228,13 +228,13 @@ class TurnAdmin(OwnerScopedAdmin):
     )
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        """The list; staff who look at others' questions are written down."""
+        """The list of turns. A member of the staff who looks at it is written into the audit log."""
         if request.user.is_staff and request.method != "POST":
             record_reading(request.user, Turn, f"a list: {request.META.get('QUERY_STRING', '')[:200]}")
         return super().changelist_view(request, extra_context)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Turn | None:
-        """One turn; so are they here."""
+        """One turn. A member of the staff who looks at it is written into the audit log."""
         turn: Turn | None = super().get_object(request, object_id, from_field)
         if turn is not None and request.user.is_staff:
             record_reading(request.user, Turn, "a question", turn)
@@ -252,7 +252,7 @@ class TurnAdmin(OwnerScopedAdmin):
 
     @admin.display(description="question")
     def short_question(self, turn: Turn) -> str:
-        """How it begins; the turn's page has all of it."""
+        """The beginning of the question; the turn's page has the whole."""
         return to_line(turn.question, SHORT_CHARS)
 
     @admin.display(description="agent", ordering="agent")
@@ -262,7 +262,7 @@ class TurnAdmin(OwnerScopedAdmin):
 
     @admin.display(description="reason", ordering="reason")
     def why(self, turn: Turn) -> str:
-        """Why it was refused or failed, in words; the turn's page has the reason as stored."""
+        """The reason of a refusal or failure, in words; the turn's page has it as stored."""
         if not turn.reason:
             return self.get_empty_value_display()
         return explain(turn.outcome, turn.reason, depth=turn.depth).owner
@@ -274,7 +274,7 @@ class TurnAdmin(OwnerScopedAdmin):
 
     @admin.display(description="cost", ordering="cost_microusd")
     def cost(self, turn: Turn) -> str:
-        """The cost that its agent reported."""
+        """The cost that the agent reported."""
         return self.get_empty_value_display() if turn.cost_microusd is None else format_usd(turn.cost_microusd)
 
     @admin.action(description="Export the chosen turns as CSV")

@@ -44,7 +44,9 @@ QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
 
 @job("agents.reap")
 def reap() -> dict[str, int]:
-    """End what dead processes left open, free claims that ran out, forget the dead. Counts of each."""
+    """End the turns of dead processes, release claims whose time is over, and delete dead processes; counts of
+    each.
+    """
     with transaction.atomic():
         now = db_now()
         alive = alive_since(now)
@@ -107,7 +109,7 @@ def retain(turns_kept_days: int) -> int:
 
 @job("agents.blank_questions")
 def blank_questions(questions_kept_days: int) -> int:
-    """Blank the text of questions that the owner of who was asked keeps no longer; how many. The audit row stays.
+    """Blank the text of questions that the owner of the asked agent keeps no longer; how many. Audit rows stay.
 
     `questions_kept_days`: for owners who chose no number. Each owner is processed every few hours, from where the
     last run ended.
@@ -144,7 +146,7 @@ def expire_files() -> int:
 
 
 def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
-    """Delete what is older than that, oldest first and in batches; how many went. Ids grow with time."""
+    """Delete rows older than a moment, oldest first and in batches; how many. Ids grow with time."""
 
     def find() -> list[Any]:
         oldest = rows.order_by("pk").values_list("pk", moment)[: batches.AT_ONCE]

@@ -34,7 +34,7 @@ class IsStaff(BasePermission):
     message = "this is for the staff of the hub"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the caller is one of them; without a caller it is a 401."""
+        """Whether the caller is a member of the staff; a request without a caller is answered with 401."""
         return isinstance(request.user, User) and request.user.is_staff
 
 
@@ -228,7 +228,7 @@ class ListedTimeline(TypedDict):
     ownerLogin: Annotated[str, Source("owner.login")]
 
 
-class TimelineQuery(serializers.Serializer[Any]):
+class StaffTimelineQuery(serializers.Serializer[Any]):
     """How far to look back."""
 
     limit = serializers.IntegerField(default=50, min_value=1)
@@ -258,10 +258,10 @@ class AdminSession(StaffView):
 class AdminTimeline(StaffView):
     """`/admin/sessions/{id}/timeline`"""
 
-    @extend_schema(parameters=[TimelineQuery], responses=ListedTimeline)
+    @extend_schema(parameters=[StaffTimelineQuery], responses=ListedTimeline)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """Its newest events and permission requests, oldest first."""
-        limit = min(read_query(TimelineQuery, request)["limit"], MOST_SESSIONS)
+        limit = min(read_query(StaffTimelineQuery, request)["limit"], MOST_SESSIONS)
         session = _get_session(public_id)
         record_reading(caller_of(request), Session, "its timeline", session)
         events = Event.objects.filter(session=session).order_by("-pk")[:limit]

@@ -179,7 +179,7 @@ class AdminHalt(StaffView):
 
 
 def show_halt(one: Halt) -> ApiHalt:
-    """A row with all that it names loaded."""
+    """The JSON of a halt whose agent and users are loaded."""
     return show(ApiHalt, one, name=one.agent.handle if one.agent else one.user.login if one.user else "")
 
 
@@ -260,7 +260,7 @@ class CardChange(APIView):
 
 
 def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer, ChangedCard]:
-    """An owner's agent whose server has a changed card; without one it is absent."""
+    """An agent of this owner, its server and the server's changed card; 404 when no changed card waits."""
     agent = get_own_agent(agent_id, owner)
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     changed = find_changed_card(server) if server else None

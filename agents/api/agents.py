@@ -103,32 +103,32 @@ class AgentChanges(Body, ColumnBody):
             raise serializers.ValidationError(str(unknown)) from None
 
     def validate_callerBudgets(self, budgets: dict[str, int]) -> dict[User, int]:
-        """By user; of a login in several cases the last one holds."""
+        """The budgets by user; the last one counts when a login comes in several cases."""
         if len(budgets) > MAX_NAMED_CALLERS:
             raise serializers.ValidationError(f"want at most {MAX_NAMED_CALLERS} logins")
         by_key = {login.lower(): budget for login, budget in budgets.items()}
         return {user: by_key[user.login.lower()] for user in self.validate_allowedLogins(list(by_key))}
 
     def validate_dailyCostLimitUsd(self, usd: Decimal | None) -> int | None:
-        """In millionths."""
+        """The limit in millionths of a dollar."""
         return None if usd is None else to_microusd(usd)
 
     validate_callerCostLimitUsd = validate_dailyCostLimitUsd
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
-        """With ids that differ."""
+        """The skills, whose ids must differ."""
         return checked_skills(skills)
 
     def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
-        """Each once, and one of them such that every caller of A2A can send it."""
+        """Each media type once; every caller of A2A must be able to send one of them."""
         return checked_modes(modes)
 
     def validate_defaultOutputModes(self, modes: list[str]) -> list[str]:
-        """Each once, and one of them such that a caller of A2A can take it."""
+        """Each media type once; every caller of A2A must be able to take one of them."""
         return checked_modes(modes)
 
     def validate(self, attrs: Json) -> Json:
-        """Take out what only has to be false, and spread what is two columns."""
+        """Remove the fields that may only be false, and split `queueing` into its two columns."""
         if "queueing" in attrs:
             chosen = attrs.pop("queueing")
             attrs["queue_max"] = chosen["max"] if chosen else 0
@@ -147,7 +147,7 @@ class NewAgent(AgentChanges):
     remote = RemotePlace(required=False)
 
     def validate(self, attrs: Json) -> Json:
-        """One of the two."""
+        """Refuse a body that names both a session and a remote server, or neither."""
         if ("sessionId" in attrs) == ("remote" in attrs):
             raise serializers.ValidationError({"sessionId": "want either sessionId or remote"})
         return super().validate(attrs)
@@ -312,7 +312,7 @@ class OneAgent(APIView):
 
 
 def get_own_agent(agent_id: int, owner: User) -> Agent:
-    """A kept agent of this owner's; others' and absent ones are the same 404."""
+    """A kept agent of this owner; agents of other owners and absent ones give the same 404."""
     agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
     return get_one(agents.filter(pk=agent_id), NO_AGENT)
 

@@ -64,7 +64,7 @@ def cursor_page(rows: QuerySet[Row, Any], window: Window, show: Callable[[Row], 
 
 
 def json_answer(body: msgspec.Struct) -> HttpResponse:
-    """JSON written by msgspec: a payload goes out as the text it is stored as, whatever it holds."""
+    """An answer of JSON that msgspec writes: a stored payload is sent as the text that it is."""
     return HttpResponse(msgspec.json.encode(body), content_type="application/json")
 
 
@@ -155,7 +155,7 @@ def show_op_message(message: OpMessage, session_id: str) -> ApiOpMessage:
 
 
 def payload_of(event: Event) -> msgspec.Raw:
-    """The stored text, to be written as it is."""
+    """The stored text of a payload, which is sent unchanged."""
     return msgspec.Raw(event.payload.encode())
 
 

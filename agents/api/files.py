@@ -45,7 +45,7 @@ class FileForm(Body):
     file = serializers.FileField()
 
     def validate_file(self, file: "UploadedFile[bytes]") -> "UploadedFile[bytes]":
-        """Refuse what is over the cap; DRF refuses what is empty."""
+        """Refuse a file over the limit; DRF refuses an empty one."""
         if (file.size or 0) > MAX_FILE_BYTES:
             raise RequestRefused(413, "payload_too_large", TOO_LARGE)
         return file
@@ -76,7 +76,7 @@ class FileDeleted(TypedDict):
 
 
 class AnyType(DefaultContentNegotiation):
-    """A file has the type it has, whatever `Accept` says; its errors are JSON."""
+    """Sends a file with its own media type, whatever `Accept` asks for; errors are JSON."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -132,7 +132,8 @@ class FileContent(APIView):
 
 
 def download(request: Request, file: File, slices: Iterator[bytes]) -> HttpResponseBase:
-    """An answer that no browser opens in the hub's name. A file of more than one slice is one of few at once.
+    """An answer with a file that no browser opens in the hub's name; the number of large ones at a time is
+    limited.
 
     Raises:
         TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.

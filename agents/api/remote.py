@@ -85,7 +85,7 @@ class RemoteAuth(Body):
     credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
 
     def validate(self, attrs: Json) -> Json:
-        """As an Auth under the name `auth`."""
+        """The two values as an `Auth`, under the name `auth`."""
         try:
             return {"auth": make_auth(attrs["scheme"], attrs["credentials"])}
         except BadAuth as bad:

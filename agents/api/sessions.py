@@ -27,7 +27,7 @@ from kit.rows import Source, show
 
 
 def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Session:
-    """A session the caller may see, and do this with.
+    """A session that the caller may see, and in which the caller has at least this role.
 
     Raises:
         NotFound: absent, or not theirs to see: no difference.
@@ -163,7 +163,7 @@ class OneSession(APIView):
 
 
 def most_listed() -> int:
-    """How many sessions a list holds: all that one may have, and MAX_LIMIT that others share."""
+    """The most sessions in one list: those that one owner may have, and MAX_LIMIT shared ones."""
     return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
 
 
@@ -320,7 +320,7 @@ class PruneSessions(APIView):
 
 @transaction.atomic
 def archive(session: Session) -> tuple[bool, datetime]:
-    """Archive it: whether that is new, and since when it is.
+    """Archive a session; whether this call archived it, and the time since when it is archived.
 
     Raises:
         NotFound: it was deleted meanwhile.

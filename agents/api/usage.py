@@ -246,7 +246,7 @@ class SpanQuery(serializers.Serializer[Any]):
     cursor = serializers.IntegerField(default=0, min_value=0, max_value=MAX_ID, source="pk__gt")
 
 
-class UsageQuery(SpanQuery):
+class TokenUsageQuery(SpanQuery):
     """Which part, and for staff: whose."""
 
     limit = serializers.IntegerField(default=HIGHEST_LIMIT, min_value=1)
@@ -291,10 +291,10 @@ class SessionTokenUsage(APIView):
 class AllTokenUsage(APIView):
     """`/token-usage`"""
 
-    @extend_schema(parameters=[UsageQuery], responses={200: UsagePage, 403: ErrorBody})
+    @extend_schema(parameters=[TokenUsageQuery], responses={200: UsagePage, 403: ErrorBody})
     def get(self, request: Request) -> Response:
         """The usage that programs of the caller's sessions reported, oldest first; staff may name an owner."""
-        wanted, caller = read_query(UsageQuery, request), caller_of(request)
+        wanted, caller = read_query(TokenUsageQuery, request), caller_of(request)
         limit = min(wanted.pop("limit"), HIGHEST_LIMIT)
         if wanted.setdefault("owner_id", caller.pk) != caller.pk and not caller.is_staff:
             raise PermissionDenied("only staff may name another owner")

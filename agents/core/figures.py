@@ -34,7 +34,7 @@ COUNTED_AS: Mapping[Outcome | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DayWindow:
-    """So many days, today the last; `starts`: the moment each begins."""
+    """The last days of a calendar, today the last of them; `starts`: the moment at which each begins."""
 
     zone: str
     days: tuple[date, ...]
@@ -42,22 +42,22 @@ class DayWindow:
 
     @property
     def count(self) -> int:
-        """How many days."""
+        """The number of days."""
         return len(self.days)
 
     @property
     def since(self) -> datetime:
-        """When it begins."""
+        """The moment at which the window begins."""
         return self.starts[0]
 
     def number_of(self, moment: datetime) -> int:
-        """Which of its days a moment falls into, counted from 0."""
+        """The number, from 0, of the day into which a moment falls."""
         return max(0, bisect_right(self.starts, moment) - 1)
 
 
 @dataclass(slots=True)
 class AskCounts:
-    """How many asks there were, by what became of them."""
+    """The number of asks, by outcome."""
 
     answered: int = 0
     failed: int = 0
@@ -66,11 +66,11 @@ class AskCounts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all asks."""
         return self.answered + self.failed + self.refused + self.open
 
     def add(self, outcome: str | None, count: int) -> None:
-        """Count asks with this outcome; None: they are open."""
+        """Count asks with this outcome; None: the asks are open."""
         name = COUNTED_AS[Outcome(outcome) if outcome else None]
         setattr(self, name, getattr(self, name) + count)
 
@@ -84,7 +84,7 @@ class AskDay(AskCounts):
 
 @dataclass(frozen=True, slots=True)
 class EndCount:
-    """How often asks ended in one way; `reason` is empty for answers."""
+    """The number of asks that ended in one way; `reason` is empty for answers."""
 
     outcome: str
     reason: str
@@ -112,20 +112,20 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Of all answers that were measured, and of each day's."""
+    """The latencies of all measured answers, and of each day's."""
 
     all: Latency = field(default_factory=Latency)
     days: Sequence[Latency] = ()
 
 
 def read_window(query: QueryDict, now: datetime) -> DayWindow:
-    """The window that `?days=` and `?tz=` ask for; 7 days and UTC for what makes no sense."""
+    """The window that `?days=` and `?tz=` ask for; 7 days in UTC for other values."""
     count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
     return window_of(now, count, read_zone(query))
 
 
 def read_zone(query: QueryDict) -> str:
-    """The time zone that `?tz=` names; UTC for what is none."""
+    """The time zone that `?tz=` names; UTC for any other name."""
     name = query.get("tz", "")
     return name if name in _zones() else "UTC"
 
@@ -157,7 +157,9 @@ def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, da
 
 
 def by_day(turns: QuerySet[Turn], window: DayWindow) -> list[AskDay]:
-    """One row a day, empty ones too. Refusals that share a row count as often as they were made."""
+    """The counts of each day, also of days without asks. Refusals that share a row count as often as they were
+    made.
+    """
     ends = zip(range(window.count), window.starts[1:], strict=False)
     number = Case(
         *[When(asked_at__lt=end, then=Value(day)) for day, end in ends],
@@ -187,13 +189,13 @@ def top_askers(turns: QuerySet[Turn]) -> list[AskerCount]:
 
 
 def count_askers(turns: QuerySet[Turn]) -> int:
-    """How many different callers."""
+    """The number of different callers."""
     found: int = turns.aggregate(count=Count(Coalesce("caller_id", 0), distinct=True))["count"]
     return found
 
 
 def latencies(turns: QuerySet[Turn], window: DayWindow) -> Latencies:
-    """How long answers took; of the newest MOST_LATENCIES."""
+    """The latencies of the newest MOST_LATENCIES answers."""
     measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
     days: list[list[int]] = [[] for _ in window.days]
     for asked_at, latency_ms in measured:

@@ -45,7 +45,7 @@ AccessFilter = make_filter(
 )
 
 
-class AgentList(ChangeList):
+class AgentChangeList(ChangeList):
     """A page of agents with their facts, which take four queries for all."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -71,23 +71,23 @@ class AgentAdmin(OwnerScopedAdmin):
     actions = ("publish", "unpublish", "halt", "resume")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Without deleted agents, which only the record of turns still names."""
+        """The agents without deleted ones, which only the record of turns names."""
         agents: QuerySet[Agent] = super().get_queryset(request).filter(deleted_at=None)
         return agents.annotate(is_halted=IS_HALTED)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that fetches facts."""
-        return AgentList
+        return AgentChangeList
 
     # One agent, by the desk's forms.
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """For a new agent the user chooses among their sessions; a present one may move to another."""
+        """The form of a new agent offers the user's sessions; a present agent may move to another session."""
         form = PresentAgentForm if change else make_new_agent_form(cast(User, request.user))
         return super().get_form(request, obj, change, **{**kwargs, "form": form})
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """The settings; of a present agent also what it is and does."""
+        """The settings; for a present agent also its handle, session and figures."""
         if obj is None:
             return ("session", "slug", *EDITABLE, *NAMED_CALLERS)
         session = "session" if obj.session.link == CHANNEL_LINK else "session_name"
@@ -102,7 +102,7 @@ class AgentAdmin(OwnerScopedAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Everything that is not a setting."""
+        """All fields that are not settings."""
         return () if obj is None else ("handle", "session_name", *ACTIVITY_FIELDS, "created_at", "published_at")
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -136,7 +136,7 @@ class AgentAdmin(OwnerScopedAdmin):
         return response
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """The same."""
+        """Django's message, and one more for a draft."""
         response = super().response_change(request, obj)
         self._warn_of_draft(request, obj)
         return response
@@ -150,7 +150,7 @@ class AgentAdmin(OwnerScopedAdmin):
         obj.soft_delete()
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """The same for several."""
+        """Free the handles of several agents; the log stays."""
         for agent in queryset:
             agent.soft_delete()
 
@@ -163,12 +163,12 @@ class AgentAdmin(OwnerScopedAdmin):
 
     @admin.action(description="Publish the chosen agents")
     def publish(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Open them to callers."""
+        """Open agents to callers."""
         self._set_status(request, queryset, Agent.Status.PUBLISHED)
 
     @admin.action(description="Unpublish the chosen agents")
     def unpublish(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Close them to callers from the next request on."""
+        """Close agents to callers from the next request on."""
         self._set_status(request, queryset, Agent.Status.DRAFT)
 
     def _set_status(self, request: HttpRequest, queryset: QuerySet[Agent], status: Agent.Status) -> None:
@@ -200,27 +200,27 @@ class AgentAdmin(OwnerScopedAdmin):
 
     @admin.display(description="state", ordering="status")
     def state(self, agent: Agent) -> str:
-        """Whether callers can ask it."""
+        """Draft, published or halted."""
         return "halted" if agent.is_halted else agent.status  # type: ignore[attr-defined]
 
     @admin.display(description="online", boolean=True)
     def is_online(self, agent: Agent) -> bool:
-        """Whether a question would reach it now."""
+        """Whether a question would reach the agent now."""
         return _get_activity(agent).is_online
 
     @admin.display(description="queries today / budget")
     def today(self, agent: Agent) -> str:
-        """How much of the daily budget is spent."""
+        """The asks of today, and the daily budget."""
         return f"{_get_activity(agent).queries_today} / {agent.daily_budget}"
 
     @admin.display(description="queries ever")
     def all_time(self, agent: Agent) -> int:
-        """Over all days."""
+        """The number of asks of all days."""
         return _get_activity(agent).queries_all_time
 
     @admin.display(description="last asked")
     def last_asked(self, agent: Agent) -> str | None:
-        """When a question was last admitted."""
+        """The time of the last ask that was admitted."""
         last = _get_activity(agent).last_query_at
         return localize(last) if last else None
 

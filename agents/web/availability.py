@@ -100,7 +100,7 @@ def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict
 
 
 def states_of(session_ids: Collection[int]) -> dict[int, State]:
-    """The state of each of these sessions, in two queries; busy: a turn holds it."""
+    """The state of each of these sessions, in two queries; busy: a turn holds the session."""
     online = online_sessions(session_ids)
     held = Turn.objects.holding().filter(session_id__in=online, claim_until__gt=db_now())
     busy = set(held.values_list("session_id", flat=True)) if online else set()
@@ -121,7 +121,7 @@ def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
 
 
 def advise(agent: Agent, standing: Availability, visitor: User | None, now: datetime) -> Advice:
-    """The first thing that stands in the way, and what to do about it."""
+    """The first obstacle to a question of this visitor, and what the visitor can do about it."""
     is_owner = visitor is not None and visitor.pk == agent.owner_id
     if visitor and CallerBlock.objects.filter(owner_id=agent.owner_id, caller=visitor).exists():
         return Advice("Its owner does not take your questions. Other agents are in the directory.")

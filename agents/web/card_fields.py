@@ -34,7 +34,7 @@ SKILL_KEYS = ", ".join([*SINGLE_KEYS, *REPEATED_KEYS])
 
 
 class BadLine(ValueError):
-    """A line that says nothing of a skill; the text names it."""
+    """A line that is not part of a skill; the text names the line."""
 
 
 class ModesField(LinesField):
@@ -116,7 +116,7 @@ def _checked(rule: Callable[[list[One]], list[One]], value: list[One]) -> list[O
 
 
 def read_skills(text: str) -> list[Json]:
-    """The skills of a text, as they are; what they may hold is for others to check.
+    """The skills in a text; their content is checked elsewhere.
 
     Raises:
         BadLine: a line is none of the above, or says again what is said once.
@@ -125,9 +125,9 @@ def read_skills(text: str) -> list[Json]:
     last = ""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if line.startswith(CONTINUATION) and last:
-            _go_on(skills[-1], last, line.removeprefix(CONTINUATION))
+            _continue_line(skills[-1], last, line.removeprefix(CONTINUATION))
         elif line.strip():
-            last = _begin(skills, line, number)
+            last = _begin_line(skills, line, number)
     return skills
 
 
@@ -136,7 +136,7 @@ def write_skills(skills: Sequence[Json]) -> str:
     return "\n\n".join("\n".join(_lines(skill)) for skill in skills)
 
 
-def _begin(skills: list[Json], line: str, number: int) -> str:
+def _begin_line(skills: list[Json], line: str, number: int) -> str:
     """Take a line with a key of its own; the member it filled."""
     key, colon, value = line.partition(":")
     key, value = key.strip().lower(), value.strip()
@@ -155,7 +155,7 @@ def _begin(skills: list[Json], line: str, number: int) -> str:
     return key
 
 
-def _go_on(skill: Json, member: str, line: str) -> None:
+def _continue_line(skill: Json, member: str, line: str) -> None:
     if isinstance(skill[member], list):
         skill[member][-1] += f"\n{line}"
     else:

@@ -38,7 +38,7 @@ class DirectoryEntry:
 
     @property
     def address(self) -> str:
-        """Where its page is."""
+        """The address of the agent's page."""
         return page_of(self.agent)
 
 
@@ -52,12 +52,12 @@ class DirectoryFilter:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was left out."""
+        """Whether no filter is set."""
         return self == DirectoryFilter()
 
     @property
     def query(self) -> str:
-        """The query string that asks for it again, a page number may follow."""
+        """The query string of this filter; a page number may be added."""
         given = {"q": self.text, "online": "1" * self.online, "mine": "1" * self.mine}
         return urlencode({name: value for name, value in given.items() if value})
 
@@ -109,13 +109,13 @@ def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
 
 
 def online_first(agents: AgentQuerySet) -> AgentQuerySet:
-    """The same agents by handle, those online before the others."""
+    """The same agents by handle, online ones before the others."""
     offline = Case(When(online(), then=0), default=1, output_field=IntegerField())
     return agents.order_by(offline, "handle_key")
 
 
 def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[DirectoryEntry]:
-    """Their entries, in the same few queries however many they are."""
+    """The entries of agents; the number of queries is constant."""
     found = list(agents)
     standings = load_availability(found, visitor_id)
     return [DirectoryEntry(agent, standings[agent.pk]) for agent in found]
@@ -150,7 +150,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
         return render(request, "agents/absent.html", status=404)
-    standing, advice = _now(agent, request)
+    standing, advice = _load_standing(agent, request)
     context = {
         "agent": agent,
         "standing": standing,
@@ -176,7 +176,7 @@ def agent_availability(request: HttpRequest, owner: str, slug: str) -> HttpRespo
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
         raise Http404
-    standing, advice = _now(agent, request)
+    standing, advice = _load_standing(agent, request)
     return JsonResponse(_as_json(standing, advice))
 
 
@@ -190,7 +190,7 @@ def notes_of(agent: Agent) -> list[Note]:
     ]
 
 
-def _now(agent: Agent, request: HttpRequest) -> tuple[Availability, Advice]:
+def _load_standing(agent: Agent, request: HttpRequest) -> tuple[Availability, Advice]:
     visitor = request.user if request.user.is_authenticated else None
     standing = load_availability([agent], request.user.pk)[agent.pk]
     return standing, advise(agent, standing, visitor, db_now())

@@ -41,7 +41,7 @@ LONG_TEXT_ROWS = {"description": 8, "claude_md": 6, "personalization_prompt": 4}
 
 
 class LongTextField(forms.CharField):
-    """A long text as it was typed; line ends are plain, whatever the browser sends."""
+    """A long text as the owner typed it; line ends become single characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "strip": False})
@@ -64,7 +64,7 @@ class UsdField(forms.DecimalField):
         )
 
     def prepare_value(self, value: Any) -> Any:
-        """The stored amount in dollars; a typed text as it was typed."""
+        """The stored amount in dollars; a text that the owner typed stays unchanged."""
         return decimal_usd(value) if isinstance(value, int) else value
 
     def clean(self, value: Any) -> Any:
@@ -73,7 +73,7 @@ class UsdField(forms.DecimalField):
         return None if usd is None else to_microusd(usd)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Whether another amount was typed."""
+        """Whether the owner typed another amount."""
         return super().has_changed(None if initial is None else Decimal(decimal_usd(initial)), data)
 
 
@@ -86,7 +86,7 @@ class LoginsField(LinesField):
 
 
 class LoginField(forms.CharField):
-    """One user, named by login, who is not the excluded one: the user who fills in the form."""
+    """One user, named by login; `excluded` is the user who fills in the form."""
 
     def __init__(self, *, excluded: User, **options: Any) -> None:
         super().__init__(**options)
@@ -157,7 +157,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["allowed_logins"].initial = load_granted_logins([self.instance.pk])[self.instance.pk]
 
     def settings(self) -> dict[str, Any]:
-        """The values of the form, as `directory.publish_agent` takes them."""
+        """The values of the form as arguments of `directory.publish_agent`."""
         chosen = self.cleaned_data
         details = {field: chosen[field] for field in EDITABLE}
         return {"details": details, "allowed": chosen["allowed_logins"], "budgets": chosen["caller_budgets"]}
@@ -172,7 +172,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A session by name and place, and whether it is there."""
+    """A session, shown by its name, its place and whether it is online."""
 
     online: Collection[int] = ()
 
@@ -183,14 +183,14 @@ class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
         self.online = online_sessions(set(newest))
 
     def label_from_instance(self, obj: Any) -> str:
-        """Enough to tell two of one name apart."""
+        """A label that tells two sessions of one name apart."""
         place = " ".join(part for part in (obj.host, obj.cwd) if part)
         seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
         return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
 
 
 class PresentAgentForm(AgentForm):
-    """The settings of an agent that exists, and, where programs answer for it, which of its owner's does."""
+    """The settings of an agent that exists, and, for the link of programs, its session."""
 
     session = SessionChoice(
         queryset=None,
@@ -225,7 +225,7 @@ class PresentAgentForm(AgentForm):
 
 
 class NewAgentForm(AgentForm):
-    """A session to publish, and the agent that it becomes; `make_new_agent_form` sets whose, and `only`."""
+    """The session to publish, and the settings of its agent; `make_new_agent_form` sets `owner` and `only`."""
 
     owner: ClassVar[User]
     only: ClassVar[Session | None] = None
@@ -246,7 +246,7 @@ class NewAgentForm(AgentForm):
         choice.empty_label = None if self.only else choice.empty_label
 
     def clean(self) -> dict[str, Any]:
-        """Say beforehand what publishing would refuse."""
+        """Report now what publishing would refuse."""
         super().clean()
         cleaned: dict[str, Any] = self.cleaned_data
         if "session" in cleaned and "slug" in cleaned:

@@ -54,7 +54,7 @@ def attach(public_id: UUID, user_id: int, process_id: str) -> Attached:
 
 
 def find_role_name(session_id: int, user_id: int) -> RoleWord | None:
-    """A user's role in a session as the wire writes it, None when they may not see it."""
+    """A user's role in a session as the wire writes it; None when the user may not see the session."""
     session = sessions_visible_to(user_id).filter(pk=session_id).first()
     return cast(RoleWord, role_of(session).word) if session else None
 
@@ -65,7 +65,7 @@ def detach(attached: Collection[Attached]) -> None:
 
 
 def find_lost_views(process_id: str) -> list[RecheckAccess]:
-    """Views of this process whose users may no longer see the session: a message that said so may be lost."""
+    """The views of this process whose users may no longer see the session; the message about it may be lost."""
     shared = Exists(Share.objects.filter(session_id=OuterRef("session_id"), user_id=OuterRef("user_id")))
     others = Attachment.objects.filter(process_id=process_id).exclude(session__owner_id=F("user_id"))
     lost = others.exclude(shared, session__owner__is_active=True).distinct()

@@ -28,7 +28,7 @@ from agents.models.choices import Surface
 from agents.transcript.access import NotAllowed, Role, find_session, role_of
 from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
 from kit.async_db import db_call
-from operators.wire.errors import Archived, EmptyPrompt, NoSuchAgent, NoSuchSession
+from operators.wire.errors import Archived, EmptyPrompt, NoSuchRecipient, NoSuchSession
 from operators.wire.frames import MOST_PROBED, Mode
 
 
@@ -67,7 +67,7 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
     """A prompt with its target, found by reads alone.
 
     Raises:
-        NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchAgent, AmbiguousPeer, FilesRefused.
+        NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchRecipient, AmbiguousPeer, FilesRefused.
     """
     session = get_session(wanted.session_id, user_id, Role.PROMPTER)
     if session.archived_at is not None:
@@ -130,7 +130,7 @@ def check_files(text: str, user_id: int) -> tuple[int, ...]:
     """The ids of the files a text mentions, all readable for its author.
 
     Raises:
-        FilesRefused: there are too many, or one is not theirs to read_body.
+        FilesRefused: there are too many, or one is not theirs to read.
     """
     wanted = mentions(text)
     if len(wanted) > MAX_FILES:
@@ -167,7 +167,7 @@ def _address_mentioned(handle: str, text: str, session: Session, user_id: int) -
         try:
             peer = get_peer(handle, user_id)
         except NoSuchTarget:
-            raise NoSuchAgent(handle) from None
+            raise NoSuchRecipient(handle) from None
         target, peer_id = peer.target, str(peer.session.public_id)
     source = None
     if target.session_id != session.pk:
@@ -238,9 +238,11 @@ class PromptService:
         """
         files = await db_call(check_files)(prompt, asker.user_id)
         found = await db_call(find_probe_targets)(peers, asker.user_id)
-        return await asyncio.gather(*(self._tell(asker, one, prompt, files) for one in found))
+        return await asyncio.gather(*(self._tell_peer(asker, one, prompt, files) for one in found))
 
-    async def _tell(self, asker: Asker, probed: ProbeTarget, prompt: str, files: tuple[int, ...]) -> ProbeTarget:
+    async def _tell_peer(
+        self, asker: Asker, probed: ProbeTarget, prompt: str, files: tuple[int, ...]
+    ) -> ProbeTarget:
         if probed.target is None:
             return probed
         status = "sent"

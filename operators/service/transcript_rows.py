@@ -74,7 +74,7 @@ def build_rows(moments: Sequence[Moment], session_id: int) -> list[TranscriptRow
 
 
 def row_of(moment: Moment) -> TranscriptRow:
-    """A moment as its line."""
+    """The line of a moment."""
     match moment.row:
         case Event() as event:
             return _event(event)
@@ -89,7 +89,7 @@ def row_of(moment: Moment) -> TranscriptRow:
 
 
 def row_of_request(asked: PermissionRequest) -> TranscriptRow:
-    """A permission request as its line."""
+    """The line of a permission request."""
     undecided = "waiting" if asked.expires_at > db_now() else "expired"
     status = undecided if asked.status == PermissionRequest.Status.PENDING else asked.status
     by = f" by @{asked.resolver.login}" if asked.resolver else ""

@@ -40,8 +40,8 @@ MOST_SUBSCRIPTIONS = 100
 Handler = Callable[[Any], Awaitable[msgspec.Struct | None]]
 
 
-class Conversation:
-    """One operator's subscriptions and verbs. Also the `Watcher` of each session they subscribed to."""
+class OperatorConversation:
+    """The subscriptions of one operator, and the handlers of its frames; the `Watcher` of each session."""
 
     def __init__(
         self,
@@ -73,17 +73,17 @@ class Conversation:
         }
 
     async def take(self, frame: Frame) -> None:
-        """Do what a frame says, and answer it."""
+        """Run the handler of a frame, and send its answer."""
         try:
             answer = await self._on[type(frame)](frame)
         except REFUSED as refused:
-            told = describe_error(refused)
-            answer = Error(code=told.code, message=str(told))
+            error = describe_error(refused)
+            answer = Error(code=error.code, message=str(error))
         if answer is not None:
             self._put(encode(answer))
 
     async def end(self) -> None:
-        """Watch nothing any more; the others hear that this operator left. Again is fine."""
+        """End all subscriptions, and tell the other operators; may be called again."""
         await self._looking.cancel()
         await self._leave(list(self._attached))
 

@@ -35,7 +35,7 @@ MOST_SHARES = 200
 
 @dataclass(frozen=True, slots=True)
 class VisibleSession:
-    """A session, and who looks at it in which role."""
+    """A session, the user who looks at it, and the user's role."""
 
     session: Session
     user: User
@@ -53,7 +53,7 @@ class VisibleSession:
 
     @property
     def is_owner(self) -> bool:
-        """Whether it is theirs."""
+        """Whether the user owns the session."""
         return self.role == Role.OWNER
 
     @property
@@ -117,7 +117,7 @@ def find_visible_session(
 
 
 def get_visible_session(request: HttpRequest, public_id: UUID) -> VisibleSession:
-    """The same, where signing in is no answer.
+    """The session of an address for the signed-in user, for addresses that do not lead to the sign-in.
 
     Raises:
         Http404: see `find_visible_session`, or no user is signed in.
@@ -173,7 +173,7 @@ def _shares(seen: VisibleSession) -> list[Share]:
     return list(Share.objects.filter(session=seen.session).select_related("user").order_by("pk")[:MOST_SHARES])
 
 
-Act = Callable[[HttpRequest, VisibleSession], str]
+OwnerAction = Callable[[HttpRequest, VisibleSession], str]
 NO_SUCH_LOGIN = "No user has the login {login}."
 ALREADY_OWNER = "The session is theirs already."
 MOST_COUNTED = 10_000
@@ -181,19 +181,19 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """So many of something; counted no further than MOST_COUNTED."""
+    """The number of rows of one kind, counted up to MOST_COUNTED."""
 
     name: str
     count: int
 
     @property
     def is_more(self) -> bool:
-        """Whether there are more than were counted."""
+        """Whether counting stopped before the end."""
         return self.count >= MOST_COUNTED
 
 
-def _acting(act: Act) -> Callable[[HttpRequest, UUID], HttpResponse]:
-    """A form's target: act as the owner, say what was done, go back to the session."""
+def _owner_action(act: OwnerAction) -> Callable[[HttpRequest, UUID], HttpResponse]:
+    """The view that a form of the owner posts to: it calls `act`, shows its message and returns to the session."""
 
     @never_cache
     @require_POST
@@ -239,7 +239,7 @@ def _archive(request: HttpRequest, seen: VisibleSession) -> str:
     return "Archived. It comes back when its agent does." if is_new else "It was archived already."
 
 
-share, unshare, put_away = _acting(_share), _acting(_unshare), _acting(_archive)
+share, unshare, archive_session = _owner_action(_share), _owner_action(_unshare), _owner_action(_archive)
 
 
 @never_cache
@@ -284,7 +284,7 @@ def _numbers(session: Session) -> Iterator[Number]:
 
 
 def _bytes_of_files(session: Session) -> int:
-    """The size of its live files; bytes that other sessions' files share stay when it goes."""
+    """The size of the session's live files; bytes that files of other sessions share stay when it is deleted."""
     total = File.objects.live().filter(session=session).aggregate(total=Sum("size"))["total"]
     return int(total or 0)
 
@@ -297,6 +297,6 @@ urlpatterns = [
     path(f"{HOME}/files", files, name="operator-files"),
     path(f"{HOME}/share", share, name="operator-share"),
     path(f"{HOME}/unshare", unshare, name="operator-unshare"),
-    path(f"{HOME}/archive", put_away, name="operator-archive"),
+    path(f"{HOME}/archive", archive_session, name="operator-archive"),
     path(f"{HOME}/delete", delete, name="operator-delete"),
 ]

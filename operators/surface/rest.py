@@ -52,7 +52,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
-    """One address, whose groups name its variable parts, all POST. `operation` has the shapes of its bodies."""
+    """A call by POST. The groups of `path` name its variable parts; `operation` has the shapes of its bodies."""
 
     path: re.Pattern[str]
     run: Callable[[PromptService, Asker, Names, Any], Awaitable[Any]]
@@ -148,7 +148,7 @@ OPERATIONS = tuple(call.operation for call in CALLS)
 
 
 def find_call(path: str) -> tuple[OperatorCall, Names] | None:
-    """The call at a path, and the variable parts of it."""
+    """The call of a path, and the variable parts of the path."""
     for call in CALLS:
         if found := call.path.fullmatch(path):
             return call, found.groupdict()
@@ -173,7 +173,7 @@ def now() -> str:
 
 
 async def _with_reply(sent: RouteAnswer, running: RunningTurn, wait_s: float) -> RouteAnswer:
-    """Wait for the end of the turn, whose own deadline is the caller's.
+    """The answer with the reply, when the turn has ended; the deadline of the turn is that of the caller.
 
     Raises:
         RequestRefused: it failed otherwise than by timeout.
@@ -195,7 +195,9 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Serves `CALLS`. `public_url`: whose pages may use the cookie; `app_origins`: whose may read_body answers."""
+    """Serves `CALLS`. `public_url`: pages of this origin may use the cookie; `app_origins`: pages that may read
+    answers.
+    """
 
     prompt_service: PromptService
     ledger: Ledger

@@ -1,4 +1,4 @@
-"""Operators' sockets: who it is, frames in, a bounded queue of frames out (docs/reference/frames.md)."""
+"""The sockets of operators: sign-in, frames in, and a bounded queue of frames out (docs/reference/frames.md)."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from kit.durations import seconds
 from kit.frame_queue import FrameQueue
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.service.prompts import PromptService
-from operators.surface.conversation import Conversation
+from operators.surface.conversation import OperatorConversation
 from operators.wire.frames import BadFrame, Error, decode, encode
 
 logger = logging.getLogger(__name__)
@@ -38,12 +38,12 @@ class OperatorSockets:
 
     @property
     def sockets(self) -> int:
-        """How many are open."""
+        """The number of open sockets."""
         return len(self._sockets)
 
     @property
     def credential_ids(self) -> set[int]:
-        """Whose sockets are open."""
+        """The ids of the credentials whose sockets are open."""
         return {socket.credential_id for socket in self._sockets}
 
     def enter(self, socket: "OperatorSocket") -> bool:
@@ -104,7 +104,7 @@ class OperatorSocket(SocketConsumer):
         self._queue = FrameQueue()
         self._close_code = 0  # sent once the queue is empty
         self._sender: asyncio.Task[None] | None = None
-        self._conversation: Conversation | None = None
+        self._conversation: OperatorConversation | None = None
         self._serving: asyncio.Task[None] | None = None
         self._over = self._is_given_up = False
         self.credential_id = self.user_id = 0
@@ -112,7 +112,7 @@ class OperatorSocket(SocketConsumer):
     # From the server.
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve it to its end."""
+        """Serve the socket to its end."""
         self._serving = asyncio.current_task()
         try:
             await super().__call__(scope, receive, send)
@@ -123,7 +123,7 @@ class OperatorSocket(SocketConsumer):
                 self._serving.uncancel()
 
     async def connect(self) -> None:
-        """Accept, then find out who it is."""
+        """Accept the socket, then find out which user it belongs to."""
         offered = self.scope["subprotocols"]
         await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         if self._operator_sockets.is_closed:
@@ -142,7 +142,7 @@ class OperatorSocket(SocketConsumer):
             self.put(encode(Error(code="quota_exceeded", message="you hold too many sockets open here")))
             self.end(TRY_AGAIN_LATER)
             return
-        self._conversation = Conversation(
+        self._conversation = OperatorConversation(
             identity,
             prompt_service=self._prompt_service,
             live=self._live,
@@ -184,12 +184,12 @@ class OperatorSocket(SocketConsumer):
             self.end(TRY_AGAIN_LATER)
 
     def refuse(self, code: str, message: str) -> None:
-        """Close for good: it must not come back with this token."""
+        """Send an error and close the socket for good: a client must not return with this token."""
         self.put(encode(Error(code=code, message=message)))
         self.end(POLICY_VIOLATION)
 
     def end(self, code: int) -> None:
-        """Close, once what is queued was sent."""
+        """Close the socket, once the queued frames were sent."""
         if not self._over:
             self._over = True
             self._close_code = code
@@ -205,7 +205,7 @@ class OperatorSocket(SocketConsumer):
             self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="to operator")
 
     async def _send_all(self) -> None:
-        """Send what is queued, then close if the socket is over; a client that does not read is dropped."""
+        """Send the queued frames, then close the socket if it has ended; drop a client that does not read."""
         try:
             await self._queue.send_all(self._send_frame)
             if not self._close_code:

@@ -34,7 +34,7 @@ class NoSuchSession(Exception):
     """Absent, or not visible to the operator: no difference."""
 
 
-class NoSuchAgent(Exception):
+class NoSuchRecipient(Exception):
     """A text begins with `@owner/slug`, and nothing of that name is there for the operator."""
 
     def __init__(self, handle: str) -> None:
@@ -61,7 +61,7 @@ OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     NoSuchSession: (404, "not_found", "no such session"),
     NoSuchTarget: (404, "not_found", "no such peer"),
     NotPublished: (404, "not_found", "there is nothing of that name any more"),
-    NoSuchAgent: (404, "agent_not_found", ""),
+    NoSuchRecipient: (404, "agent_not_found", ""),
     Unreadable: (404, "not_found", ""),
     FileGone: (404, "not_found", "a file the prompt names is not there any more"),
     NoSuchRequest: (404, "not_found", "no such permission request"),
@@ -98,7 +98,7 @@ OWN_FAILURE_TEXTS: Mapping[str, str] = {
 
 
 def describe_error(failure: Exception) -> RequestRefused:
-    """The public words of one of `REFUSED`."""
+    """The status, code and text of one of `REFUSED`."""
     if isinstance(failure, Denied):
         own = OWN_TEXTS.get(type(failure))
         text = failure.fill(own, "it") if own else failure.text("it")

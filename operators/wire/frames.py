@@ -88,7 +88,7 @@ class ProbeAnswer(Struct, frozen=True):
 
 
 def read_body(body: bytes, shape: type[Body]) -> Body:
-    """A body as its struct.
+    """The struct of a body.
 
     Raises:
         RequestRefused: 400, it is not JSON that a sound program sends, or not of that shape.

@@ -22,7 +22,7 @@ from kit.clock import db_now
 from lab.callers import Json
 from lab.waiting import eventually
 from operators.service.attachments import find_lost_views, load_attendance
-from operators.surface.conversation import Conversation
+from operators.surface.conversation import OperatorConversation
 from operators.wire.frames import OpMessage, Subscribe
 from tests.contracts.rows import live_process, published, user
 
@@ -47,11 +47,11 @@ def share(role: str) -> tuple[Session, User]:
     return session, bob
 
 
-def converse(bob: User, live: LiveViews, heard: Heard) -> Conversation:
+def converse(bob: User, live: LiveViews, heard: Heard) -> OperatorConversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
     prompt_service = wiring.build_services().operators.prompt_service
     meter = StorageMeter(1, time.monotonic)
-    return Conversation(
+    return OperatorConversation(
         identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", put=heard.put
     )
 

@@ -19,7 +19,7 @@ from tests.repository.tracked import named
 
 OWN = {one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__}
 EXAMPLES = [
-    (errors.NoSuchAgent("a/b"), 404, "agent_not_found", "no agent or session @a/b"),
+    (errors.NoSuchRecipient("a/b"), 404, "agent_not_found", "no agent or session @a/b"),
     (errors.NoSuchSession(), 404, "not_found", "no such session"),
 ]
 

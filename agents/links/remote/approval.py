@@ -57,7 +57,7 @@ class CardVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCard:
-    """A card that waits for its owner's decision. `is_asked`: by the approved one, meanwhile."""
+    """A card that waits for the owner's decision. `is_asked`: the hub calls by the approved card meanwhile."""
 
     digest: str
     since: datetime
@@ -101,7 +101,7 @@ def compare_with_approved(server_id: int, fetched: ServerCard) -> CardVerdict | 
 
 
 def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
-    """Write down why nothing is asked of a server, until its card is good again. Another may wait meanwhile.
+    """Store the reason why a server is not asked until its card is good again. Another card may wait meanwhile.
 
     False: the server is gone, or was moved from this URL. It is one UPDATE, so the row is not locked before. The
     breaker stays as it is: the link opens it for the call that `CardRefused` ends.
@@ -111,7 +111,7 @@ def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
 
 
 def write_approved(server_id: int, card: ServerCard) -> None:
-    """From now on the hub calls the server as this card says; none waits."""
+    """Approve a card: the hub calls the server by it from now on, and no other card waits."""
     fresh = {"approved": card.content, **_NONE_WAITS, "kept_digest": ""}
     RemoteCard.objects.update_or_create(server_id=server_id, defaults=fresh)
     RemoteServer.objects.filter(pk=server_id).update(
@@ -120,7 +120,7 @@ def write_approved(server_id: int, card: ServerCard) -> None:
 
 
 def find_changed_card(server: RemoteServer) -> ChangedCard | None:
-    """The card that waits for the owner of a server, and what differs."""
+    """The card that waits for the owner of a server, and its differences from the approved one."""
     kept = RemoteCard.objects.filter(server=server, waiting__isnull=False).first()
     if kept is None or server.card_changed_at is None:
         return None
@@ -166,7 +166,7 @@ CARD_DECISIONS: dict[str, Callable[[RemoteServer, str], None]] = {"approve": app
 
 
 def card_source_of(card: ServerCard) -> dict[str, str]:
-    """A session as lists show it: where it is, and what it speaks."""
+    """The columns of a session that say where its server is and which protocol it speaks."""
     way = card.interface
     host = parse_url(card.url).netloc.decode("ascii")
     return {"host": host[:255], "channel_version": f"A2A {way.version} over {way.binding}"[:64]}
@@ -176,7 +176,7 @@ _NONE_WAITS: dict[str, Any] = {"waiting": None, "waiting_digest": ""}
 
 
 def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str) -> None:
-    """Write down since when a changed card waits (None: none does), and why nothing is asked (empty: it is asked).
+    """Store since when a changed card waits (None: no card), and why the server is not asked (empty: it is asked).
 
     The caller holds the server's row. A refusal where there was none opens the breaker.
     """
@@ -200,7 +200,7 @@ def _locked(server: RemoteServer, digest: str) -> RemoteCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardSource:
-    """Where a server's card is. `digest`: of the approved one; `keys`: pinned ones.
+    """The place of a server's card. `digest`: of the approved card; `keys`: the pinned keys.
 
     `is_refused`: the card that was fetched last kept the hub from asking.
     """
@@ -265,11 +265,11 @@ class Cards:
         return verdict.card
 
     def mark_stale(self, server_id: int) -> None:
-        """A call by this server's card failed: fetch it anew before the next."""
+        """Fetch this server's card again before the next call, because a call by it failed."""
         for key, (card, _) in list(self._known.items()):
             if key[0] == server_id:
                 self._known[key] = (card, self._clock() - FRESH_S)
 
     def close(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching cards."""
         self._fetchers.shutdown(wait=False, cancel_futures=True)

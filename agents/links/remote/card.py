@@ -36,7 +36,7 @@ class Auth:
 
     @property
     def headers(self) -> dict[str, str]:
-        """As headers."""
+        """The header that carries the credentials."""
         return {"Authorization": f"{self.scheme} {self.credentials}"} if self.scheme else {}
 
 
@@ -44,7 +44,7 @@ NO_AUTH = Auth()
 
 
 def make_auth(scheme: str, credentials: str) -> Auth:
-    """An Auth of what an owner typed.
+    """An `Auth` of the scheme and credentials that an owner typed.
 
     Raises:
         BadAuth: it cannot be sent.
@@ -59,7 +59,7 @@ def make_auth(scheme: str, credentials: str) -> Auth:
 
 
 def auth_of(server: RemoteServer) -> Auth:
-    """The credentials of a row, in the clear.
+    """The credentials of a row, unsealed.
 
     Raises:
         Unreadable: the key that sealed them is gone; the text is public.
@@ -73,7 +73,7 @@ def auth_of(server: RemoteServer) -> Auth:
 
 
 def seal(auth: Auth) -> str:
-    """Credentials as they are stored; empty without."""
+    """Credentials as they are stored; empty without credentials."""
     return sealing.seal(auth.credentials, PURPOSE) if auth.credentials else ""
 
 
@@ -83,12 +83,14 @@ def reseal_all() -> tuple[int, int]:
 
 
 def target_rules() -> TargetRules:
-    """Where remote servers may be."""
+    """The addresses and ports at which remote servers may be."""
     return TargetRules(ports=settings.REMOTE_PORTS, allows_private=settings.REMOTE_ALLOW_PRIVATE)
 
 
 def may_have_credentials(card_url: str, url: str) -> bool:
-    """Whether what a card names may be sent what its owner gave for the card: only its own host, as safely."""
+    """Whether a URL in a card may get the credentials given for the card: its host is the card's, and it is as
+    safe.
+    """
     try:
         card, named = parse_url(card_url), parse_url(url)
     except NotSent:
@@ -204,7 +206,7 @@ def fetch_card(url: str, auth: Auth, keys: Sequence[Json] = ()) -> ServerCard:
 
 
 def read_card(url: str, value: Any) -> ServerCard:
-    """A card of its JSON.
+    """A card read from its JSON.
 
     Raises:
         BadCard: it is none, or lists no interface that the hub can call.
@@ -215,7 +217,7 @@ def read_card(url: str, value: Any) -> ServerCard:
 
 
 def card_of(url: str, content: Json) -> ServerCard:
-    """A card of its content, fresh or stored.
+    """A card made of its content, which is fresh or stored.
 
     Raises:
         BadCard: it lists no interface that the hub can call, or has no canonical form.
@@ -251,7 +253,7 @@ def _choose(offers: list[CardInterface]) -> CardInterface:
 
 
 def _offered(card_url: str, value: dict[str, Any]) -> list[CardInterface]:
-    """Interfaces as 1.0 lists them, else the one or more of 0.3."""
+    """The interfaces that a card of 1.0 lists, or those of a card of 0.3."""
     if isinstance(value.get("supportedInterfaces"), list):
         return [
             CardInterface(
@@ -274,7 +276,7 @@ def _offered(card_url: str, value: dict[str, Any]) -> list[CardInterface]:
 
 
 def _joined(card_url: str, given: str) -> str:
-    """The address of an interface; empty when there is none, or it is not a URL."""
+    """The absolute address of an interface; empty when the card gives none, or no URL."""
     try:
         return join_url(card_url, given) if given else ""
     except NotSent:
@@ -282,7 +284,7 @@ def _joined(card_url: str, given: str) -> str:
 
 
 def _version(text: str) -> str:
-    """Major and minor, as the hub speaks them; `1` is 1.0, and 0.2 is not spoken."""
+    """A version as major and minor: `1` is 1.0."""
     major, _, rest = text.partition(".")
     minor = rest.partition(".")[0] or "0"
     return "1.0" if major == "1" else f"{major}.{minor}"

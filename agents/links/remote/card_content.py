@@ -95,7 +95,7 @@ def content_of(card: Json) -> Json:
 
 
 def digest_of(content: Json) -> str:
-    """SHA-256 of a content in canonical form, in hex.
+    """SHA-256 of a content in canonical form (RFC 8785), in hex.
 
     Raises:
         ValueError: it has none: it holds an integer over 2^53 - 1.
@@ -120,7 +120,7 @@ def _capabilities(value: Json) -> Json:
 
 
 def _without_empties(value: Any) -> Any:
-    """None for what is empty: null, "", [] and {}, and what holds nothing else."""
+    """The value without null, "", [] and {} at any depth; None when nothing is left."""
     if isinstance(value, dict):
         return {name: left for name, one in value.items() if (left := _without_empties(one)) is not None} or None
     if isinstance(value, list):
@@ -179,7 +179,7 @@ def _differing_items(path: str, before: list[Any], after: list[Any]) -> Iterator
 
 
 def _by_id(items: list[Any]) -> dict[Any, Any] | None:
-    """Items by their ids; None when one has none, or shares it."""
+    """The items of a list by their ids; None when an item has no id, or two share one."""
     found = {one["id"]: one for one in items if isinstance(one, dict) and isinstance(one.get("id"), str)}
     return found if items and len(found) == len(items) else None
 
@@ -226,13 +226,13 @@ class CardRegistry(jws.JWSRegistry):
     max_header_length = 16_384
 
     def get_alg(self, name: str) -> JWSAlgModel:
-        """An algorithm of the key; `EdDSA` is one still, for the library it is deprecated."""
+        """The algorithm of a signature; `EdDSA` is accepted, too, which the library calls deprecated."""
         if name not in (self.allowed or ()):
             raise UnsupportedAlgorithmError(name)
         return self.algorithms[name]
 
     def check_header(self, header: Header) -> None:
-        """Only `alg` and `crit` mean something here: keys are pinned, so `jku` and others are not read."""
+        """Read only `alg` and `crit`: the keys are pinned, so `jku` and other members have no meaning."""
         if not isinstance(header.get("alg"), str):
             raise MissingAlgorithmError
         check_crit_header(self.header_registry, header)
@@ -261,7 +261,7 @@ def read_keys(value: Any) -> list[Json]:
 
 
 def read_keys_text(text: str) -> list[Json]:
-    """The same of a JSON text; none of an empty one."""
+    """The public keys of a JSON text; no keys for an empty text."""
     if not text.strip():
         return []
     try:
@@ -271,7 +271,7 @@ def read_keys_text(text: str) -> list[Json]:
 
 
 def keys_text(keys: Sequence[Json]) -> str:
-    """Pinned keys as an owner reads and edits them; empty without."""
+    """Pinned keys as JSON that an owner can edit; empty without keys."""
     return json.dumps(keys[0] if len(keys) == 1 else {"keys": list(keys)}, indent=2) if keys else ""
 
 
@@ -281,7 +281,7 @@ def thumbprint(key: Json) -> str:
 
 
 def check_signature(card: Json, keys: Sequence[Json]) -> None:
-    """Check that one of the pinned keys signed a card, as it was served or as the official SDKs sign it.
+    """Return when one of the pinned keys signed a card, as it was served or as the official SDKs sign it.
 
     Raises:
         BadSignature: none did.
@@ -316,7 +316,7 @@ def _verifies(signature: Any, payload: bytes, key: Json) -> bool:
 
 
 def _public_key(given: Any) -> Json:
-    """A JWK without what does not matter; its `kid` stays, to be recognised by."""
+    """A JWK with only the members that verification needs, and its `kid`."""
     kind = given.get("kty") if isinstance(given, dict) else None
     if not isinstance(kind, str) or kind not in PUBLIC_MEMBERS:
         raise BadKey(f"want {WANTED}")

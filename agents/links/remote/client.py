@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RemoteClient:
-    """One conversation's worth of calls by one card. `sign_caller`: tells the server who asks, in each request."""
+    """Calls of one conversation with a server, by one card. `sign_caller`: signs who asks, for each request."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RemoteClient:
                 yield read_event(self._dialect.event(await _json_body(incoming)))
 
     async def get_task(self, task_id: str) -> RemoteTask:
-        """A task as it is now.
+        """The present state of a task.
 
         Raises:
             RemoteFailure: it cannot be told.
@@ -93,7 +93,7 @@ class RemoteClient:
         return await self._task(self._dialect.get(task_id))
 
     async def cancel(self, task_id: str) -> RemoteTask:
-        """Say that a task is wanted no more; as it is then.
+        """Cancel a task; its state after that.
 
         Raises:
             RemoteFailure: it is not known whether the server read it.
@@ -108,7 +108,7 @@ class RemoteClient:
     async def _call(
         self, request: RemoteRequest, accept: str, on_send: Callable[[], None] = lambda: None
     ) -> AsyncIterator[IncomingAnswer]:
-        """An answer of status 200, or why there is none."""
+        """The answer to a request, which has the status 200."""
         headers = {
             "Accept": accept if accept in JSON_TYPES else f"{accept}, {JSON_TYPES[0]}",
             # Bodies are bounded by the bytes that come, and are never decompressed.
@@ -165,7 +165,7 @@ def _json(data: bytes) -> Any:
 
 
 async def _refusal(incoming: IncomingAnswer) -> Declined | ServerFailing | Malformed:
-    """Why a status is not 200, in words; a JSON body may say more."""
+    """The failure that an HTTP status other than 200 means; a JSON body may add words."""
     status = incoming.status
     if 300 <= status < 400:
         return Malformed("the remote agent redirects, and the hub follows no redirect")
@@ -193,8 +193,8 @@ async def converse(
     on_send: Callable[[], None],
     on_event: Callable[[RemoteEvent], None],
 ) -> None:
-    """Ask, and pass on what is said until `reply.end` is there. `on_event`: called with each event
-    before it is passed on.
+    """Ask, and pass on each event until `reply.end` is set. `on_event`: called with each event before it is passed
+    on.
 
     Raises:
         RemoteFailure: it will not come.

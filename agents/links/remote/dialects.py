@@ -1,4 +1,4 @@
-"""How each way of calling writes its requests and wraps its answers; what is inside is always A2A 1.0 here."""
+"""Writes requests and reads answers in each dialect of A2A; the rest of the link knows A2A 1.0 alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ class RemoteQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRequest:
-    """An HTTP request to be; `body` None: it has none."""
+    """An HTTP request that is to be sent; `body` None: it has no body."""
 
     method: str
     url: str
@@ -153,7 +153,7 @@ def _ids(question: RemoteQuestion) -> Json:
 
 
 def part_to_03(part: Part) -> Json:
-    """A part of 1.0 as 0.3 writes it; JSON that is no object is wrapped."""
+    """A part of 1.0 as 0.3 writes it; JSON data that is not an object is wrapped in one."""
     extra: Json = {} if isinstance(part.metadata, msgspec.UnsetType) else {"metadata": part.metadata}
     if isinstance(part.text, str):
         return {"kind": "text", "text": part.text, **extra}
@@ -168,7 +168,7 @@ def part_to_03(part: Part) -> Json:
 
 
 def event_from_03(value: Any) -> Any:
-    """A result of 0.3 as an event of 1.0; what is none is given back as it is, to be refused."""
+    """A result of 0.3 as an event of 1.0; a value that is no result is returned as it is, and refused later."""
     if not isinstance(value, dict):
         return value
     kind = value.get("kind")
@@ -195,7 +195,7 @@ def task_from_03(value: Any) -> Any:
 
 
 def _kind_of(value: Json) -> str:
-    """The kind of a value that does not name its kind."""
+    """The kind of a result of 0.3 that does not name its kind."""
     if "artifact" in value:
         return "artifact-update"
     if "status" in value:

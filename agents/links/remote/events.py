@@ -20,7 +20,7 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RemoteFailure(Exception):
-    """A call that brought no answer. `counts`: the breaker takes it as a sign that the server is not well."""
+    """A call without an answer. `counts`: the breaker counts it as a failure of the server."""
 
     reason = Failure.AGENT_FAILED
     counts = True
@@ -42,19 +42,19 @@ class BreakerOpen(Unreachable):
 
 
 class CardRefused(Unreachable):
-    """Its card keeps the hub from asking: the breaker opens at once, and each trial looks at the card again."""
+    """The server's card keeps the hub from asking: the breaker opens, and each trial looks at the card again."""
 
     counts = False
 
 
 class ServerMoved(Unreachable):
-    """While its card was fetched, its owner moved or deleted it: the card says nothing of the new place."""
+    """The owner moved or deleted the server while its card was fetched: the card says nothing of the new place."""
 
     counts = False
 
 
 class NotSigned(Unreachable):
-    """The hub cannot sign what the server has to be sent."""
+    """The hub cannot sign the caller's name, which this server has to get."""
 
     counts = False
 
@@ -87,7 +87,7 @@ CONTENTS = ("text", "raw", "url", "data")
 
 
 class RemoteMessage(msgspec.Struct, frozen=True, rename="camel"):
-    """Something said. `role` tells the agent from the user."""
+    """A message. `role` tells the agent from the user."""
 
     parts: tuple[Part, ...]
     role: Any = ""
@@ -99,12 +99,12 @@ class RemoteMessage(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_agents(self) -> bool:
-        """Whether the agent said it."""
+        """Whether the agent wrote the message."""
         return str(self.role).lower().endswith("agent")
 
 
 class RemoteStatus(msgspec.Struct, frozen=True):
-    """How a task is, and what its agent says to it."""
+    """The state of a task, and a message of its agent."""
 
     state: str
     message: RemoteMessage | None = None
@@ -162,7 +162,7 @@ KINDS: dict[str, type[RemoteEvent]] = {
 
 
 def read_event(value: Any) -> RemoteEvent:
-    """One of `{"task": …}`, `{"message": …}`, `{"statusUpdate": …}` and `{"artifactUpdate": …}`.
+    """An event: `{"task": …}`, `{"message": …}`, `{"statusUpdate": …}` or `{"artifactUpdate": …}`.
 
     Raises:
         Malformed: it is none of them.
@@ -174,7 +174,7 @@ def read_event(value: Any) -> RemoteEvent:
 
 
 def read(value: Any, kind: type[Read]) -> Read:
-    """A value as one kind of event; members that the hub does not read are ignored.
+    """A value as one kind of event; members that the hub does not know are ignored.
 
     Raises:
         Malformed: it is not of that kind.
@@ -191,7 +191,7 @@ def read(value: Any, kind: type[Read]) -> Read:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Members that are null are absent; some servers write all they know of. What an agent made stays as it is."""
+    """The value without members that are null, which some servers write; data and metadata stay as they are."""
     if isinstance(value, list):
         return [_without_nulls(one) for one in value]
     if not isinstance(value, dict):
@@ -205,7 +205,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def parts_of(event: RemoteEvent) -> list[Part]:
-    """All parts in it."""
+    """All parts of an event."""
     match event:
         case RemoteMessage():
             return list(event.parts)
@@ -248,12 +248,12 @@ def status_metadata_in(metadata: Any) -> Json | UnsetType:
 
 
 def details_of(artifact: RemoteArtifact) -> tuple[Any, ...]:
-    """The members of an artifact besides its parts; metadata last."""
+    """The members of an artifact other than its parts; metadata last."""
     return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
 
 
 def written_as(parts: Sequence[Part]) -> bytes:
-    """Parts as bytes that begin with the same bytes as fewer of them."""
+    """Parts as bytes: the bytes of the first parts are a prefix of the bytes of all."""
     return b"".join(map(encode, parts))
 
 
@@ -265,7 +265,7 @@ def size_of(parts: Sequence[Part]) -> int:
 
 
 class HeldArtifact:
-    """An artifact as the server has it, in little memory. `name`: its id here. `waiting`: gathered parts.
+    """An artifact as the server has it, in little memory. `name`: its id at the hub. `waiting`: gathered parts.
 
     `was_told`: pieces of this turn made it or added to it. `was_repeated`: after these the server sent it whole.
     """
@@ -281,7 +281,7 @@ class HeldArtifact:
         self.append(artifact)
 
     def append(self, artifact: RemoteArtifact) -> None:
-        """Add parts and metadata, as A2A does it: the rest stays as it was."""
+        """Add parts and metadata as A2A does: other members stay."""
         *named, metadata = self.details
         self.details = (*named, {**(metadata or {}), **artifact.metadata} if artifact.metadata else metadata)
         self.written += written_as(artifact.parts)
@@ -309,10 +309,10 @@ class HeldArtifact:
 
 
 def is_plain(message: RemoteMessage) -> bool:
-    """Whether a message is text and says nothing more."""
+    """Whether a message is text alone."""
     return message.metadata is None and all(map(is_text, message.parts))
 
 
 def is_text(part: Part) -> bool:
-    """Whether a part is text and says nothing more."""
+    """Whether a part is text alone."""
     return isinstance(part.text, str) and part == Part(text=part.text)

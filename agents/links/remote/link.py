@@ -54,7 +54,7 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server as the database has it. `permit`: its breaker let this call through.
+    """A server as the database has it. `permit`: the breaker let this call through.
 
     `tells_caller`: the server is told who asks. `requires_task`: it must answer with a task.
     """
@@ -71,7 +71,7 @@ class KnownServer:
 
 
 class RemoteCall:
-    """One turn's call. `sent` tells whether anything was sent."""
+    """The call of one turn. `sent` becomes True when the first byte leaves, and False when none will."""
 
     def __init__(self, turn: OpenTurn, reply: RemoteReply) -> None:
         self.turn = turn
@@ -95,7 +95,7 @@ class RemoteCall:
 
 
 class RemoteLink:
-    """Calls remote servers; what they say goes to the turns that wait in this process."""
+    """Calls remote servers, and gives their answers to the turns that wait in this process."""
 
     def __init__(self, *, waiting: WaitingTurns, release: Release, clock: Clock) -> None:
         self._waiting = waiting
@@ -248,21 +248,21 @@ class RemoteLink:
             await db_call(open_breaker)(call.known.server_id, words, call.known.permit)
 
     async def _cancel(self, call: RemoteCall) -> None:
-        """Tell the server, if it has a task of this; it may be lost."""
+        """Cancel the server's task, if it has one; the request may be lost."""
         if call.client is not None and call.was_sent and call.reply.task_id:
             with suppress(RemoteFailure, TimeoutError):
                 async with asyncio.timeout(CANCEL_WITHIN_S):
                     await call.client.cancel(call.reply.task_id)
 
     def _pass_end(self, final: Final) -> None:
-        """Pass the end to the turn that waits here; without one, the claim is free now."""
+        """Give the end to the turn that waits here; without such a turn release the claim."""
         if not self._waiting.take(final):
             late = self._waiting.late_text(final)
             self._tasks.start(self._release(final.chat_id, late, final.usage), name="release")
 
 
 def _load_server(ask: Ask) -> KnownServer:
-    """Read what a call needs.
+    """The server of an ask, with what a call of it needs.
 
     Raises:
         Unreachable: the server is gone, its breaker is open, or its credentials cannot be read.

@@ -35,7 +35,7 @@ class ServerSettings:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """As a `RemoteServer` holds it."""
+        """The columns of a `RemoteServer`."""
         return {
             "card_url": self.card.url,
             "auth_scheme": self.auth.scheme,
@@ -107,7 +107,7 @@ def look_again(
 
 @transaction.atomic
 def move(server: RemoteServer, wanted: ServerSettings) -> None:
-    """Call the server by these settings from now on; its breaker is closed.
+    """Call the server by these settings from now on, and close its breaker.
 
     At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
     that changed still waits for the owner (`agents.links.remote.approval`).

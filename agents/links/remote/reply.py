@@ -63,7 +63,7 @@ INTERRUPTED = frozenset({"input_required", "auth_required"})
 
 
 class ReplyTooLarge(Exception):
-    """The reply is over what one may hold."""
+    """The reply exceeds the limits of one reply."""
 
 
 class RemoteReply:
@@ -94,14 +94,14 @@ class RemoteReply:
         self.end: Final | None = None
 
     def know(self, task: RemoteTask) -> None:
-        """How the task was before the question: what is in it already is not told again."""
+        """Note the state of the task before the question, so that its old parts are not passed on again."""
         for artifact in task.artifacts or ():
             self._hold(artifact)
         self._told |= {one.message_id for one in task.history or () if one.message_id}
         self._stale = task.status
 
     def take(self, event: RemoteEvent) -> None:
-        """One more event; what comes after the end is ignored.
+        """Take one more event; events after the end are ignored.
 
         Raises:
             Malformed: it belongs to another task, or is in a state that the hub does not know.
@@ -196,7 +196,7 @@ class RemoteReply:
             self._artifact(made, append=False, last=True)
 
     def _close(self, artifact: RemoteArtifact) -> None:
-        """A whole artifact. If the pieces of this turn made the same, none of it is added to the reply again."""
+        """Take a whole artifact. The parts that this turn passed on already are not added again."""
         held = self._held.get(artifact.artifact_id)
         if held is None or not held.was_told or not held.equals(artifact):
             self._artifact(artifact, append=False, last=True)
@@ -209,7 +209,7 @@ class RemoteReply:
         self._pass_on(ArtifactPiece(held.name, (), append=True, last_chunk=True, lead="", again=again))
 
     def _catch_up(self, artifact: RemoteArtifact, *, last: bool) -> None:
-        """An artifact as it is now: pass on what is new of it, or all of it where it was replaced."""
+        """Pass on the new parts of an artifact, or all of it where the server replaced it."""
         held = self._held.get(artifact.artifact_id)
         if held is None or held.details != details_of(artifact):
             self._artifact(artifact, append=False, last=last)
@@ -243,7 +243,7 @@ class RemoteReply:
         self._pass_on(held.piece(artifact, append=append, last=last, lead=lead))
 
     def _hold(self, artifact: RemoteArtifact) -> HeldArtifact:
-        """Begin an artifact, or begin it anew. Its id stays, unless it is empty, too long, or taken."""
+        """Begin an artifact, or begin it anew. Its id stays, unless the id is empty, too long, or taken."""
         theirs = artifact.artifact_id
         if old := self._held.get(theirs):
             self._flush(old)

@@ -1,6 +1,6 @@
 """The state that the hub keeps about a server between calls: its circuit breaker, and the server's names.
 
-A server that fails again and again is left alone for a while: its agent is offline, and callers are told.
+A server that fails again and again is left alone for a while: its agent is offline, and callers are failure.
 
 Failures in a row are counted in each process. That the breaker opened is a column of the server, and when it may
 be asked again is a column of its session; all processes read them. When its time is up the breaker is half-open:
@@ -36,7 +36,7 @@ _CLOSED = Breaker()
 
 
 def breaker_rules() -> BreakerRules:
-    """When the breaker of a server opens: after failures in a row, each time for twice as long."""
+    """The rules of a server's breaker: it opens after failures in a row, each time for twice as long."""
     return BreakerRules(
         failures=FAILURES,
         window_s=math.inf,
@@ -68,7 +68,7 @@ def enter_breaker(server: RemoteServer) -> Permit:
 
 
 class ServerBreakers:
-    """The failures in a row this process saw, by server: closed breakers as this process knows them."""
+    """The failures in a row that this process saw, by server."""
 
     def __init__(self) -> None:
         self._closed: dict[int, Breaker] = {}
@@ -112,7 +112,7 @@ def open_breaker(server_id: int, words: str, permit: Permit | None = None) -> No
 
 
 def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> None:
-    """The card at this URL says that it must not be called: the same without counting.
+    """Open the breaker without counting, because the card at this URL keeps the hub from asking.
 
     Only the call that probed extends an open breaker. A server that was moved meanwhile is left as it is.
     """
@@ -124,7 +124,7 @@ def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bo
 
 
 def write_reachable(server_id: int) -> None:
-    """Copy when the server can be asked from its row to its session.
+    """Copy the time from which the server can be asked to its session.
 
     Call it in a transaction that locked the session before the server.
     """
@@ -133,7 +133,7 @@ def write_reachable(server_id: int) -> None:
 
 
 def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> Breaker | None:
-    """The breaker in the row of a server; None: there is no such row. A probe that is out is not told apart."""
+    """The breaker in the row of a server; None: there is no such row. A probe that is out is not failure apart."""
     server = found.only("retry_at", "opens").first()
     if server is None:
         return None
@@ -145,11 +145,11 @@ def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> Breaker | None:
 
 
 def _store(server_id: int, breaker: Breaker, rules: BreakerRules, words: str | None = None) -> None:
-    """Write a breaker to the row of its server, and to the session. `words`: of its failure; None: as they are."""
+    """Write a breaker to the row of its server and to the session. `words`: of its failure; None: unchanged."""
     retry_at = datetime.fromtimestamp(breaker.retry_at_s(rules), UTC) if breaker.is_open else None
-    told = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
+    failure = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
     opens = min(breaker.in_a_row, MOST_STORED)
-    RemoteServer.objects.filter(pk=server_id).update(retry_at=retry_at, opens=opens, **told)
+    RemoteServer.objects.filter(pk=server_id).update(retry_at=retry_at, opens=opens, **failure)
     write_reachable(server_id)
 
 
@@ -167,7 +167,7 @@ def _session_locked(server_id: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ServerNames:
-    """The server's names; empty where it knows nothing yet."""
+    """The server's ids for a conversation and a task; empty where the server has given none."""
 
     context_id: str = ""
     task_id: str = ""
@@ -184,7 +184,7 @@ def find_names(server: RemoteServer, ask: Ask) -> ServerNames:
 
 
 def remember_names(server_id: int, ask: Ask, names: ServerNames) -> None:
-    """Write down what the server said; a task without a name is forgotten: it is over."""
+    """Store the ids that the server gave. The id of a task that is over is deleted."""
     if names.context_id:
         _write(server_id, ask.caller_id, Kind.CONTEXT, ask.context_id, names.context_id)
     if names.task_id:
@@ -194,7 +194,7 @@ def remember_names(server_id: int, ask: Ask, names: ServerNames) -> None:
 
 
 def forget_names(server_id: int) -> None:
-    """The server is another one now: its names mean nothing any more."""
+    """Delete the ids that a server gave: another server answers now."""
     RemoteName.objects.filter(server_id=server_id).delete()
 
 

@@ -25,12 +25,17 @@ def require_owner(view: OwnerView[Args]) -> View[Args]:
 
 
 def require_owner_json(view: OwnerView[Args]) -> View[Args]:
-    """The same for an address that a script of a page reads: 401 when the visitor is not signed in."""
+    """The view for an address that a page's script reads: 401 when no user is signed in."""
     return require_caller(_with_user(view), lambda request: json_error(401, "unauthorized", SIGN_IN))
 
 
+def owner_read(view: OwnerView[Args]) -> View[Args]:
+    """A page or file of the signed-in user that is only read, and not cached."""
+    return never_cache(require_safe(require_owner(view)))
+
+
 def owner_page(view: OwnerView[Args]) -> View[Args]:
-    """A page of the signed-in user that is only read, compressed and not cached."""
+    """A page of the signed-in user that is only read, and not cached; it is compressed."""
     return never_cache(gzip_page(require_safe(require_owner(view))))
 
 

@@ -61,7 +61,7 @@ class AlertsForm(forms.Form):
         return email
 
     def clean(self) -> dict[str, Any]:
-        """A kind that is on has its number."""
+        """Require a number for each kind that is on."""
         super().clean()
         cleaned: dict[str, Any] = self.cleaned_data
         for kind in AlertKind:
@@ -71,7 +71,7 @@ class AlertsForm(forms.Form):
 
     @property
     def kinds(self) -> list[tuple[forms.BoundField, forms.BoundField, str]]:
-        """Switch and number of each kind, and what it means."""
+        """The switch, the number and the meaning of each kind."""
         return [(self[kind], self[_field(kind)], MEANS[kind]) for kind in AlertKind]
 
     def rules(self) -> Mapping[str, int]:

@@ -13,9 +13,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_safe
 
 from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
@@ -27,7 +25,7 @@ from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
-from agents.web.desk import charts, get_own_agent, owner_form, require_owner
+from agents.web.desk import charts, get_own_agent, owner_form, owner_read
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
@@ -86,9 +84,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return render(request, "desk/audit.html", context)
 
 
-@never_cache
-@require_safe
-@require_owner
+@owner_read
 def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
     """The asks of the window, filtered as on the page, to keep."""
     agent = get_own_agent(agent_id, owner)

@@ -9,15 +9,13 @@ from django.core.paginator import Paginator
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from agents.core.directory import costs_today
 from agents.core.figures import MOST_TURNS, WINDOW_DAYS, DayWindow, newest_of, window_of
 from agents.models import Agent, Turn
 from agents.models.turn import PUBLIC_ASKER
-from agents.web.desk import require_owner
+from agents.web.desk import owner_read
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
@@ -36,9 +34,7 @@ SUMS: dict[str, Any] = {
 COLUMNS = ("day", "agent", "caller", "asks", "asks_with_cost", "cost_usd", "input_tokens", "output_tokens")
 
 
-@never_cache
-@require_safe
-@require_owner
+@owner_read
 def costs(request: HttpRequest, owner: User) -> HttpResponse:
     """The page: the sums of the days, and a table by agent, by caller or by day."""
     window, by = _read_window(request), request.GET.get("by", "")
@@ -63,9 +59,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "desk/costs.html", context)
 
 
-@never_cache
-@require_safe
-@require_owner
+@owner_read
 def as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     """A line for each day, agent and caller; the newest day first."""
     take_slot(request, DOWNLOADS, owner.pk)
@@ -75,13 +69,13 @@ def as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
 
 
 def _read_window(request: HttpRequest) -> DayWindow:
-    """The UTC days that `?days=` asks for: limits go by them."""
+    """The days, in UTC, that `?days=` asks for: limits count by days in UTC."""
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
     return window_of(db_now(), count, str(UTC))
 
 
 def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
-    """The questions of these days, and, where there are more than MOST_TURNS, since when the newest ones are.
+    """The asks of these days, and, where there are more than MOST_TURNS, the time since when the newest were made.
 
     Those of deleted agents too: they were paid for.
     """

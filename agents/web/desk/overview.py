@@ -30,7 +30,7 @@ from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
 from agents.transcript.access import role_of, sessions_visible_to
 from agents.web.availability import State, states_of
-from agents.web.desk import owner_form, require_owner, require_owner_json
+from agents.web.desk import owner_form, owner_read, require_owner_json
 from agents.web.desk.alerts import open_alerts, show_alerts
 from kit.clock import db_now
 from kit.ids import read_row_id, read_uuid
@@ -40,7 +40,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(slots=True)
 class WeekCounts(AskCounts):
-    """The asks of the week. `p95_ms`: 95 of a hundred answers came within it."""
+    """The asks of the week. `p95_ms`: 95 of a hundred answers came within this time."""
 
     p95_ms: int | None = None
 
@@ -92,7 +92,7 @@ def _rank_of_p95(count: int) -> int:
 
 
 def _p95_of_each(measured: QuerySet[Turn]) -> list[tuple[int, int]]:
-    """The same latency of each agent, found by the database: `_rank_of_p95` in SQL."""
+    """The 95th percentile of the latencies of each agent, found by the database: `_rank_of_p95` in SQL."""
     ranked = measured.annotate(
         place=Window(RowNumber(), partition_by="agent_id", order_by="latency_ms"),
         among=Window(Count("pk"), partition_by="agent_id"),
@@ -102,7 +102,7 @@ def _p95_of_each(measured: QuerySet[Turn]) -> list[tuple[int, int]]:
 
 
 def _count_left(own: AgentQuerySet, now: datetime) -> tuple[int, int]:
-    """How many agents are published, and what is left of their daily budgets."""
+    """The number of published agents, and the sum that is left of their daily budgets."""
     today = DailyUsage.objects.filter(agent=OuterRef("pk"), day=now.date()).values("queries")
     used = Coalesce(Subquery(today), 0)
     published = own.published().annotate(unspent=Greatest(F("daily_budget") - used, 0))
@@ -116,7 +116,7 @@ MOST_ASKED_FOR = 3 * ON_A_PAGE
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRow:
+class DeskAgentRow:
     """One agent of the owner's. `left`: questions that its budget has left today; `counts`: of the last 7 days."""
 
     agent: Agent
@@ -127,7 +127,7 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRow:
+class DeskSessionRow:
     """One session. `agent` is what it is published as, `role` what the visitor may do with it."""
 
     session: Session
@@ -136,9 +136,7 @@ class SessionRow:
     role: str
 
 
-@never_cache
-@require_safe
-@require_owner
+@owner_read
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
     """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
     agents = (
@@ -195,12 +193,12 @@ def _ids(agents: Iterable[Agent], *sessions: Iterable[Session]) -> set[int]:
     return {agent.session_id for agent in agents} | {one.pk for some in sessions for one in some}
 
 
-def _agent_rows(agents: Iterable[Agent], states: dict[int, State], week: Week) -> list[AgentRow]:
+def _agent_rows(agents: Iterable[Agent], states: dict[int, State], week: Week) -> list[DeskAgentRow]:
     listed = list(agents)
     ids = [agent.pk for agent in listed]
     used, halted = usage_today(ids), load_halted(ids)
     return [
-        AgentRow(
+        DeskAgentRow(
             agent,
             states[agent.session_id],
             max(0, agent.daily_budget - used.get(agent.pk, 0)),
@@ -211,11 +209,11 @@ def _agent_rows(agents: Iterable[Agent], states: dict[int, State], week: Week) -
     ]
 
 
-def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list[SessionRow]:
+def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list[DeskSessionRow]:
     listed = list(sessions)
     kept = Agent.objects.kept().filter(session__in=listed)
     agents = {agent.session_id: agent for agent in kept}
-    return [SessionRow(one, states[one.pk], agents.get(one.pk), role_of(one).word) for one in listed]
+    return [DeskSessionRow(one, states[one.pk], agents.get(one.pk), role_of(one).word) for one in listed]
 
 
 def _uuids(given: Iterable[str]) -> list[UUID]:
@@ -228,7 +226,7 @@ def _numbers(given: Iterable[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How the page speaks of an action: `done` of an agent, `means` of all."""
+    """The words for an action on the page: `done` for one agent, `means` for all."""
 
     verb: str
     done: str
@@ -284,7 +282,7 @@ def _read_action(given: QueryDict) -> BulkAction | None:
 
 
 def _show_results(report: BulkReport, words: Words, *, is_done: bool) -> list[tuple[str, str, bool]]:
-    """For each agent its handle, what becomes of it in words, and whether that is a change."""
+    """The handle of each agent, the result in words, and whether the agent changes."""
     said = {
         Result.CHANGED: words.done if is_done else f"will be {words.done}",
         Result.SAME: words.same,

@@ -7,8 +7,6 @@ from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
@@ -18,7 +16,7 @@ from agents.core.halt_rules import HaltSubject
 from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
-from agents.web.desk import get_own_agent, owner_form, require_owner
+from agents.web.desk import get_own_agent, owner_form, owner_read
 from agents.web.forms import PresentAgentForm, make_new_agent_form
 from kit.ids import read_uuid
 
@@ -31,7 +29,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     session = _wanted_session(request, owner)
     form_class = make_new_agent_form(owner, session)
     if request.method != "POST":
-        return _page(request, form_class(initial=_first(session)), session=session)
+        return _page(request, form_class(initial=_initial_values(session)), session=session)
     form = form_class(request.POST)
     if _is_preview(request):
         return _page(request, form, session=session)
@@ -48,9 +46,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@never_cache
-@require_safe
-@require_owner
+@owner_read
 def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
@@ -63,16 +59,16 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
         status = Status.PUBLISHED if action == "publish" else Status.DRAFT
-        return _revised(request, directory.revise_agent(agent.pk, {"status": status}))
+        return _show_revised(request, directory.revise_agent(agent.pk, {"status": status}))
     if action in ("halt", "resume"):
-        return _switched(request, agent, is_off=action == "halt")
+        return _switch_halt(request, agent, is_off=action == "halt")
     form = PresentAgentForm(request.POST or None, instance=agent)
     if request.method != "POST" or _is_preview(request):
         return _page(request, form, agent=get_own_agent(agent_id, owner))
     if not form.is_valid():
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=400)
     try:
-        return _revised(request, form.revise())
+        return _show_revised(request, form.revise())
     except NotMovable as refused:
         form.add_error("session", f"Not moved: {refused}.")
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=409)
@@ -89,8 +85,8 @@ def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return HttpResponseRedirect(reverse("desk"))
 
 
-def _switched(request: HttpRequest, agent: Agent, *, is_off: bool) -> HttpResponse:
-    """Halt an agent of one's own, or let it go on; what an administrator halted stays so."""
+def _switch_halt(request: HttpRequest, agent: Agent, *, is_off: bool) -> HttpResponse:
+    """Halt an agent of the owner, or resume it; a halt that an administrator made stays."""
     if is_off:
         halt_rules.halt_own_agent(agent)
         messages.warning(request, f"{agent} is halted: it cannot be asked, and its connection is closed.")
@@ -100,16 +96,16 @@ def _switched(request: HttpRequest, agent: Agent, *, is_off: bool) -> HttpRespon
     return HttpResponseRedirect(request.path)
 
 
-def _revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
+def _show_revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
     if agent is None:
         messages.error(request, "The agent was deleted meanwhile.")
     else:
-        say(request, agent, "is saved")
+        tell_owner(request, agent, "is saved")
     return HttpResponseRedirect(reverse("desk"))
 
 
-def say(request: HttpRequest, agent: Agent, what: str) -> None:
-    """Tell the owner what became of an agent, and whether callers can ask it."""
+def tell_owner(request: HttpRequest, agent: Agent, what: str) -> None:
+    """Tell the owner the result for an agent, and whether callers can ask it."""
     if agent.status == Status.PUBLISHED:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:
@@ -118,7 +114,7 @@ def say(request: HttpRequest, agent: Agent, what: str) -> None:
 
 def show_published(request: HttpRequest, made: directory.Published) -> HttpResponse:
     """Go to the page with the next steps."""
-    say(request, made.agent, "is back, with its log" if made.restored else "is there")
+    tell_owner(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))
 
 
@@ -151,7 +147,7 @@ def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
     return found
 
 
-def _first(session: Session | None) -> dict[str, Any]:
+def _initial_values(session: Session | None) -> dict[str, Any]:
     """The first values of the form of a new agent."""
     if session is None:
         return {"status": Status.PUBLISHED}

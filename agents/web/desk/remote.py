@@ -30,7 +30,7 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 
 
 class LocationForm(forms.Form):
-    """Where a server is. Credentials are never sent back to the page."""
+    """The place of a server. Credentials are never sent back to the page."""
 
     card_url = forms.CharField(
         label="Agent card",
@@ -96,7 +96,7 @@ class LocationForm(forms.Form):
 
 
 class MovedForm(LocationForm):
-    """The same for a server that is there: its credentials stay unless new ones are given, or none wanted."""
+    """The place of a server that exists: its credentials stay unless the owner gives new ones, or wants none."""
 
     KEEP, NEW, NONE = "keep", "new", "none"
     CHOICES: ClassVar[list[tuple[str, str]]] = [
@@ -108,7 +108,7 @@ class MovedForm(LocationForm):
     auth = forms.ChoiceField(label="Which credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
 
     def clean(self) -> dict[str, Any]:
-        """Take the typed address only when it is chosen."""
+        """Take the typed credentials only when they are chosen."""
         cleaned = super().clean()
         is_typed, is_chosen = bool(self.typed_auth.scheme), cleaned.get("auth") == self.NEW
         if is_chosen and not is_typed and not self.errors:
@@ -119,7 +119,7 @@ class MovedForm(LocationForm):
 
     @property
     def wanted_auth(self) -> Auth | None:
-        """None: as they are."""
+        """The chosen credentials; None: those that the server has."""
         return {self.KEEP: None, self.NONE: NO_AUTH}.get(self.cleaned_data["auth"], self.typed_auth)
 
 
@@ -195,13 +195,13 @@ def _decided(request: HttpRequest, agent: Agent, row: RemoteServer) -> HttpRespo
 
 
 def _unchanged(row: RemoteServer) -> MovedForm:
-    """The form of a server as it is."""
+    """The form with the present settings of a server."""
     now = {"card_url": row.card_url, "card_keys": keys_text(row.card_keys), "auth": MovedForm.KEEP}
     return MovedForm(initial={**now, **{name: getattr(row, name) for name in SWITCHES}})
 
 
 def _find(place: LocationForm) -> ServerSettings | None:
-    """The server that was typed, with its card; or an error beside it."""
+    """The server that the owner typed, with its card; or None, and an error beside the field."""
     if not place.is_valid():
         return None
     try:
@@ -213,7 +213,7 @@ def _find(place: LocationForm) -> ServerSettings | None:
 
 
 def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> ServerCard | None:
-    """The card as the form wants it; call it from now on, unless the server stays where it is."""
+    """The card that the form leads to. The hub calls by it from now on, unless `keeps` is set."""
     try:
         typed = form.cleaned_data
         wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], form.switches)
