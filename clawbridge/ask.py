@@ -13,11 +13,11 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from clawbridge.calls import Request, agent_path, convert
+from clawbridge.calls import HubRequest, agent_path, convert
 from clawbridge.client import Client
 from clawbridge.completion import complete_handle, complete_waiting_task
-from clawbridge.conversation import Conversation, Interrupted, StopSignals, converse
-from clawbridge.shapes import WAITING, Card, Part
+from clawbridge.conversation import Interrupted, StopSignals, TaskConversation, converse
+from clawbridge.shapes import WAITING, CardInputModes, Part
 from clawbridge.sign_in import Command, connection_options, open_hub
 from clawbridge.terminal import (
     CommandFailure,
@@ -216,7 +216,7 @@ def ask(
     parts = read_parts(question, files)
     with open_hub(hub, token, token_file) as client, StopSignals() as signals:
         check_taken(client, handle, parts)
-        talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
+        talk = TaskConversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
         code = finish(talk, parts, signals, as_json=as_json)
     end(code)
@@ -261,7 +261,7 @@ def reply(
                 raise CommandFailure(ExitCode[status.name], "no answer given")
             parts = [Part(text=typed)]
         check_taken(client, handle, parts)
-        talk = Conversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
+        talk = TaskConversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id = task
         code = finish(talk, parts, signals, as_json=as_json)
     end(code)
@@ -274,12 +274,12 @@ def check_taken(client: Client, handle: str, parts: list[Part]) -> None:
         Failure: the agent does not.
     """
     if any(part.raw is not None for part in parts):
-        request = Request("GET", f"{agent_path(handle)}/extendedAgentCard")
-        card = convert(client.url, client.call(request), Card)
+        request = HubRequest("GET", f"{agent_path(handle)}/extendedAgentCard")
+        card = convert(client.url, client.call(request), CardInputModes)
         check_files(parts, handle, card.input_modes)
 
 
-def finish(talk: Conversation, parts: list[Part], signals: StopSignals, *, as_json: bool) -> int:
+def finish(talk: TaskConversation, parts: list[Part], signals: StopSignals, *, as_json: bool) -> int:
     """Send a message and follow its task to the end; the exit code. A signal cancels the task."""
     try:
         code: int = converse(talk, parts, signals, asks_back=not as_json and is_interactive())

@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HubRequest:
     """A request of HTTP. `body`: any JSON."""
 
     method: str
@@ -35,7 +35,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HubResponse:
     """A response of HTTP from the hub at `hub`."""
 
     hub: str
@@ -54,7 +54,7 @@ class Response:
         return decode(self.hub, self.content or b"null", wanted)
 
 
-Call = Generator[Request, Response, Value]
+HubCall = Generator[HubRequest, HubResponse, Value]
 
 
 def decode(hub: str, content: bytes | str, wanted: type[Value]) -> Value:
@@ -91,7 +91,7 @@ def no_answer(hub: str, problem: Exception) -> Unreachable:
     return Unreachable(f"no answer from {hub}: {str(problem) or type(problem).__name__}")
 
 
-def refusal(response: Response) -> HubError:
+def refusal(response: HubResponse) -> HubError:
     """The error that the hub's answer says."""
     try:
         body = msgspec.json.decode(response.content)
@@ -115,24 +115,25 @@ def refusal(response: Response) -> HubError:
     return Refused(f"{text}, retry in {wait} s", reason, response.status, int(wait))
 
 
-def list_agents(search: str, *, mine: bool, limit: int, offset: int) -> Request:
+def list_agents(search: str, *, mine: bool, limit: int, offset: int) -> HubRequest:
     """The request of a page of agents: an `AgentPage`."""
     query = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
-    return Request("GET", AGENTS, query)
+    return HubRequest("GET", AGENTS, query)
 
 
-def list_questions(*, agent: str, search: str, state: str, limit: int, before: str) -> Request:
+def list_questions(*, agent: str, search: str, state: str, limit: int, before: str) -> HubRequest:
     """The request of a page of the caller's questions: a `QuestionPage`."""
     wanted = {"agent": agent.removeprefix("@"), "q": search, "state": state, "before": before}
-    return Request("GET", QUESTIONS, {"limit": limit} | {name: value for name, value in wanted.items() if value})
+    query = {"limit": limit} | {name: value for name, value in wanted.items() if value}
+    return HubRequest("GET", QUESTIONS, query)
 
 
-def read_answer(request: Request, wanted: type[Value]) -> Call[Value]:
+def read_answer(request: HubRequest, wanted: type[Value]) -> HubCall[Value]:
     """The answer to one request."""
     return (yield request).read(wanted)
 
 
-def find_agent(task_id: str) -> Call[str]:
+def find_agent(task_id: str) -> HubCall[str]:
     """The handle of the agent of a task that the caller asked.
 
     Raises:
@@ -144,7 +145,7 @@ def find_agent(task_id: str) -> Call[str]:
     before: str | None = ""
     while before is not None:
         query = {"task": task_id, "limit": 1} | ({"before": before} if before else {})
-        page = (yield Request("GET", QUESTIONS, query)).read(QuestionPage)
+        page = (yield HubRequest("GET", QUESTIONS, query)).read(QuestionPage)
         for one in page.items:
             if one.task_id == task_id and one.agent:
                 return one.agent
@@ -152,29 +153,29 @@ def find_agent(task_id: str) -> Call[str]:
     raise TaskNotFound(f"no question of yours has the task {task_id}; `clawbridge tasks` lists them", "", 404)
 
 
-def read_task(task_id: str, agent: str = "") -> Call[Task]:
+def read_task(task_id: str, agent: str = "") -> HubCall[Task]:
     """The task as the hub has it, without its history. `agent`: looked up where it is not given.
 
     Raises:
         TaskNotFound: the hub no longer keeps it, or the caller may not ask its agent any more.
     """
     path = agent_path(agent or (yield from find_agent(task_id)))
-    response = yield Request("GET", f"{path}/tasks/{task_id}", {"historyLength": 0})
+    response = yield HubRequest("GET", f"{path}/tasks/{task_id}", {"historyLength": 0})
     return read_kept(response, task_id)
 
 
-def cancel_task(task_id: str, agent: str = "") -> Call[Task]:
+def cancel_task(task_id: str, agent: str = "") -> HubCall[Task]:
     """Cancel a task; the task after that.
 
     Raises:
         Refused: it has ended.
     """
     path = agent_path(agent or (yield from find_agent(task_id)))
-    response = yield Request("POST", f"{path}/tasks/{task_id}:cancel", body={})
+    response = yield HubRequest("POST", f"{path}/tasks/{task_id}:cancel", body={})
     return read_kept(response, task_id)
 
 
-def read_kept(response: Response, task_id: str) -> Task:
+def read_kept(response: HubResponse, task_id: str) -> Task:
     """The task of a response.
 
     Raises:

@@ -9,14 +9,14 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from clawbridge import VERSION, calls
-from clawbridge.calls import Call, Request, Response
+from clawbridge.calls import HubCall, HubRequest, HubResponse
 from clawbridge.errors import BadArguments, Broken
-from clawbridge.sending import Sending, Update
+from clawbridge.sending import OutgoingMessage, Update
 from clawbridge.shapes import AgentPage, ArtifactFile, Message, Part, QuestionPage, StreamEvent, Task, files_of
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
-AWAY = (502, 503, 504)  # of a hub or of its proxy
+UNAVAILABLE_STATUSES = (502, 503, 504)  # of a hub or of its proxy
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 HEADERS = {"A2A-Version": "1.0"}
 Value = TypeVar("Value")
@@ -36,26 +36,26 @@ def http_options(url: str, token: str, within_s: float) -> dict[str, Any]:
     return {"base_url": url, "headers": headers, "timeout": timeout, "follow_redirects": False}
 
 
-def request_options(request: Request) -> dict[str, Any]:
+def request_options(request: HubRequest) -> dict[str, Any]:
     """The arguments of httpx2 for a request."""
     headers = HEADERS | dict(request.headers)
     found = {"method": request.method, "url": request.path, "headers": headers, "params": request.query}
     return found if request.body is None else found | {"json": request.body}
 
 
-def stream_error(hub: str, problem: httpx2.HTTPError, sending: Sending) -> Exception:
+def stream_error(hub: str, problem: httpx2.HTTPError, message: OutgoingMessage) -> Exception:
     """The error of a stream. It is `Broken` where the message may have reached the hub, so that it can go on."""
     if isinstance(problem, httpx2.SSEError):
         return calls.unexpected(hub, problem)
-    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout) and not sending.was_sent:
+    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout) and not message.was_sent:
         return calls.no_answer(hub, problem)
-    sending.was_sent = True
+    message.was_sent = True
     return Broken(str(problem))
 
 
-def stream_refusal(response: Response, sending: Sending) -> Exception:
+def stream_refusal(response: HubResponse, message: OutgoingMessage) -> Exception:
     """The error of a stream that is refused; `Broken` where a hub restarts that may have the message."""
-    return Broken() if sending.was_sent and response.status in AWAY else calls.refusal(response)
+    return Broken() if message.was_sent and response.status in UNAVAILABLE_STATUSES else calls.refusal(response)
 
 
 class Client:
@@ -90,11 +90,11 @@ class Client:
 
         Returns a task that has ended or waits for the caller (`status`), or the message of an agent without tasks.
         """
-        sending = Sending(agent, question, task_id=task_id, context_id=context_id)
-        with closing(self._follow(sending, None)) as updates:
+        message = OutgoingMessage(agent, question, task_id=task_id, context_id=context_id)
+        with closing(self._follow(message, None)) as updates:
             for _ in updates:
                 pass
-        return self._run(sending.answer())
+        return self._run(message.answer())
 
     def stream(
         self,
@@ -110,8 +110,8 @@ class Client:
         A stream that breaks is continued where it ended; `on_reconnect` is called before. To leave early ends the
         stream, not the task: see `cancel`.
         """
-        sending = Sending(agent, question, task_id=task_id, context_id=context_id)
-        return self._follow(sending, on_reconnect)
+        message = OutgoingMessage(agent, question, task_id=task_id, context_id=context_id)
+        return self._follow(message, on_reconnect)
 
     def reply(self, task_id: str, text: Question) -> Task | Message:
         """Answer a task that waits for input, and wait for what its agent makes of it."""
@@ -146,11 +146,11 @@ class Client:
         """The handle, without @, of the agent that a task was asked of."""
         return self._run(calls.find_agent(task_id))
 
-    def call(self, request: Request) -> Any:
+    def call(self, request: HubRequest) -> Any:
         """The JSON that the hub answers to any request; None for an empty answer."""
         return self._run(calls.read_answer(request, object))
 
-    def _run(self, call: Call[Value]) -> Value:
+    def _run(self, call: HubCall[Value]) -> Value:
         try:
             request = next(call)
             while True:
@@ -159,41 +159,41 @@ class Client:
             value: Value = end.value
             return value
 
-    def _exchange(self, request: Request) -> Response:
+    def _exchange(self, request: HubRequest) -> HubResponse:
         try:
             response = self._http.request(**request_options(request))
         except httpx2.HTTPError as problem:
             raise calls.no_answer(self.url, problem) from None
-        return Response(self.url, response.status_code, response.headers, response.content)
+        return HubResponse(self.url, response.status_code, response.headers, response.content)
 
-    def _follow(self, sending: Sending, on_reconnect: Callable[[], None] | None) -> Generator[Update]:
+    def _follow(self, message: OutgoingMessage, on_reconnect: Callable[[], None] | None) -> Generator[Update]:
         while True:
             try:
-                with closing(self._events(sending)) as events:
+                with closing(self._events(message)) as events:
                     for event_id, event in events:
-                        yield from sending.take(event_id, event)
-                        if sending.is_settled:
+                        yield from message.take(event_id, event)
+                        if message.is_settled:
                             return
             except Broken:
                 pass
-            pause_s = sending.pause_s(self.url)
+            pause_s = message.pause_s(self.url)
             if on_reconnect:
                 on_reconnect()
             time.sleep(pause_s)
 
-    def _events(self, sending: Sending) -> Generator[tuple[str, StreamEvent]]:
+    def _events(self, message: OutgoingMessage) -> Generator[tuple[str, StreamEvent]]:
         try:
-            with self._http.stream(**request_options(sending.request())) as response:
+            with self._http.stream(**request_options(message.request())) as response:
                 if not response.is_success:
                     response.read()
-                    refused = Response(self.url, response.status_code, response.headers, response.content)
-                    raise stream_refusal(refused, sending)
-                sending.was_sent = True
+                    refused = HubResponse(self.url, response.status_code, response.headers, response.content)
+                    raise stream_refusal(refused, message)
+                message.was_sent = True
                 for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
                         yield event.id, calls.decode(self.url, event.data, StreamEvent)
         except httpx2.HTTPError as problem:
-            raise stream_error(self.url, problem, sending) from None
+            raise stream_error(self.url, problem, message) from None
 
 
 class AsyncClient:
@@ -222,11 +222,11 @@ class AsyncClient:
         self, agent: str, question: Question, *, context_id: str = "", task_id: str = ""
     ) -> Task | Message:
         """See `Client.ask`. To cancel the wait does not cancel the task."""
-        sending = Sending(agent, question, task_id=task_id, context_id=context_id)
-        async with aclosing(self._follow(sending, None)) as updates:
+        message = OutgoingMessage(agent, question, task_id=task_id, context_id=context_id)
+        async with aclosing(self._follow(message, None)) as updates:
             async for _ in updates:
                 pass
-        return await self._run(sending.answer())
+        return await self._run(message.answer())
 
     def stream(
         self,
@@ -238,8 +238,8 @@ class AsyncClient:
         on_reconnect: Callable[[], None] | None = None,
     ) -> AsyncGenerator[Update]:
         """See `Client.stream`."""
-        sending = Sending(agent, question, task_id=task_id, context_id=context_id)
-        return self._follow(sending, on_reconnect)
+        message = OutgoingMessage(agent, question, task_id=task_id, context_id=context_id)
+        return self._follow(message, on_reconnect)
 
     async def reply(self, task_id: str, text: Question) -> Task | Message:
         """See `Client.reply`."""
@@ -275,11 +275,11 @@ class AsyncClient:
         """See `Client.agent_of`."""
         return await self._run(calls.find_agent(task_id))
 
-    async def call(self, request: Request) -> Any:
+    async def call(self, request: HubRequest) -> Any:
         """See `Client.call`."""
         return await self._run(calls.read_answer(request, object))
 
-    async def _run(self, call: Call[Value]) -> Value:
+    async def _run(self, call: HubCall[Value]) -> Value:
         try:
             request = next(call)
             while True:
@@ -288,39 +288,41 @@ class AsyncClient:
             value: Value = end.value
             return value
 
-    async def _exchange(self, request: Request) -> Response:
+    async def _exchange(self, request: HubRequest) -> HubResponse:
         try:
             response = await self._http.request(**request_options(request))
         except httpx2.HTTPError as problem:
             raise calls.no_answer(self.url, problem) from None
-        return Response(self.url, response.status_code, response.headers, response.content)
+        return HubResponse(self.url, response.status_code, response.headers, response.content)
 
-    async def _follow(self, sending: Sending, on_reconnect: Callable[[], None] | None) -> AsyncGenerator[Update]:
+    async def _follow(
+        self, message: OutgoingMessage, on_reconnect: Callable[[], None] | None
+    ) -> AsyncGenerator[Update]:
         while True:
             try:
-                async with aclosing(self._events(sending)) as events:
+                async with aclosing(self._events(message)) as events:
                     async for event_id, event in events:
-                        for update in sending.take(event_id, event):
+                        for update in message.take(event_id, event):
                             yield update
-                        if sending.is_settled:
+                        if message.is_settled:
                             return
             except Broken:
                 pass
-            pause_s = sending.pause_s(self.url)
+            pause_s = message.pause_s(self.url)
             if on_reconnect:
                 on_reconnect()
             await asyncio.sleep(pause_s)
 
-    async def _events(self, sending: Sending) -> AsyncGenerator[tuple[str, StreamEvent]]:
+    async def _events(self, message: OutgoingMessage) -> AsyncGenerator[tuple[str, StreamEvent]]:
         try:
-            async with self._http.stream(**request_options(sending.request())) as response:
+            async with self._http.stream(**request_options(message.request())) as response:
                 if not response.is_success:
                     await response.aread()
-                    refused = Response(self.url, response.status_code, response.headers, response.content)
-                    raise stream_refusal(refused, sending)
-                sending.was_sent = True
+                    refused = HubResponse(self.url, response.status_code, response.headers, response.content)
+                    raise stream_refusal(refused, message)
+                message.was_sent = True
                 async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
                         yield event.id, calls.decode(self.url, event.data, StreamEvent)
         except httpx2.HTTPError as problem:
-            raise stream_error(self.url, problem, sending) from None
+            raise stream_error(self.url, problem, message) from None

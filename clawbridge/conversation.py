@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from clawbridge.calls import Request, agent_path
+from clawbridge.calls import HubRequest, agent_path
 from clawbridge.client import Client
 from clawbridge.errors import HubError
 from clawbridge.sending import Update
@@ -59,7 +59,7 @@ class StopSignals:
             raise Interrupted
 
 
-class Conversation:
+class TaskConversation:
     """The messages of one task, and what comes back. `task_id`: empty until the hub has named it."""
 
     def __init__(self, client: Client, handle: str, *, prints_reply: bool, is_quiet: bool) -> None:
@@ -96,7 +96,7 @@ class Conversation:
         """The result of `SendMessage` of A2A 1.0: the task as the hub has it, or the message without a task."""
         if self.direct is not None:
             return {"message": msgspec.to_builtins(self.direct)}
-        return {"task": self._client.call(Request("GET", f"{agent_path(self.handle)}/tasks/{self.task_id}"))}
+        return {"task": self._client.call(HubRequest("GET", f"{agent_path(self.handle)}/tasks/{self.task_id}"))}
 
     def end_line(self) -> None:
         """Let the reply end with a line feed."""
@@ -153,7 +153,7 @@ def describe_file(part: Part, task_id: str) -> str:
     return f"file {name}{kind}, {len(part.content)} bytes: {how}"
 
 
-def converse(talk: Conversation, parts: Sequence[Part], signals: StopSignals, *, asks_back: bool) -> ExitCode:
+def converse(talk: TaskConversation, parts: Sequence[Part], signals: StopSignals, *, asks_back: bool) -> ExitCode:
     """Send the question, and the user's answers while the agent asks back; how the task ended."""
     while True:
         talk.send(parts, signals)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from clawbridge.calls import Call, Request, agent_path, read_task
+from clawbridge.calls import HubCall, HubRequest, agent_path, read_task
 from clawbridge.errors import Unreachable
 from clawbridge.shapes import Message, Part, Status, StreamEvent, Task
 
@@ -35,7 +35,7 @@ class Update:
         return "".join(part.text for part in self.parts if part.text)
 
 
-class Sending:
+class OutgoingMessage:
     """Sends one message: makes its requests, reads the updates of its task, and continues a stream that broke.
 
     The message has an `Idempotency-Key`: however often it is sent, the agent is asked once.
@@ -66,11 +66,11 @@ class Sending:
         """Whether the agent has answered, ended the task or asked for input."""
         return self.message is not None or (self._status is not None and self._status.is_settled)
 
-    def request(self) -> Request:
+    def request(self) -> HubRequest:
         """The request that sends the message, or continues its stream behind the last event."""
         headers = {"Idempotency-Key": self._message["messageId"]}
         headers |= {"Last-Event-ID": self._last_event_id} if self._last_event_id else {}
-        return Request("POST", f"{self._path}/message:stream", body={"message": self._message}, headers=headers)
+        return HubRequest("POST", f"{self._path}/message:stream", body={"message": self._message}, headers=headers)
 
     def take(self, event_id: str, event: StreamEvent) -> Iterator[Update]:
         """Take an event; what it adds to those before."""
@@ -112,7 +112,7 @@ class Sending:
             raise Unreachable(f"the connection to {hub} broke {self._failures} times")
         return FIRST_PAUSE_S * float(2 ** (self._failures - 1))
 
-    def answer(self) -> Call[Task | Message]:
+    def answer(self) -> HubCall[Task | Message]:
         """What the agent answered: the task as the hub has it, or the message without a task."""
         if self.message is not None:
             return self.message

@@ -147,7 +147,7 @@ class Skill(WireStruct, frozen=True):
     input_modes: list[str] = []
 
 
-class Card(WireStruct, frozen=True):
+class CardInputModes(WireStruct, frozen=True):
     """The media types that an agent takes, by its card."""
 
     default_input_modes: list[str] = []
@@ -160,7 +160,7 @@ class Card(WireStruct, frozen=True):
         return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
 
 
-class AgentRow(msgspec.Struct, frozen=True):
+class ListedAgent(msgspec.Struct, frozen=True):
     """The columns of an agent in a list."""
 
     handle: str
@@ -172,11 +172,11 @@ class AgentRow(msgspec.Struct, frozen=True):
 class AgentPage(msgspec.Struct, frozen=True):
     """`GET /api/v1/agents`."""
 
-    items: list[AgentRow]
+    items: list[ListedAgent]
     total: int
 
 
-class QuestionRow(msgspec.Struct, frozen=True, rename="camel"):
+class ListedQuestion(msgspec.Struct, frozen=True, rename="camel"):
     """The columns of a question in a list. `task_id`: None where the hub refused it."""
 
     asked_at: datetime
@@ -189,7 +189,7 @@ class QuestionRow(msgspec.Struct, frozen=True, rename="camel"):
 class QuestionPage(msgspec.Struct, frozen=True):
     """`GET /api/v1/questions`, newest first. `next`: where the next page begins."""
 
-    items: list[QuestionRow]
+    items: list[ListedQuestion]
     next: str | None
 
 

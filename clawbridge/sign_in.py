@@ -14,7 +14,7 @@ from uuid import uuid4
 import click
 import msgspec
 
-from clawbridge.calls import Request, checked_hub, convert, is_open_to_listeners, is_token
+from clawbridge.calls import HubRequest, checked_hub, convert, is_open_to_listeners, is_token
 from clawbridge.client import Client
 from clawbridge.errors import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
@@ -26,26 +26,26 @@ FIRST_POLL_S = 2.0  # RFC 8628 has a least time between two polls, and none befo
 SLOWER_BY_S = 5
 MAX_APP_NAME_CHARS = 60
 CHANNEL_PREFIX = "ck_live_"
-LOGOUT = Request("POST", "/api/v1/auth/logout")
+LOGOUT = HubRequest("POST", "/api/v1/auth/logout")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class SignIn(msgspec.Struct):
+class StoredSignIn(msgspec.Struct):
     """The sign-in at one hub, as `login` stores it."""
 
     token: str
     login: str
 
 
-class Stored(msgspec.Struct):
+class SignInFile(msgspec.Struct):
     """The file. `machine`: this installation, whose older token a sign-in replaces; `hub`: of the last one."""
 
     machine: str = msgspec.field(default_factory=lambda: uuid4().hex)
     hub: str = ""
-    hubs: dict[str, SignIn] = {}
+    hubs: dict[str, StoredSignIn] = {}
 
 
-class DeviceCodes(msgspec.Struct):
+class DeviceCodesAnswer(msgspec.Struct):
     """The hub's answer to `POST /api/v1/auth/device/code`."""
 
     device_code: str
@@ -56,7 +56,7 @@ class DeviceCodes(msgspec.Struct):
     interval: float
 
 
-class GrantedToken(msgspec.Struct):
+class DeviceToken(msgspec.Struct):
     """The hub's answer to `POST /api/v1/auth/device/token`, once the user has allowed it."""
 
     access_token: str
@@ -75,18 +75,18 @@ def config_path() -> Path:
     return folder / "clawbridge" / "hubs.json"
 
 
-def load() -> Stored:
+def load() -> SignInFile:
     """The stored sign-ins; a file that cannot be read is a failure, not an empty one."""
     path = config_path()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Stored)
+        return msgspec.json.decode(path.read_bytes(), type=SignInFile)
     except FileNotFoundError:
-        return Stored()
+        return SignInFile()
     except (OSError, msgspec.DecodeError) as problem:
         raise bad_arguments(f"cannot read {path}: {problem}; remove the file, and sign in again") from None
 
 
-def save(stored: Stored) -> None:
+def save(stored: SignInFile) -> None:
     """Replace the file. Only its user can read it."""
     path = config_path()
     try:
@@ -118,7 +118,7 @@ def connection_options(command: Command) -> Command:
     return hub_option(command)
 
 
-def choose_hub(option: str | None, stored: Stored) -> str:
+def choose_hub(option: str | None, stored: SignInFile) -> str:
     """The hub of the option, the environment or the last sign-in.
 
     Raises:
@@ -200,8 +200,8 @@ def login(hub: str | None, as_json: bool) -> None:
         name = f"clawbridge on {platform.node() or 'a machine'}"
         shown = "".join(letter for letter in name if letter.isprintable())[:MAX_APP_NAME_CHARS]
         body = {"app_name": shown, "machine_id": stored.machine}
-        answer = client.call(Request("POST", "/api/v1/auth/device/code", body=body))
-        codes = convert(url, answer, DeviceCodes)
+        answer = client.call(HubRequest("POST", "/api/v1/auth/device/code", body=body))
+        codes = convert(url, answer, DeviceCodesAnswer)
         if as_json:
             write_json(
                 {
@@ -215,12 +215,12 @@ def login(hub: str | None, as_json: bool) -> None:
         click.echo(f"and allow the code {one_line(codes.user_code)}. Waiting, Ctrl-C ends it …", err=True)
         token = wait_for_token(client, codes)
     with Client(url, token) as client:
-        signed_in = convert(url, client.call(Request("GET", "/api/v1/me")), SignedInUser)
+        signed_in = convert(url, client.call(HubRequest("GET", "/api/v1/me")), SignedInUser)
     user = one_line(signed_in.github_login)
     # Another terminal may have signed in meanwhile.
     stored = msgspec.structs.replace(load(), machine=stored.machine)
     previous = stored.hubs.get(url)
-    stored.hubs[url], stored.hub = SignIn(token, user), url
+    stored.hubs[url], stored.hub = StoredSignIn(token, user), url
     save(stored)
     if previous and previous.login != user:  # the hub itself replaces a token of the same user
         with suppress(HubError), Client(url, previous.token) as client:
@@ -232,7 +232,7 @@ def login(hub: str | None, as_json: bool) -> None:
         report(f"{TOKEN_VARIABLE} is set: commands use that token, not this sign-in")
 
 
-def wait_for_token(client: Client, codes: DeviceCodes) -> str:
+def wait_for_token(client: Client, codes: DeviceCodesAnswer) -> str:
     """Poll until the user has decided, or the code expires.
 
     Raises:
@@ -240,12 +240,12 @@ def wait_for_token(client: Client, codes: DeviceCodes) -> str:
     """
     deadline = time.monotonic() + codes.expires_in
     interval_s = codes.interval
-    request = Request("POST", "/api/v1/auth/device/token", body={"device_code": codes.device_code})
+    request = HubRequest("POST", "/api/v1/auth/device/token", body={"device_code": codes.device_code})
     time.sleep(min(FIRST_POLL_S, interval_s))
     while time.monotonic() < deadline:
         try:
             answer = client.call(request)
-            return convert(client.url, answer, GrantedToken).access_token
+            return convert(client.url, answer, DeviceToken).access_token
         except Unreachable:
             pass
         except Refused as refused:

@@ -17,8 +17,8 @@ from websockets.exceptions import WebSocketException
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
-from clawbridge.connect.connection import Connection, Ending, open_socket
-from clawbridge.connect.frames import Host, Welcome
+from clawbridge.connect.connection import Ending, HubConnection, open_socket
+from clawbridge.connect.frames import AgentHost, Welcome
 from clawbridge.connect.tasks import running
 
 SOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
@@ -132,10 +132,10 @@ class Agent:
         self._host = this_host()
         self._streams = streams
         self._session_id = session_id
-        self._tell_welcome = on_welcome
+        self._report_welcome = on_welcome
         self._silence_s = silence_s
         self._delays = delays_s(random.SystemRandom().random)
-        self._connection: Connection | None = None
+        self._connection: HubConnection | None = None
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._ended.set()
@@ -199,8 +199,8 @@ class Agent:
     def _url_of(self, hub: str, name: str | None) -> str:
         return channel_url(hub)
 
-    def _make_connection(self, socket: ClientConnection) -> Connection:
-        return Connection(
+    def _make_connection(self, socket: ClientConnection) -> HubConnection:
+        return HubConnection(
             socket,
             answer=self._answer,
             streams=self._streams,
@@ -211,8 +211,8 @@ class Agent:
     def _welcomed(self, welcome: Welcome) -> None:
         self._session_id = welcome.session_id
         self._delays = delays_s(random.SystemRandom().random)
-        if self._tell_welcome:
-            self._tell_welcome(welcome)
+        if self._report_welcome:
+            self._report_welcome(welcome)
 
     def _register(self) -> str:
         return frames.register(
@@ -220,10 +220,10 @@ class Agent:
         )
 
 
-def this_host() -> Host:
+def this_host() -> AgentHost:
     """Describe the running process to the hub."""
     try:
         os_user = getpass.getuser()
     except (KeyError, OSError):  # a container's user need not have a name
         os_user = None
-    return Host(host=gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())
+    return AgentHost(host=gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())

@@ -72,10 +72,10 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPa
     A failure becomes the last piece; only cancellation comes out as an exception.
     """
     try:
-        async with aclosing(_within_cap(question, answer)) as sayings:
-            async for saying in sayings:
-                yield saying
-                if isinstance(saying, End):
+        async with aclosing(_within_cap(question, answer)) as parts:
+            async for part in parts:
+                yield part
+                if isinstance(part, End):
                     return
         return
     except AnswerFailed as failed:
@@ -86,16 +86,16 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPa
     yield Failed(cut(clean(failure), MAX_TEXT_BYTES))
 
 
-async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
+async def as_text(parts: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
     """The same for a hub that takes text only: what is not text stands on lines of its own, notes are left out."""
     ending = ""
-    async with aclosing(sayings):
-        async for saying in sayings:
-            if isinstance(saying, PermissionRequest):
-                yield saying
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, PermissionRequest):
+                yield part
                 continue
-            text = saying if isinstance(saying, str) else _in_words(saying)
-            if not isinstance(saying, str) and text and ending not in ("", "\n"):
+            text = part if isinstance(part, str) else _as_words(part)
+            if not isinstance(part, str) and text and ending not in ("", "\n"):
                 text = f"\n{text}"
             ending = text[-1:] or ending
             yield text
@@ -103,58 +103,58 @@ async def as_text(sayings: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[Re
 
 async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
     room = MAX_REPLY_BYTES
-    sayings = answer(question)
+    parts = answer(question)
     try:
-        async for saying in sayings:
-            if isinstance(saying, str):
-                raw = clean(saying).encode()
+        async for part in parts:
+            if isinstance(part, str):
+                raw = clean(part).encode()
                 room -= len(raw)
                 yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
-            elif isinstance(saying, Usage):
-                yield saying
-            elif isinstance(saying, PermissionRequest):
-                preview = cut(clean(saying.input_preview), MAX_TEXT_BYTES)
-                yield replace(saying, tool=clean(saying.tool), input_preview=preview)
-            elif (sound := _sound(saying)) is not None:
+            elif isinstance(part, Usage):
+                yield part
+            elif isinstance(part, PermissionRequest):
+                preview = cut(clean(part.input_preview), MAX_TEXT_BYTES)
+                yield replace(part, tool=clean(part.tool), input_preview=preview)
+            elif (sound := _clean_part(part)) is not None:
                 room -= frames.size_of(sound)
                 if room >= 0 or isinstance(sound, End):
                     yield sound
             if room < 0:
                 raise AnswerFailed(f"the reply was cut: it is longer than {MAX_REPLY_BYTES} bytes")
     finally:
-        if isinstance(sayings, AsyncGenerator):
-            await sayings.aclose()
+        if isinstance(parts, AsyncGenerator):
+            await parts.aclose()
 
 
-def _sound(saying: Status | Artifact | End) -> Status | Artifact | End | None:
+def _clean_part(part: Status | Artifact | End) -> Status | Artifact | End | None:
     """The same in words the hub takes; None for a note without any."""
-    match saying:
+    match part:
         case Artifact():
             return replace(
-                saying,
-                parts=cleaned(saying.parts),
-                name=clean(saying.name),
-                description=clean(saying.description),
-                metadata=cleaned(saying.metadata),
+                part,
+                parts=cleaned(part.parts),
+                name=clean(part.name),
+                description=clean(part.description),
+                metadata=cleaned(part.metadata),
             )
         case Status():
-            text = cut(clean(saying.text), MAX_TEXT_BYTES)
-            return replace(saying, text=text, metadata=cleaned(saying.metadata)) if text.strip() else None
+            text = cut(clean(part.text), MAX_TEXT_BYTES)
+            return replace(part, text=text, metadata=cleaned(part.metadata)) if text.strip() else None
         case End():
-            text = cut(clean(saying.text), MAX_TEXT_BYTES)
-            return replace(saying, text=text if text.strip() else saying.state.replace("_", " "))
+            text = cut(clean(part.text), MAX_TEXT_BYTES)
+            return replace(part, text=text if text.strip() else part.state.replace("_", " "))
 
 
-def _in_words(saying: Status | Artifact | Usage | End) -> str:
-    match saying:
+def _as_words(part: Status | Artifact | Usage | End) -> str:
+    match part:
         case Artifact():
-            return _artifact_in_words(saying.parts)
+            return _artifact_as_words(part.parts)
         case End():
-            return saying.text
+            return part.text
     return ""
 
 
-def _artifact_in_words(parts: Sequence[Json]) -> str:
+def _artifact_as_words(parts: Sequence[Json]) -> str:
     """The texts as they are; other parts on lines of their own."""
     words = ""
     for part in parts:

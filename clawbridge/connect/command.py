@@ -91,13 +91,13 @@ class Command(ProgramAnswer):
         has_ended = False
         async with running(read_tail(stderr)) as errors:
             try:
-                async for saying in self._read(process, stdout):
-                    has_ended = isinstance(saying, End)
-                    yield saying
+                async for part in self._read(process, stdout):
+                    has_ended = isinstance(part, End)
+                    yield part
                 complaint = await errors
                 status = await process.wait()
             except BaseException:
-                await self._part(process, stdout, has_ended=has_ended)
+                await self._end_run(process, stdout, has_ended=has_ended)
                 raise
             finally:
                 self._groups.discard(process.pid)
@@ -140,15 +140,15 @@ class Command(ProgramAnswer):
             if reader is None:
                 yield text
                 continue
-            for saying in reader.feed(text):
-                yield saying
+            for part in reader.feed(text):
+                yield part
             if self._reader is not None and self._reader.is_complete and process.stdin is not None:
                 process.stdin.close()
         if reader is not None:
-            for saying in reader.finish():
-                yield saying
+            for part in reader.finish():
+                yield part
 
-    async def _part(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
+    async def _end_run(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
         """No caller waits any more: a program that knows `cancel` is told, and gets time to end by itself."""
         try:
             if self._speaks_lines:

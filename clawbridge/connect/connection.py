@@ -18,12 +18,12 @@ from websockets.typing import Subprotocol
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
 from clawbridge.connect.frames import (
-    Bye,
-    Cancel,
+    ByeFrame,
+    CancelFrame,
+    DecisionFrame,
     ErrorFrame,
     HubFrame,
-    PermissionResponse,
-    Ping,
+    PingFrame,
     Question,
     Welcome,
 )
@@ -49,14 +49,14 @@ MAX_HELD = 1_000
 """A hub that sends more unanswered questions than this is broken; its questions are dropped."""
 
 
-class Questions:
+class OpenQuestions:
     """Answers up to 20 questions at a time; more wait for their turn."""
 
     def __init__(
-        self, answer: Callable[[Question], Awaitable[None]], tell_canceled: Callable[[str], Awaitable[None]]
+        self, answer: Callable[[Question], Awaitable[None]], report_canceled: Callable[[str], Awaitable[None]]
     ) -> None:
         self._answer = answer
-        self._tell_canceled = tell_canceled
+        self._report_canceled = report_canceled
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._by_chat: dict[str, asyncio.Task[None]] = {}
@@ -67,7 +67,7 @@ class Questions:
         if not self._is_open or len(self._tasks) >= MAX_HELD:
             logger.warning("question %r dropped: not taking more", question.chat_id)
             return False
-        task = self._by_chat[question.chat_id] = self._start(self._see_through(question))
+        task = self._by_chat[question.chat_id] = self._start(self._answer_in_turn(question))
         task.add_done_callback(lambda done: self._forget(question.chat_id, done))
         return True
 
@@ -75,7 +75,7 @@ class Questions:
         """No caller waits for that answer any more: end it, and report it once it has cleaned up."""
         if task := self._by_chat.get(chat_id):
             task.cancel()
-            self._start(self._tell_dropped(chat_id, task))
+            self._start(self._report_dropped(chat_id, task))
 
     async def finish(self, *, within_s: float) -> None:
         """Take no more questions, and give those at hand some time to end."""
@@ -98,16 +98,16 @@ class Questions:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _see_through(self, question: Question) -> None:
+    async def _answer_in_turn(self, question: Question) -> None:
         async with self._slots:
             with suppress(ConnectionClosed):
                 await self._answer(question)
 
-    async def _tell_dropped(self, chat_id: str, task: asyncio.Task[None]) -> None:
+    async def _report_dropped(self, chat_id: str, task: asyncio.Task[None]) -> None:
         await asyncio.wait({task})
         if task.cancelled():
             with suppress(ConnectionClosed):
-                await self._tell_canceled(chat_id)
+                await self._report_canceled(chat_id)
 
 
 OPEN_WAIT_S = 10.0
@@ -137,7 +137,7 @@ async def open_socket(url: str, token: str, subprotocol: str = "", **options: An
     )
 
 
-class Connection:
+class HubConnection:
     """Reads the hub's frames and answers its questions, until the socket or its purpose ends."""
 
     def __init__(
@@ -156,12 +156,12 @@ class Connection:
         self._replies: dict[str, ProgramReply] = {}
         self._silence_s = silence_s
         self._on_welcome = on_welcome
-        self._questions = Questions(self._reply, self._tell_canceled)
+        self._questions = OpenQuestions(self._reply, self._report_canceled)
         self._send_lock = asyncio.Lock()
         self._is_leaving = False
 
     async def serve(self, register: str) -> Ending:
-        """Register and stay; the answer says why it ended. Questions left open then are dropped."""
+        """Register and stay; the answer says why it ended. OpenQuestions left open then are dropped."""
         try:
             # The hub may have closed the socket already; what it sent before that, a refusal, is read next.
             with suppress(ConnectionClosed):
@@ -197,7 +197,7 @@ class Connection:
     async def _take(self, raw: str | bytes) -> Ending | None:
         try:
             frame = frames.decode(raw)
-        except frames.BadFrame as bad:
+        except frames.UnreadableFrame as bad:
             logger.warning("a frame of the hub was ignored: %s", bad)
             return None
         return await self._handle(frame)
@@ -206,15 +206,15 @@ class Connection:
         match frame:
             case Question():
                 self._questions.take(frame)
-            case Cancel():
+            case CancelFrame():
                 if not self._has_ended(frame.chat_id):
                     if reply := self._replies.get(frame.chat_id):
                         reply.drop_requests()
                     self._questions.drop(frame.chat_id)
-            case PermissionResponse():
+            case DecisionFrame():
                 for reply in self._replies.values():
                     reply.take_decision(frame)
-            case Ping():
+            case PingFrame():
                 # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
                 with suppress(ConnectionClosed):
                     await self._send(frames.pong(frame))
@@ -226,7 +226,7 @@ class Connection:
                     for reply in self._replies.values():
                         reply.deny_requests(frame.message)
                 return error_ending(frame)
-            case Bye():
+            case ByeFrame():
                 return bye_ending(frame)
         return None
 
@@ -234,14 +234,14 @@ class Connection:
         reply = ProgramReply(question, self._send, takes_more=self._takes_more)
         self._replies[question.chat_id] = reply
         await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
-        # Not when it was canceled, `_tell_canceled` does that; not a later question with the same chat id.
+        # Not when it was canceled, `_report_canceled` does that; not a later question with the same chat id.
         if self._replies.get(question.chat_id) is reply:
             del self._replies[question.chat_id]
 
     def _has_ended(self, chat_id: str) -> bool:
         return chat_id in self._replies and self._replies[chat_id].has_ended
 
-    async def _tell_canceled(self, chat_id: str) -> None:
+    async def _report_canceled(self, chat_id: str) -> None:
         """The hub frees the agent for others once it knows that the answer has ended."""
         if not self._has_ended(chat_id):
             await self._send(frames.task_status(chat_id, Failed("canceled"), now=datetime.now(UTC)))
@@ -268,7 +268,7 @@ def error_ending(error: ErrorFrame) -> Ending | None:
     return Ending.REFUSED
 
 
-def bye_ending(bye: Bye) -> Ending:
+def bye_ending(bye: ByeFrame) -> Ending:
     """Log why the hub closes the connection, and return the kind of end."""
     if bye.retry:
         logger.info("the hub closes the connection for now: %s", bye.reason)

@@ -16,12 +16,12 @@ FEATURES = ["cancel"]
 NOT_DECIDED = "the request was not decided in time"
 
 
-class BadFrame(ValueError):
+class UnreadableFrame(ValueError):
     """A frame is not JSON, or lacks a field it needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Host:
+class AgentHost:
     """Where the agent runs, as the hub shows it to the owner."""
 
     host: str
@@ -48,7 +48,7 @@ class Welcome:
 
 
 @dataclass(frozen=True)
-class Ping:
+class PingFrame:
     """The hub asks whether the agent lives; `ts` goes back as it came."""
 
     ts: object
@@ -74,14 +74,14 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Cancel:
+class CancelFrame:
     """No caller waits for the answer to that question any more."""
 
     chat_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermissionResponse:
+class DecisionFrame:
     """The decision on a permission request of this agent."""
 
     request_id: str
@@ -97,14 +97,14 @@ class ErrorFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bye:
+class ByeFrame:
     """The hub is about to close the socket."""
 
     reason: str
     retry: bool
 
 
-HubFrame = Welcome | Ping | Question | Cancel | PermissionResponse | ErrorFrame | Bye
+HubFrame = Welcome | PingFrame | Question | CancelFrame | DecisionFrame | ErrorFrame | ByeFrame
 Fields = Mapping[str, Any]
 
 
@@ -112,7 +112,7 @@ def decode(raw: str | bytes) -> HubFrame | None:
     """Read one frame of the hub; None stands for a type this client does not know.
 
     Raises:
-        BadFrame: not a JSON object, or a known type without a field it needs.
+        UnreadableFrame: not a JSON object, or a known type without a field it needs.
     """
     fields = read_object(raw)
     read = READERS.get(text_of(fields, "type"))
@@ -123,18 +123,18 @@ def read_object(raw: str | bytes) -> dict[str, Any]:
     """The members of a frame of any kind.
 
     Raises:
-        BadFrame: not a JSON object.
+        UnreadableFrame: not a JSON object.
     """
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError):
-        raise BadFrame("not JSON") from None
+        raise UnreadableFrame("not JSON") from None
     if not isinstance(fields, dict):
-        raise BadFrame("not an object")
+        raise UnreadableFrame("not an object")
     return fields
 
 
-def register(host: Host, *, version: str, session_id: str | None, name: str | None, now: datetime) -> str:
+def register(host: AgentHost, *, version: str, session_id: str | None, name: str | None, now: datetime) -> str:
     """Encode the first frame of a connection; `session_id` asks for the session of an earlier welcome."""
     frame: dict[str, object] = {
         "type": "register",
@@ -150,7 +150,7 @@ def register(host: Host, *, version: str, session_id: str | None, name: str | No
     return _encode(frame if name is None else {**frame, "routingName": name})
 
 
-def pong(ping: Ping) -> str:
+def pong(ping: PingFrame) -> str:
     """Encode the answer to a ping."""
     return _encode({"type": "pong", "ts": ping.ts})
 
@@ -165,9 +165,9 @@ def reply_chunk(chat_id: str, text: str, *, done: bool, usage: Usage | None = No
     return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done, **_used(usage)}, now)
 
 
-def task_status(chat_id: str, said: Status | End, *, usage: Usage | None = None, now: datetime) -> str:
+def task_status(chat_id: str, part: Status | End, *, usage: Usage | None = None, now: datetime) -> str:
     """Encode a note, or an end that is not plain completion."""
-    return _chat_event("task_status", {"chatId": chat_id, **_members(said), **_used(usage)}, now)
+    return _chat_event("task_status", {"chatId": chat_id, **_members(part), **_used(usage)}, now)
 
 
 def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
@@ -181,9 +181,9 @@ def permission_request(chat_id: str, request_id: str, asked: PermissionRequest, 
     return _encode({"type": "permission_request", **named, "ts": stamp(now)})
 
 
-def size_of(said: Status | Artifact | End) -> int:
+def size_of(part: Status | Artifact | End) -> int:
     """How many bytes of its reply it takes."""
-    return len(_encode(_members(said)).encode())
+    return len(_encode(_members(part)).encode())
 
 
 def stamp(now: datetime) -> str:
@@ -195,19 +195,19 @@ def _chat_event(event_type: str, payload: dict[str, object], now: datetime) -> s
     return _encode({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": stamp(now)})
 
 
-def _members(said: Status | Artifact | End) -> dict[str, object]:
-    if isinstance(said, End):
-        return {"state": said.state, "text": said.text}
-    if isinstance(said, Status):
-        return {"state": "working", "text": said.text, **_present(metadata=said.metadata)}
+def _members(part: Status | Artifact | End) -> dict[str, object]:
+    if isinstance(part, End):
+        return {"state": part.state, "text": part.text}
+    if isinstance(part, Status):
+        return {"state": "working", "text": part.text, **_present(metadata=part.metadata)}
     more = _present(
-        name=said.name,
-        description=said.description,
-        metadata=said.metadata,
-        append=said.append,
-        lastChunk=said.last_chunk,
+        name=part.name,
+        description=part.description,
+        metadata=part.metadata,
+        append=part.append,
+        lastChunk=part.last_chunk,
     )
-    return {"artifactId": said.artifact_id, "parts": list(said.parts), **more}
+    return {"artifactId": part.artifact_id, "parts": list(part.parts), **more}
 
 
 def _used(usage: Usage | None) -> dict[str, object]:
@@ -228,7 +228,7 @@ def _encode(frame: dict[str, object]) -> str:
 def _text(fields: Fields, name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
-        raise BadFrame(f"{name} is not a string")
+        raise UnreadableFrame(f"{name} is not a string")
     return value
 
 
@@ -258,20 +258,18 @@ def _question(fields: Fields) -> Question:
     )
 
 
-def _permission_response(fields: Fields) -> PermissionResponse:
+def _permission_response(fields: Fields) -> DecisionFrame:
     decided = _text(fields, "decision")
     message = text_of(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
-    return PermissionResponse(
-        request_id=_text(fields, "requestId"), decision=Decision(decided == "allow", message)
-    )
+    return DecisionFrame(request_id=_text(fields, "requestId"), decision=Decision(decided == "allow", message))
 
 
 READERS: dict[str, Callable[[Fields], HubFrame]] = {
     "welcome": _welcome,
-    "ping": lambda fields: Ping(fields.get("ts")),
+    "ping": lambda fields: PingFrame(fields.get("ts")),
     "prompt": _question,
-    "cancel": lambda fields: Cancel(_text(fields, "chatId")),
+    "cancel": lambda fields: CancelFrame(_text(fields, "chatId")),
     "permission_response": _permission_response,
     "error": lambda fields: ErrorFrame(code=_shown(fields, "code"), message=_shown(fields, "message")),
-    "bye": lambda fields: Bye(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
+    "bye": lambda fields: ByeFrame(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
 }

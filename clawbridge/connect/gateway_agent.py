@@ -13,9 +13,9 @@ from websockets.exceptions import ConnectionClosed
 from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import Agent, gateway_url
 from clawbridge.connect.answers import Answer, as_text, sendable
-from clawbridge.connect.connection import Connection, Ending
-from clawbridge.connect.frames import BadFrame, Question, Welcome
-from clawbridge.connect.gateway_frames import AGENT_NAME, Frame
+from clawbridge.connect.connection import Ending, HubConnection
+from clawbridge.connect.frames import Question, UnreadableFrame, Welcome
+from clawbridge.connect.gateway_frames import AGENT_NAME, GatewayFrame
 from clawbridge.connect.reply_parts import End, Failed, Rejected, ReplyPart
 from clawbridge.connect.tasks import running
 
@@ -41,8 +41,8 @@ class GatewayAgent(Agent):
             raise ValueError("--gateway: want --name, a lower-case letter, then letters, digits and hyphens")
         return f"{gateway_url(hub)}?agentId={quote(name)}"
 
-    def _make_connection(self, socket: ClientConnection) -> Connection:
-        return GatewayConnection(
+    def _make_connection(self, socket: ClientConnection) -> HubConnection:
+        return SeatConnection(
             socket,
             answer=self._answer,
             silence_s=self._silence_s,
@@ -54,7 +54,7 @@ class GatewayAgent(Agent):
         return gateway_frames.handshake()
 
 
-class GatewayConnection(Connection):
+class SeatConnection(HubConnection):
     """One socket to the gateway. A message is a question; the whole answer is one frame."""
 
     def __init__(
@@ -68,7 +68,7 @@ class GatewayConnection(Connection):
     ) -> None:
         super().__init__(socket, answer=answer, streams=False, silence_s=silence_s, on_welcome=on_welcome)
         self._votes = votes
-        self._asked: dict[str, Frame] = {}  # by the chat id of its question
+        self._asked: dict[str, GatewayFrame] = {}  # by the chat id of its question
         self._name = ""
         self._client_id = ""
 
@@ -80,7 +80,7 @@ class GatewayConnection(Connection):
     async def _take(self, raw: str | bytes) -> Ending | None:
         try:
             frame = gateway_frames.decode(raw)
-        except BadFrame as bad:
+        except UnreadableFrame as bad:
             logger.warning("a frame of the gateway was ignored: %s", bad)
             return None
         match frame.type:
@@ -103,7 +103,7 @@ class GatewayConnection(Connection):
                 return disconnect_ending(frame)
         return None
 
-    def _ask(self, frame: Frame) -> None:
+    def _ask(self, frame: GatewayFrame) -> None:
         chat_id = frame.correlation_id or frame.id or gateway_frames.new_id("chat")
         if chat_id in self._asked:
             return  # the same question again
@@ -145,7 +145,7 @@ class GatewayConnection(Connection):
         else:
             await self._send(gateway_frames.reply(frame, text))
 
-    async def _tell_canceled(self, chat_id: str) -> None:
+    async def _report_canceled(self, chat_id: str) -> None:
         """The protocol has no cancel: this is called for no question."""
 
     async def _send_pings(self) -> None:
@@ -155,7 +155,7 @@ class GatewayConnection(Connection):
                 await self._send(gateway_frames.encode("ping", {}))
 
 
-def error_ending(frame: Frame) -> Ending | None:
+def error_ending(frame: GatewayFrame) -> Ending | None:
     """Log an error of the gateway, and say whether it is the end."""
     error = frame.error
     if error is None or error.code not in FATAL_CODES or frame.correlation_id:
@@ -165,7 +165,7 @@ def error_ending(frame: Frame) -> Ending | None:
     return Ending.REFUSED
 
 
-def disconnect_ending(frame: Frame) -> Ending:
+def disconnect_ending(frame: GatewayFrame) -> Ending:
     """Log why the gateway closes the connection, and return the kind of end."""
     reason, message = frame.content.get("reason"), frame.content.get("message", "")
     logger.info("the gateway closes the connection (%s): %s", reason, message)

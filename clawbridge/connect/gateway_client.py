@@ -18,13 +18,13 @@ from websockets.exceptions import ConnectionClosed
 from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import gateway_url
 from clawbridge.connect.connection import CLOSE_WAIT_S, OPEN_WAIT_S, open_socket
-from clawbridge.connect.frames import BadFrame
-from clawbridge.connect.gateway_frames import ConnectionState, Frame, GatewayError, Json
+from clawbridge.connect.frames import UnreadableFrame
+from clawbridge.connect.gateway_frames import ConnectionState, GatewayError, GatewayFrame, Json
 
 logger = logging.getLogger(__name__)
 
 REPLY_WAIT_S = 30.0
-MOST_WAITING = 1_000
+MAX_WAITING_FRAMES = 1_000
 """Frames that were not taken yet. A program that takes none loses those that come after them."""
 
 LOST = GatewayError(1003, "CONNECTION_RESET", "the connection to the gateway ended")
@@ -51,9 +51,9 @@ class GatewayClient:
         self._socket: ClientConnection | None = None
         self._is_connecting = False
         self._reading: asyncio.Task[None] | None = None
-        self._replies: dict[str, asyncio.Future[Frame]] = {}
-        self._frames: asyncio.Queue[Frame | None] = asyncio.Queue()
-        self._acknowledged: asyncio.Future[Frame] | None = None
+        self._replies: dict[str, asyncio.Future[GatewayFrame]] = {}
+        self._frames: asyncio.Queue[GatewayFrame | None] = asyncio.Queue()
+        self._acknowledged: asyncio.Future[GatewayFrame] | None = None
         self._refusal: GatewayError | None = None
         self.agents: list[str] = []
 
@@ -81,7 +81,7 @@ class GatewayClient:
             self._reading.cancel()
             await asyncio.wait({self._reading})
 
-    async def __aiter__(self) -> AsyncIterator[Frame]:
+    async def __aiter__(self) -> AsyncIterator[GatewayFrame]:
         while (frame := await self._frames.get()) is not None:
             yield frame
         self._frames.put_nowait(None)
@@ -130,15 +130,15 @@ class GatewayClient:
         await self._request("proposal", content, metadata={"correlationId": key})
         return key
 
-    async def vote(self, proposal: Frame, choice: str, reasoning: str = "") -> None:
+    async def vote(self, proposal: GatewayFrame, choice: str, reasoning: str = "") -> None:
         """Vote on a proposal that was received."""
         await self._send_text(gateway_frames.vote(proposal, choice, reasoning))
 
-    async def reply(self, message: Frame, content: str | Json) -> None:
+    async def reply(self, message: GatewayFrame, content: str | Json) -> None:
         """Answer a message."""
         await self._send_text(gateway_frames.reply(message, content))
 
-    async def fail(self, message: Frame, reason: str) -> None:
+    async def fail(self, message: GatewayFrame, reason: str) -> None:
         """Say that there is no answer to a message."""
         await self._send_text(gateway_frames.failure(message, reason))
 
@@ -152,9 +152,9 @@ class GatewayClient:
 
     async def _request(
         self, type_name: str, content: Mapping[str, Any], *, metadata: Json | None = None, **fields: Any
-    ) -> Frame:
+    ) -> GatewayFrame:
         key = (metadata or {}).get("correlationId") or gateway_frames.new_id("corr")
-        reply: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[GatewayFrame] = asyncio.get_running_loop().create_future()
         self._replies[key] = reply
         try:
             await self.send(type_name, content, metadata={**(metadata or {}), "correlationId": key}, **fields)
@@ -171,7 +171,7 @@ class GatewayClient:
     def _is_acknowledged(self) -> bool:
         return self._acknowledged is not None and self._acknowledged.done()
 
-    def _find_waiting(self, frame: Frame) -> asyncio.Future[Frame] | None:
+    def _find_waiting(self, frame: GatewayFrame) -> asyncio.Future[GatewayFrame] | None:
         waiting = self._replies.get(frame.correlation_id)
         return None if waiting is None or waiting.done() or frame.type in NO_REPLIES else waiting
 
@@ -189,7 +189,7 @@ class GatewayClient:
             async for raw in socket:
                 try:
                     await self._take(socket, gateway_frames.decode(raw))
-                except BadFrame as bad:
+                except UnreadableFrame as bad:
                     logger.warning("a frame of the gateway was ignored: %s", bad)
         except ConnectionClosed:
             pass
@@ -200,7 +200,7 @@ class GatewayClient:
                     waiting.set_exception(self._refusal or LOST)
                     waiting.exception()  # asyncio logs exceptions that no code reads
 
-    async def _take(self, socket: ClientConnection, frame: Frame) -> None:
+    async def _take(self, socket: ClientConnection, frame: GatewayFrame) -> None:
         if frame.type == "ping":
             await socket.send(gateway_frames.encode("pong", {}))
         elif frame.type in {"auth-response", "pong"}:
@@ -211,7 +211,7 @@ class GatewayClient:
             waiting.set_result(frame)
         elif frame.type == "error" and not frame.correlation_id and not self._is_acknowledged:
             self._refusal = frame.error
-        elif self._frames.qsize() >= MOST_WAITING:
-            logger.warning("a frame of type %s was dropped: %d wait", frame.type, MOST_WAITING)
+        elif self._frames.qsize() >= MAX_WAITING_FRAMES:
+            logger.warning("a frame of type %s was dropped: %d wait", frame.type, MAX_WAITING_FRAMES)
         else:
             self._frames.put_nowait(frame)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from clawbridge.connect.frames import BadFrame, read_object
+from clawbridge.connect.frames import UnreadableFrame, read_object
 from clawbridge.connect.reply_parts import text_of
 
 SUBPROTOCOL = "a2a-v1"
@@ -40,7 +40,7 @@ class GatewayError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class GatewayFrame:
     """A frame as it was received; `fields`: all of it."""
 
     type: str
@@ -80,17 +80,17 @@ class Frame:
         )
 
 
-def decode(raw: str | bytes) -> Frame:
+def decode(raw: str | bytes) -> GatewayFrame:
     """Read one frame.
 
     Raises:
-        BadFrame: it is none.
+        UnreadableFrame: it is none.
     """
     fields = read_object(raw)
     if not isinstance(fields.get("type"), str):
-        raise BadFrame("not an object with a type")
+        raise UnreadableFrame("not an object with a type")
     content, metadata = fields.get("content"), fields.get("metadata")
-    return Frame(
+    return GatewayFrame(
         type=fields["type"],
         content=content if isinstance(content, dict) else {},
         metadata=metadata if isinstance(metadata, dict) else {},
@@ -113,7 +113,7 @@ def handshake() -> str:
     return encode("handshake", {"action": "advertise", "capabilities": {"version": VERSION}})
 
 
-def reply(to: Frame, content: str | Json) -> str:
+def reply(to: GatewayFrame, content: str | Json) -> str:
     """The answer to a message."""
     return encode(
         "message",
@@ -124,19 +124,19 @@ def reply(to: Frame, content: str | Json) -> str:
     )
 
 
-def failure(to: Frame, reason: str) -> str:
+def failure(to: GatewayFrame, reason: str) -> str:
     """Say to the sender of a message that there is no answer."""
     content = {"error": "AGENT_ERROR", "code": 3004, "message": reason}
     return encode("error", content, error="AGENT_ERROR", metadata=_about(to))
 
 
-def vote(proposal: Frame, choice: str, reasoning: str = "") -> str:
+def vote(proposal: GatewayFrame, choice: str, reasoning: str = "") -> str:
     """A vote on a proposal: `approve`, `reject` or `abstain`."""
     content = {"proposalId": proposal_id(proposal), "vote": choice}
     return encode("vote", content | ({"reasoning": reasoning} if reasoning else {}), metadata=_about(proposal))
 
 
-def proposal_id(proposal: Frame) -> str:
+def proposal_id(proposal: GatewayFrame) -> str:
     """The id of a proposal that was received."""
     return text_of(proposal.content, "proposalId") or proposal.correlation_id or proposal.id
 
@@ -153,6 +153,6 @@ def new_id(kind: str) -> str:
     return f"{kind}-{uuid.uuid4()}"
 
 
-def _about(frame: Frame) -> Json:
+def _about(frame: GatewayFrame) -> Json:
     about = {"correlationId": frame.correlation_id, "parentId": frame.id}
     return {name: value for name, value in about.items() if value}

@@ -68,8 +68,8 @@ class Lines:
     def finish(self) -> Iterator[ReplyPart]:
         """Yield what a last line without an end says."""
         line, self._line = self._line, ""
-        if (saying := read_line(line)) is not None:
-            yield saying
+        if (part := read_line(line)) is not None:
+            yield part
 
 
 def read_line(line: str) -> ReplyPart | None:

@@ -16,7 +16,7 @@ from mcp_types import Tool
 
 from clawbridge.connect.answers import AnswerFailed, CannotStart, ProgramAnswer
 from clawbridge.connect.frames import Question
-from clawbridge.connect.mcp_calls import BadArguments, compact, read_arguments, read_result, text_property
+from clawbridge.connect.mcp_calls import BadToolArguments, compact, read_arguments, read_result, text_property
 from clawbridge.connect.mcp_connection import ToolConnection
 from clawbridge.connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, SessionEnded, WebServer
 from clawbridge.connect.reply_parts import Rejected, ReplyPart, Status
@@ -101,7 +101,7 @@ class McpToolAnswer(ProgramAnswer):
                 return await self._call_over(self._connect(), question, on_progress)
             except SessionEnded:  # servers end idle sessions
                 return await self._call_over(self._connect(), question, on_progress)
-        except BadArguments as bad:
+        except BadToolArguments as bad:
             return [Rejected(str(bad))]
         except ServerFailed as failed:
             raise AnswerFailed(str(failed)) from None

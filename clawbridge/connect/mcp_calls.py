@@ -39,7 +39,7 @@ LEFT_TO_THE_SERVER = (
 Schema = Mapping[str, Any]
 
 
-class BadArguments(Exception):
+class BadToolArguments(Exception):
     """The question holds no arguments of the tool; the text says what it wants, and is for the caller."""
 
 
@@ -49,7 +49,7 @@ def read_arguments(question: Question, schema: Schema) -> dict[str, Any]:
     Text becomes the one string that a schema requires, and is never read as JSON then.
 
     Raises:
-        BadArguments: there are none, or the schema does not allow them.
+        BadToolArguments: there are none, or the schema does not allow them.
     """
     parts = [part for part in question.parts if isinstance(part, Mapping)]
     data = [part["data"] for part in parts if "data" in part]
@@ -117,7 +117,7 @@ def compact(schema: Schema) -> str:
 def _refuse(flaw: str, schema: Schema) -> NoReturn:
     wanted = describe_wanted(schema)
     cut = f"{wanted[:MAX_SCHEMA_CHARS]}…" if len(wanted) > MAX_SCHEMA_CHARS else wanted
-    raise BadArguments(f"These are no arguments of the tool: {flaw}.\n{cut}")
+    raise BadToolArguments(f"These are no arguments of the tool: {flaw}.\n{cut}")
 
 
 def _read_json(text: str, schema: Schema) -> Any:

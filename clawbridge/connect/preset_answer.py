@@ -27,7 +27,7 @@ MAX_CONVERSATIONS = 1_000
 
 
 @dataclass
-class Conversation:
+class ProgramConversation:
     """One caller's conversation. `program_id`: the program's id for it, empty while there is none.
 
     `counted`: the input and output tokens that the program has counted in it, if it counts from turn to turn.
@@ -50,7 +50,7 @@ class Conversation:
         return cls(program_id, counted)
 
 
-class Conversations:
+class ProgramConversations:
     """The conversations of one preset, in a file that only its owner can read; the oldest of 1,000 is dropped.
 
     The asker is part of the key: a caller who guesses the context id of another caller gets a new conversation.
@@ -64,15 +64,15 @@ class Conversations:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def claim(self, question: Question) -> AsyncIterator[Conversation]:
+    async def claim(self, question: Question) -> AsyncIterator[ProgramConversation]:
         """The conversation of a question, for one question at a time; what it is afterwards is stored."""
         if not question.context_id:
-            yield Conversation()
+            yield ProgramConversation()
             return
         key = self._key(question)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            conversation = replace(self._kept.get(key, Conversation()))
+            conversation = replace(self._kept.get(key, ProgramConversation()))
             try:
                 yield conversation
             finally:
@@ -82,8 +82,8 @@ class Conversations:
         named = json.dumps([self._place, question.asker, question.context_id])
         return hashlib.sha256(named.encode()).hexdigest()
 
-    def _store(self, key: str, conversation: Conversation) -> None:
-        before = self._kept.pop(key, Conversation())
+    def _store(self, key: str, conversation: ProgramConversation) -> None:
+        before = self._kept.pop(key, ProgramConversation())
         if conversation.program_id:
             self._kept[key] = conversation
         for oldest in list(self._kept)[:-MAX_CONVERSATIONS]:
@@ -91,7 +91,7 @@ class Conversations:
         if self._path and conversation != before:
             self._save(self._path)
 
-    def _load(self) -> dict[str, Conversation]:
+    def _load(self) -> dict[str, ProgramConversation]:
         if self._path is None or not self._path.exists():
             return {}
         try:
@@ -101,7 +101,7 @@ class Conversations:
         except (OSError, ValueError) as problem:
             logger.warning("%s is not usable, conversations begin anew: %s", self._path, problem)
             return {}
-        return {key: Conversation.from_json(one) for key, one in stored.items()}
+        return {key: ProgramConversation.from_json(one) for key, one in stored.items()}
 
     def _save(self, path: Path) -> None:
         new = path.with_name(f"{path.name}.new")
@@ -129,7 +129,7 @@ class PresetAnswer(ProgramAnswer):
         directory: Path,
         access: Access,
         extra: Sequence[str],
-        conversations: Conversations,
+        conversations: ProgramConversations,
     ) -> None:
         self._preset = preset
         self._directory = directory
@@ -209,5 +209,5 @@ def build_preset_answer(
     if shutil.which(preset.program) is None:
         raise ValueError(f"--preset {name}: {preset.program} is not installed ({preset.install})")
     place = directory.resolve()
-    conversations = Conversations(store, place=f"{name} {place}")
+    conversations = ProgramConversations(store, place=f"{name} {place}")
     return PresetAnswer(preset, directory=place, access=access, extra=extra, conversations=conversations)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer, as_text, sendable
-from clawbridge.connect.frames import PermissionResponse, Question
+from clawbridge.connect.frames import DecisionFrame, Question
 from clawbridge.connect.reply_parts import (
     Artifact,
     Decision,
@@ -103,15 +103,15 @@ class ProgramReply:
         """Send the answer's text as one `reply`, once it is complete; notes and artifacts as they come."""
         texts: list[str] = []
         end: End | None = None
-        async with aclosing(self._reply_parts(answer)) as sayings:
-            async for saying in sayings:
-                if isinstance(saying, str):
-                    texts.append(saying)
-                elif isinstance(saying, Usage):
-                    self._usage = saying
-                elif isinstance(saying, End):
-                    end = saying
-                elif not await self._send_piece(saying):
+        async with aclosing(self._reply_parts(answer)) as parts:
+            async for part in parts:
+                if isinstance(part, str):
+                    texts.append(part)
+                elif isinstance(part, Usage):
+                    self._usage = part
+                elif isinstance(part, End):
+                    end = part
+                elif not await self._send_piece(part):
                     end = Failed(TOO_MANY)
                     break
         if end is None:
@@ -137,13 +137,13 @@ class ProgramReply:
                 await self._send_text(is_over=is_over or other is not None)
                 if is_over or isinstance(other, End):
                     await self._end(other if isinstance(other, End) else None)
-                    await asyncio.wait({pump})  # a program that said its last may still put things away
+                    await asyncio.wait({pump})  # a program that part its last may still put things away
                     return
                 if other is not None and not await self._send_piece(other):
                     await self._end(Failed(TOO_MANY))
                     return
 
-    def take_decision(self, frame: PermissionResponse) -> None:
+    def take_decision(self, frame: DecisionFrame) -> None:
         """Pass the decision on, if this reply has the request."""
         if asked := self._asked.pop(frame.request_id, None):
             asked.on_decision(frame.decision)
@@ -163,8 +163,8 @@ class ProgramReply:
         return self._chunks.taken < SLOW_CHUNKS
 
     def _reply_parts(self, answer: Answer) -> AsyncGenerator[ReplyPart, None]:
-        sayings = sendable(self._question, answer)
-        return sayings if self._takes_more else as_text(sayings)
+        parts = sendable(self._question, answer)
+        return parts if self._takes_more else as_text(parts)
 
     async def _send_text(self, *, is_over: bool) -> None:
         """Send what is worth a chunk, and all there is before something else."""
@@ -173,22 +173,22 @@ class ProgramReply:
         if not self._chunks.is_empty and (is_over or self._chunks.linger_s is not None):
             await self._send_chunk(self._chunks.take())
 
-    async def _send_piece(self, said: Status | Artifact | PermissionRequest) -> bool:
+    async def _send_piece(self, part: Status | Artifact | PermissionRequest) -> bool:
         """Send it; False when there is no room for another artifact. Late notes are left out."""
-        if isinstance(said, PermissionRequest):
+        if isinstance(part, PermissionRequest):
             request_id = str(uuid4())
-            self._asked[request_id] = said
-            await self._send(frames.permission_request(self._chat_id, request_id, said, now=datetime.now(UTC)))
+            self._asked[request_id] = part
+            await self._send(frames.permission_request(self._chat_id, request_id, part, now=datetime.now(UTC)))
             return True
-        if isinstance(said, Status):
+        if isinstance(part, Status):
             if self._takes_notes:
                 self._chunks.count()
-                await self._send(frames.task_status(self._chat_id, said, now=datetime.now(UTC)))
+                await self._send(frames.task_status(self._chat_id, part, now=datetime.now(UTC)))
             return True
         if self._chunks.taken >= LAST_ARTIFACT:
             return False
         self._chunks.count()
-        await self._send(frames.task_artifact(self._chat_id, said, now=datetime.now(UTC)))
+        await self._send(frames.task_artifact(self._chat_id, part, now=datetime.now(UTC)))
         return True
 
     async def _end(self, end: End | None) -> None:
@@ -203,10 +203,10 @@ class ProgramReply:
         await self._send(frames.reply_chunk(self._chat_id, text, done=done, usage=usage, now=datetime.now(UTC)))
 
 
-async def _pump(sayings: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
-    async with aclosing(sayings):
-        async for saying in sayings:
-            await inbox.put(saying)
+async def _pump(parts: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
+    async with aclosing(parts):
+        async for part in parts:
+            await inbox.put(part)
     await inbox.put(None)
 
 
@@ -215,17 +215,17 @@ async def _gather(
 ) -> tuple[bool, Status | Artifact | Usage | PermissionRequest | End | None]:
     """Wait until there is a chunk worth sending, or something else: whether the reply is over, and that."""
     if chunks.is_empty:
-        saying = await inbox.get()
-        if not isinstance(saying, str):
-            return saying is None, saying
-        chunks.add(saying)
+        part = await inbox.get()
+        if not isinstance(part, str):
+            return part is None, part
+        chunks.add(part)
     try:
         async with asyncio.timeout(chunks.linger_s):
             while not chunks.is_full:
-                saying = await inbox.get()
-                if not isinstance(saying, str):
-                    return saying is None, saying
-                chunks.add(saying)
+                part = await inbox.get()
+                if not isinstance(part, str):
+                    return part is None, part
+                chunks.add(part)
     except TimeoutError:
         pass
     return False, None

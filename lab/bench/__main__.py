@@ -10,7 +10,7 @@ from pathlib import Path
 import uvloop
 
 from lab.bench import command, hubs, load, profile, streams
-from lab.bench.command import Option, Options, bench, flag, odd_lines, say
+from lab.bench.command import Option, Options, bench, flag, odd_lines, show_progress
 from lab.bench.hubs import SDK, Start, Target
 from lab.bench.load import SATURATED, LoadRun, cells
 from lab.bench.meter import LOAD_CORE, SERVER_CORES
@@ -51,7 +51,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
             for target in running:
                 load.measure(target, max(CONNECTIONS), WARM_UP_S)
             for number in range(rounds):
-                say(f"round {number + 1} of {rounds}")
+                show_progress(f"round {number + 1} of {rounds}")
                 asks.append([load.measure(one, count, seconds) for count in CONNECTIONS for one in running])
                 streamed.append([_stream(one, seconds) for one in running])
                 for one in running:
@@ -62,7 +62,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
             result.notes += [note for one in running for note in odd_lines(one.server.lines)]
         if not (options.no_memory or options.quick):
             for name, start in starts.items():
-                say(f"memory of {name}")
+                show_progress(f"memory of {name}")
                 found.append(streams.measure_memory(start, folder, sockets=sockets, streams=STREAMS))
     except KeyboardInterrupt:
         result.notes.append("stopped before its end")
@@ -83,11 +83,11 @@ def _stream(target: Target, seconds: float) -> LoadRun:
 
 def _profile(running: Sequence[Target]) -> None:
     if not profile.is_there():
-        say("no py-spy on the PATH: pip install py-spy")
+        show_progress("no py-spy on the PATH: pip install py-spy")
         return
     for target in running:
         for connections in (1, 32):
-            say(f"profile in {profile.profile(target, connections, command.RESULTS)}")
+            show_progress(f"profile in {profile.profile(target, connections, command.RESULTS)}")
 
 
 def sdk_ratio(rounds: Rounds, target: str, connections: int) -> float:

@@ -12,7 +12,7 @@ import uvloop
 
 from lab.bench import hubs
 from lab.bench.client import BenchCaller, fetch, message_params, request, request_head
-from lab.bench.command import Option, Options, bench, odd_lines, say
+from lab.bench.command import Option, Options, bench, odd_lines, show_progress
 from lab.bench.hubs import Target
 from lab.bench.visits import Ends, Visit, ask, cut, visit
 from lab.figures import BenchResult
@@ -94,7 +94,7 @@ async def abuse(target: Target, options: Options) -> tuple[list[Look], Ends]:
 
     def look() -> None:
         looks.append(Look(time.monotonic() - began, target.server.rss_kib() / 1024, ends.total()))
-        say(f"{looks[-1].rss_mib:6.0f} MiB  {looks[-1].requests} requests")
+        show_progress(f"{looks[-1].rss_mib:6.0f} MiB  {looks[-1].requests} requests")
 
     async def ask_on(number: int) -> None:
         caller = target.callers[number % len(target.callers)]

@@ -15,7 +15,7 @@ from lab import in_django
 from lab.bench import command, hubs, load
 from lab.bench.agnt_requests import LISTED, Envelopes, make_kinds
 from lab.bench.client import RequestSource
-from lab.bench.command import Option, Options, bench, say
+from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import Target
 from lab.bench.load import AskedServer, LoadRun, cells
 from lab.figures import BenchResult
@@ -51,7 +51,7 @@ class AgntFindings:
 
 def measure(options: Options, folder: Path) -> BenchResult:
     """Send envelopes to a hub whose network has many venues."""
-    say(f"a network with {options.venues} venues is written")
+    show_progress(f"a network with {options.venues} venues is written")
     with hubs.storages("embedded", folder) as new_storage:
         storage = new_storage()
         keys = in_django.call(storage.env, "lab.bench.seed:seed_network", options.venues)
@@ -82,18 +82,20 @@ def _measure(
     for name, server, kind in [(BARE, bare, PING), *((kind, hub, kind) for kind in kinds)]:
         send(server, name, requests_of(kind), WARM_UP_S)
         runs[name] = send(server, name, requests_of(kind), seconds)
-        say(f"{name}: {runs[name].asks_per_s:.0f} a second")
+        show_progress(f"{name}: {runs[name].asks_per_s:.0f} a second")
     rated = {}
     for kind in (PING, SEARCH, LIST):
         run = send(hub, kind, requests_of(kind), seconds, ENVELOPES_GOAL)
         rated[kind] = run, send(bare, BARE, requests_of(PING), seconds, ENVELOPES_GOAL)
-        say(f"{kind}, {ENVELOPES_GOAL:.0f} a second: p95 {run.p95_ms:.1f} ms")
+        show_progress(f"{kind}, {ENVELOPES_GOAL:.0f} a second: p95 {run.p95_ms:.1f} ms")
     unsigned_ms, signed_ms = [], []
     for number in range(SIGNED_ROUNDS):
         rate = max(1.0, runs[PING].asks_per_s / 2)
         unsigned_ms.append(_cpu_ms(send(hub, PING, requests_of(PING), seconds, rate)))
         signed_ms.append(_cpu_ms(send(hub, PING, requests_of(PING, is_signed=True), seconds, rate)))
-        say(f"signed, round {number + 1} of {SIGNED_ROUNDS}: {unsigned_ms[-1]:.3f} ms, {signed_ms[-1]:.3f} ms")
+        show_progress(
+            f"signed, round {number + 1} of {SIGNED_ROUNDS}: {unsigned_ms[-1]:.3f} ms, {signed_ms[-1]:.3f} ms"
+        )
     return AgntFindings(venues, runs, rated, _verification_ms(keys[0]["secret"]), unsigned_ms, signed_ms)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from lab.bench import hubs
 from lab.bench.client import BenchCaller, connected, question_template
-from lab.bench.command import HOMES, Option, Options, bench, say
+from lab.bench.command import HOMES, Option, Options, bench, show_progress
 from lab.bench.hubs import Hub, Target
 from lab.bench.probes import Probe, serve_command
 from lab.bench.streams import FIRST_CHUNK
@@ -214,7 +214,7 @@ def _costs(hub: Counting, options: Options) -> Iterator[Cost]:
         asks = options.asks or ASKS.get(connections, ASKS_A_CONNECTION * connections)
         for dialect in options.dialects:
             for kind in options.kinds:
-                say(f"{hub.name}, {dialect}, {kind}, {connections} connections")
+                show_progress(f"{hub.name}, {dialect}, {kind}, {connections} connections")
                 yield hub.cost(dialect, kind, connections, asks)
 
 

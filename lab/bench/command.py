@@ -89,10 +89,10 @@ def bench(name: str, measure: Callable[[Options, Path], BenchResult], *options: 
     print(result.text, flush=True)
     path = chosen.json or chosen.results / f"{result.name}.json"
     result.keep(path, cores=len(CPUS))
-    say(f"kept in {path}")
+    show_progress(f"kept in {path}")
 
 
-def say(line: str) -> None:
+def show_progress(line: str) -> None:
     """Show progress on standard error, with the seconds since the start."""
     print(f"{time.monotonic() - _began:7.1f} s  {line}", file=sys.stderr, flush=True)
 

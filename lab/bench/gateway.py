@@ -23,7 +23,7 @@ import uvloop
 from lab.bench import command, hubs, streams
 from lab.bench.agents import RawSocket, dial
 from lab.bench.client import QUESTION, connected, fetch_json, question_template
-from lab.bench.command import Option, Options, bench, say
+from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import AGENTS_PATH, Target
 from lab.figures import BenchResult, median_ratio, percentile
 
@@ -100,7 +100,7 @@ class GatewayClient(RawSocket):
                 self.refused += 1
 
     def lost(self, why: object) -> None:
-        say(f"a seat is lost: {why!r}")
+        show_progress(f"a seat is lost: {why!r}")
 
     def send(self, type_name: str, content: dict[str, Any], **fields: Any) -> None:
         """Send a frame."""
@@ -149,18 +149,18 @@ async def connect(port: int, token: str, names: Sequence[str]) -> list[GatewayCl
                     next(again)
                     await asyncio.sleep(1)
             if not (count := next(done)) % 100:
-                say(f"{count} of {len(names)} seats are connected")
+                show_progress(f"{count} of {len(names)} seats are connected")
             return seat
 
     async with deadline(CONNECTED_WITHIN_S, f"{len(names)} seats are connected"):
         seats = await asyncio.gather(*map(one, names))
     if tried := next(again):
-        say(f"{tried} connections were sent away and came back")
+        show_progress(f"{tried} connections were sent away and came back")
     return seats
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldRun:
     """One run of told messages. `cpu`: the share of its core that the hub's process had; `carried`: messages that
     a second of its processor time carried.
     """
@@ -171,7 +171,7 @@ class Told:
     carried: float
 
 
-async def measure_told(target: Target, token: str, seconds: int, rate: int) -> Told:
+async def measure_told(target: Target, token: str, seconds: int, rate: int) -> ToldRun:
     """Messages that arrived in a second. Each sender has its own recipient, and sends `rate` in a second."""
     senders = await connect(target.port, token, [f"sender-{number}" for number in range(SENDERS)])
     recipients = await connect(target.port, token, [f"recipient-{number}" for number in range(SENDERS)])
@@ -192,7 +192,7 @@ async def measure_told(target: Target, token: str, seconds: int, rate: int) -> T
         return sum(len(one.took_ms) for one in recipients)
 
     arrived, took_s = count(), time.perf_counter() - began
-    say(f"sent {sent} in {took_s:.1f} s, {arrived} have arrived")
+    show_progress(f"sent {sent} in {took_s:.1f} s, {arrived} have arrived")
     async with deadline(ARRIVED_WITHIN_S, "all messages arrived or were refused"):
         while arrived + sum(one.refused for one in senders) < sent:
             await asyncio.sleep(TICK_S)
@@ -201,10 +201,10 @@ async def measure_told(target: Target, token: str, seconds: int, rate: int) -> T
     await settle(target)  # the records of the audit, too
     cpu_s = target.server.cpu_s() - cpu_s
     refused = sum(one.refused for one in senders)
-    say(f"{arrived} arrived in {took_s:.1f} s, {refused} refused; the hub worked {cpu_s:.1f} s for them")
+    show_progress(f"{arrived} arrived in {took_s:.1f} s, {refused} refused; the hub worked {cpu_s:.1f} s for them")
     took_ms = [took for one in recipients for took in one.took_ms]
     await leave(target, [*senders, *recipients])
-    return Told(arrived / took_s, percentile(took_ms, 0.95), cpu_s / took_s, arrived / cpu_s)
+    return ToldRun(arrived / took_s, percentile(took_ms, 0.95), cpu_s / took_s, arrived / cpu_s)
 
 
 async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float, float]:
@@ -222,7 +222,7 @@ async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float
         async with deadline(WITHIN_S, f"broadcast {number + 1} arrived everywhere"):
             while any(len(one.took_ms) <= number for one in everyone):
                 await asyncio.sleep(TICK_S)
-    say(f"{BROADCASTS} broadcasts arrived at {len(everyone)} seats")
+    show_progress(f"{BROADCASTS} broadcasts arrived at {len(everyone)} seats")
     await leave(target, [*everyone, sender])
     return percentile([took for one in everyone for took in one.took_ms], 0.95), seat_kib
 
@@ -257,7 +257,7 @@ async def measure_answered(target: Target, rounds: int, asks: int) -> float:
         async with connected(target.port) as a2a:  # a new one, because the hub closes idle ones
             pairs.append((took_s, await times(over_a2a)))
         took_ms, a2a_ms = (1000 * one for one in pairs[-1])
-        say(f"round {number + 1} of {rounds}: p50 {took_ms:.1f} ms, over A2A {a2a_ms:.1f} ms")
+        show_progress(f"round {number + 1} of {rounds}: p50 {took_ms:.1f} ms, over A2A {a2a_ms:.1f} ms")
     await leave(target, [client, seat])
     return median_ratio([mine for mine, _ in pairs], [base for _, base in pairs])
 
@@ -293,21 +293,21 @@ async def _measure_messages(target: Target, options: Options, result: BenchResul
     rates = {"each a turn": (TOLD_A_SECOND, TOLD_GOAL), "not stored": (RELAYED_A_SECOND, RELAYED_GOAL)}
     rows = []
     for what, (rate, wanted) in rates.items():
-        say(f"told messages, {what}")
+        show_progress(f"told messages, {what}")
         told = await measure_told(target, target.channel_token, options.seconds, rate)
         rows.append([what, f"{told.p95_ms:.1f}", f"{told.cpu:.0%}", f"{told.carried:.0f}"])
         result.goal(f"told messages a second, {what}", "at least", wanted, told.a_second)
         policy = {"storesTold": False}
         await fetch_json(target.port, "PATCH", "/api/v1/team/policy", target.callers[0].token, policy)
     result.table(f"{target.name}: told messages", TOLD_HEAD, rows)
-    say("answered messages")
+    show_progress("answered messages")
     ratio = await measure_answered(target, options.rounds, options.asks)
     result.goal("answered message beside an A2A ask", "at most", ANSWERED_GOAL, ratio)
 
 
 async def _measure_seats(target: Target, options: Options, result: BenchResult) -> None:
     """The figures of a fresh hub with many seats."""
-    say(f"a broadcast to {options.seats} seats")
+    show_progress(f"a broadcast to {options.seats} seats")
     fan_out_ms, seat_kib = await measure_fan_out(target, target.channel_token, options.seats)
     result.goal(f"broadcast to {options.seats} seats: p95, ms", "under", FAN_OUT_GOAL_MS, fan_out_ms)
     result.goal("an idle seat, KiB", "under", SEAT_GOAL_KIB, seat_kib)

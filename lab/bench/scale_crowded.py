@@ -11,7 +11,7 @@ from pathlib import Path
 import uvloop
 
 from lab.bench import command, hubs, streams
-from lab.bench.command import Option, Options, bench, say
+from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import Hub, Target, User
 from lab.bench.meter import Meter, Used
 from lab.bench.streams import STREAMS_A_CALLER, count_alive, first_chunks_ms, open_streams, settled_kib
@@ -69,15 +69,15 @@ async def crowded(hub: Hub, owners: Sequence[User], count: int, folder: Path, op
     quiet = await first_chunks_ms(asker, options.times)
     rest = await settled_kib(process)
     with ExitStack() as stack:
-        say(f"connecting {count} agents")
+        show_progress(f"connecting {count} agents")
         began = time.monotonic()
         connected = [stack.enter_context(each) for each in _idle(process, owners, count, folder)]
         came_in_s = time.monotonic() - began
         with_agents = await settled_kib(process)
-        say(f"opening {options.streams} streams")
+        show_progress(f"opening {options.streams} streams")
         async with open_streams(holders, options.streams, streams_a_caller=STREAMS_A_CALLER) as held:
             with_streams = await settled_kib(process)
-            say(f"leaving them alone for {options.seconds} s")
+            show_progress(f"leaving them alone for {options.seconds} s")
             meter = Meter(hub.web, [*hub.agents, *connected])
             await asyncio.sleep(options.seconds)
             idle = meter.used()

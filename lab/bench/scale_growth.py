@@ -12,7 +12,7 @@ import psycopg
 
 from lab import ROOT, in_django
 from lab.bench import command, hubs
-from lab.bench.command import Option, Options, bench, say
+from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import Hub
 from lab.bench.load import LoadRun, cells
 from lab.bench.scale_processes import load_all
@@ -111,7 +111,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
         new_storage = stack.enter_context(hubs.storages(options.home, folder))
         grown = [_start(new_storage(), size, stack) for size in options.sizes]
         found = GrowthFindings(plans={one.name: one.ledger.plans for one in grown})
-        say(f"{options.batches} batches in the ledger of each")
+        show_progress(f"{options.batches} batches in the ledger of each")
         for _ in range(options.batches):
             for one in grown:
                 found.batches.setdefault(one.name, []).append(one.ledger.batch())
@@ -119,7 +119,9 @@ def measure(options: Options, folder: Path) -> BenchResult:
             for one in grown:
                 alone, many = (load_all(one.hub, "any", count, options.seconds) for count in (1, CONNECTIONS))
                 found.loaded.setdefault(one.name, []).append(GrowthRound(alone, many))
-                say(f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s, {many.web_ms:.3f} ms an ask")
+                show_progress(
+                    f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s, {many.web_ms:.3f} ms an ask"
+                )
         found.mib = {one.name: one.mib() for one in grown}
     return report(found)
 
@@ -127,7 +129,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
 def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> Grown:
     agents, turns = size
     name = f"{agents:,} agents, {turns:,} turns"
-    say(f"filling a database with {name}")
+    show_progress(f"filling a database with {name}")
     users = in_django.call(storage.env, "lab.bench.seed:fill", ASKED, agents, turns)
     hub = stack.enter_context(hubs.running(storage, users))
     ledger = LedgerProcess(hub)

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from lab.bench import command, hubs, load
-from lab.bench.command import HOMES, Options, bench, say
+from lab.bench.command import HOMES, Options, bench, show_progress
 from lab.bench.hubs import SDK, Target
 from lab.bench.load import LoadRun, cells, speed_ratio
 from lab.figures import BenchResult, median_ratio
@@ -38,7 +38,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
         running = [stack.enter_context(hubs.sdk(folder))]
         running += [stack.enter_context(hubs.hub(home, folder)) for home in options.homes]
         for number in range(options.rounds):
-            say(f"round {number + 1} of {options.rounds}")
+            show_progress(f"round {number + 1} of {options.rounds}")
             rounds.append([_measure(target, options.seconds) for target in running])
     return report(rounds)
 
@@ -49,7 +49,7 @@ def _measure(target: Target, seconds: float) -> Round:
     if target.name == SDK:
         return Round(streams, asks, None)
     half = load.measure(target, LINES, seconds, rate=max(1.0, asks.asks_per_s * HALF))
-    say(f"{target.name}: {half.rate:.0f} asks/s, p99 {half.p99_ms:.1f} ms")
+    show_progress(f"{target.name}: {half.rate:.0f} asks/s, p99 {half.p99_ms:.1f} ms")
     return Round(streams, asks, half)
 
 

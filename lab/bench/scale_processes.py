@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab.bench import command, hubs, load
-from lab.bench.command import Option, Options, bench, say
+from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import Hub, Way
 from lab.bench.load import AskedServer, LoadRun, cells
 from lab.bench.meter import CPUS, LOAD_CORE, SERVER_CORES, kin, place
@@ -47,7 +47,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
         new_storage = stack.enter_context(hubs.storages("postgres", folder))
         running = []
         for count in options.processes:
-            say(f"starting a hub of {count} web processes")
+            show_progress(f"starting a hub of {count} web processes")
             storage = new_storage()
             hub = hubs.running(storage, hubs.seed(storage), processes=count)
             running.append(stack.enter_context(hub))
@@ -76,7 +76,7 @@ def _round(running: Sequence[Hub], number: int, cores: str, options: Options) ->
             for way in ("any",) if cores == FREE else WAYS.get(count, ("stay", "any")):
                 run = load_all(hub, way, connections, options.seconds)
                 found.append(ProcessesRun(number, cores, count, way, run))
-                say(
+                show_progress(
                     f"round {number + 1}, {cores}: {count} x {way}, {run.connections} connections:"
                     f" {run.asks_per_s:.0f} asks/s, {run.web_ms:.3f} ms of web cpu an ask,"
                     f" others {run.used.others:.0%}"

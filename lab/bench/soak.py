@@ -17,7 +17,7 @@ import uvloop
 from lab.bench import command, hubs
 from lab.bench.agents import RawEchoAgent, dial
 from lab.bench.client import BenchCaller
-from lab.bench.command import Option, Options, bench, flag, odd_lines, say
+from lab.bench.command import Option, Options, bench, flag, odd_lines, show_progress
 from lab.bench.hubs import USERS, Hub, User
 from lab.bench.probes import Probe, serve_command
 from lab.bench.visits import Ends, Visit, cancel, cut, directory, look, send, stranger, stream, visit
@@ -88,7 +88,7 @@ async def soak(hub: Hub, folder: Path, options: Options) -> Soaked:
         while (at_s := time.monotonic() - began) < options.minutes * 60:
             soaked.samples.append(await asyncio.to_thread(_sample, at_s, hub, probes))
             counts = ", ".join(f"{what} {getattr(soaked.samples[-1], what)}" for what in COUNTED)
-            say(f"{soaked.ends.total()} visits, {counts}")
+            show_progress(f"{soaked.ends.total()} visits, {counts}")
             await asyncio.sleep(options.every)
         for task in going:
             task.cancel()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,15 +29,9 @@ def main() -> int:
     options = _options()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for background jobs
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))  # both end what was started
-    began = time.monotonic()
-
-    def say(what: str) -> None:
-        sys.stderr.write(f"{time.monotonic() - began:7.1f} s  {what}\n")
-        sys.stderr.flush()
-
     folder = Path(tempfile.mkdtemp(prefix="hub-faults-", dir=options.folder))
     folder.chmod(0o755)
-    outcome = asyncio.run(run(chosen(options.set), folder, asks=options.asks, say=say, minutes=options.minutes))
+    outcome = asyncio.run(run(chosen(options.set), folder, asks=options.asks, minutes=options.minutes))
     table = f"{headline(outcome)}\n\n{as_markdown(outcome.rows)}\n"
     sys.stdout.write(table)
     if options.out:

@@ -87,7 +87,7 @@ OF_SOME_FAULTS: Sequence[Check] = (
 
 
 def check(found: Evidence, faults: Sequence[Fault]) -> list[InvariantRow]:
-    """A row for each invariant, then one for each figure that faults noted (`Scene.saw`).
+    """A row for each invariant, then one for each figure that faults noted (`Scene.note`).
 
     An empty row is a violation if these faults, or a load of some hundred asks, must fill it.
     """

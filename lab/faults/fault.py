@@ -60,7 +60,7 @@ class Scene:
         """The running numbers of the cases of this call; a fault with variants chooses its variant by them."""
         return range(self.done, self.done + self.count)
 
-    def saw(self, what: str, ok: bool, detail: str = "") -> None:
+    def note(self, what: str, ok: bool, detail: str = "") -> None:
         """Note a case: the table has a row for each `what`, and a violation for each case that is not ok."""
         self.log.write("seen", what=what, ok=ok, detail=detail)
 
@@ -90,9 +90,9 @@ class Scene:
         try:
             await asyncio.wait_for(work, within_s)
         except TimeoutError:
-            self.saw(what, False, f"not within {within_s:.0f} s")
+            self.note(what, False, f"not within {within_s:.0f} s")
         else:
-            self.saw(what, True, f"{time.monotonic() - began:.1f} s")
+            self.note(what, True, f"{time.monotonic() - began:.1f} s")
 
     async def check_served(self, what: str, within_s: float) -> None:
         """Note whether every web process answers an ask of some agent in time."""

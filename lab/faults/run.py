@@ -3,11 +3,12 @@
 import asyncio
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.bench.command import show_progress
 from lab.faults.checker import check
 from lab.faults.evidence import gather
 from lab.faults.fault import DONE, Fault, Scene
@@ -26,16 +27,14 @@ DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pend
 
 UNSEEN = "every hub was started, and looked into afterwards"
 Todo = Sequence[tuple[Fault, int]]
-Say = Callable[[str], None]
 
 
 @dataclass
 class RunOutcome:
-    """The table, the number of asks, and the seconds of each fault."""
+    """The table, the number of asks, and how often each fault was done."""
 
     rows: list[InvariantRow] = field(default_factory=list)
     asks: int = 0
-    took_s: dict[str, float] = field(default_factory=dict)
     done: list[tuple[Fault, int]] = field(default_factory=list)
 
     @property
@@ -44,9 +43,7 @@ class RunOutcome:
         return sum(len(row.violations) for row in self.rows)
 
 
-async def run(
-    todo: Todo, folder: Path, *, asks: int, say: Say, minutes: float = MANY, scale: float = 1.0
-) -> RunOutcome:
+async def run(todo: Todo, folder: Path, *, asks: int, minutes: float = MANY, scale: float = 1.0) -> RunOutcome:
     """Inject each fault its number of times, and more often until its share of `asks` was made.
 
     The faults of one hub follow one another. After `minutes` no fault is injected more often than its number.
@@ -61,7 +58,7 @@ async def run(
         hub.mkdir(parents=True)
         try:
             with closing(OpLog(hub / "operations.jsonl")) as log:
-                table = await _on_one_hub(group, hub, log, share, deadline, outcome, say, scale)
+                table = await _on_one_hub(group, hub, log, share, deadline, outcome, scale)
         except Exception as failure:  # noqa: BLE001 - one hub that fails must not cost the others' table
             names = ", ".join(fault.name for fault, _ in group)
             table = [InvariantRow("I1", UNSEEN, 1, [f"hub-{number} ({names}): {failure!r} at {_place(failure)}"])]
@@ -78,32 +75,31 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
 
 
 async def _on_one_hub(
-    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: RunOutcome, say: Say, scale: float
+    group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: RunOutcome, scale: float
 ) -> list[InvariantRow]:
     stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
     participants = Participants(stack, log)
     async with _ended(stack, participants):
-        say("starting PostgreSQL, Redis and the hub")
+        show_progress("starting PostgreSQL, Redis and the hub")
         await stack.start()
         await participants.settle(agents=AGENTS, callers=CALLERS)
         for number, (fault, count) in enumerate(group, 1):
             began = time.monotonic()
-            say(f"{fault.name} × {count}: {fault.title}")
+            show_progress(f"{fault.name} × {count}: {fault.title}")
             until_asks = asks * number // len(group) if time.monotonic() < deadline else 0
             load = Load(participants, LOOPS if fault.loops is None else fault.loops)
             scene = Scene(stack, participants, load, log, count)
             scene.done = sum(times for one, times in outcome.done if one is fault)
             done = await do(fault, scene, until_asks=until_asks, deadline=deadline)
-            outcome.took_s[fault.name] = time.monotonic() - began
             outcome.done.append((fault, done))
-            say(f"{fault.name} done in {outcome.took_s[fault.name]:.0f} s, {log.asks:,} asks on this hub")
-        say("waiting for what is still under way")
+            show_progress(f"{fault.name} done in {time.monotonic() - began:.0f} s, {log.asks:,} asks on this hub")
+        show_progress("waiting for what is still under way")
         log.fault = "I6"
         scene = Scene(stack, participants, Load(participants, 0), log, 0)
         await _to_its_end(scene, "the hub came to rest", _settle(scene))
         await participants.leave()
         outcome.asks += log.asks
-        say("checking")
+        show_progress("checking")
         return check(gather(stack, log), [fault for fault, _ in group])
 
 
@@ -128,9 +124,9 @@ async def _to_its_end(scene: Scene, what: str, work: Awaitable[None]) -> bool:
     try:
         await work
     except Exception as failure:  # noqa: BLE001 - see above
-        scene.saw(what, False, f"{failure!r} at {_place(failure)}")
+        scene.note(what, False, f"{failure!r} at {_place(failure)}")
         return False
-    scene.saw(what, True)
+    scene.note(what, True)
     return True
 
 

@@ -10,7 +10,7 @@ from websockets.asyncio.server import serve
 
 from clawbridge.connect import Agent, AnswerFailed, Ending, echo
 from clawbridge.connect.agent import delays_s
-from clawbridge.connect.connection import Connection
+from clawbridge.connect.connection import HubConnection
 from clawbridge.connect.replies import MAX_CHUNK_CHARS, Chunks
 
 TOKEN = "ck_live_test"
@@ -84,7 +84,7 @@ async def test_a_refusal_that_came_before_the_registration_is_read():
         socket = await connect(f"ws://127.0.0.1:{port}")
         await socket.wait_closed()
         options = {"answer": echo, "streams": False, "silence_s": 5, "on_welcome": lambda welcome: None}
-        assert await Connection(socket, **options).serve("{}") is Ending.REFUSED
+        assert await HubConnection(socket, **options).serve("{}") is Ending.REFUSED
 
 
 async def test_stopping_before_the_hub_answers_is_quick():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clawbridge.connect.frames import Question
-from clawbridge.connect.preset_answer import MAX_CONVERSATIONS, Conversations, as_prompt
+from clawbridge.connect.preset_answer import MAX_CONVERSATIONS, ProgramConversations, as_prompt
 from clawbridge.connect.presets import PRESETS
 from clawbridge.connect.program_events import MAX_EVENT_CHARS, ProgramOutput
 from clawbridge.connect.reply_parts import Failed, Status, Usage
@@ -317,30 +317,30 @@ async def remember(conversations, context_id, program_id, asker="alice"):
 async def test_what_a_program_counted_is_kept_with_its_conversation(tmp_path):
     path = tmp_path / "a.conversations"
     question = Question(chat_id="c", text="", asker="alice", context_id="c0")
-    await remember(Conversations(path, place=""), "c0", "p0")
+    await remember(ProgramConversations(path, place=""), "c0", "p0")
     for before, after in (((), [7, 5]), ([7, 5], [9, 6]), ([9, 6], [9, 6])):
-        async with Conversations(path, place="").claim(question) as conversation:
+        async with ProgramConversations(path, place="").claim(question) as conversation:
             assert (conversation.program_id, [*conversation.counted]) == ("p0", [*before])
             conversation.counted = after
     [key] = json.loads(path.read_text())
     for rubbish in (7, [], ["p0", 1], [7, 1, 2], {"p0": 1}):
         path.write_text(json.dumps({key: rubbish}))
-        assert await remember(Conversations(path, place=""), "c0", "") == ""
+        assert await remember(ProgramConversations(path, place=""), "c0", "") == ""
 
 
 async def test_conversations_are_bounded_and_apart(tmp_path):
     path = tmp_path / "a.conversations"
-    conversations = Conversations(path, place="claude /work")
+    conversations = ProgramConversations(path, place="claude /work")
     assert await remember(conversations, "", "none") == ""
     assert not path.exists()
     await remember(conversations, "c0", "p0")
     assert await remember(conversations, "c0", "p0") == "p0"
     assert await remember(conversations, "c0", "p0", asker="bob") == ""
-    assert await remember(Conversations(path, place="claude /other"), "c0", "") == ""
-    assert await remember(Conversations(path, place="claude /work"), "c0", "") == "p0"
+    assert await remember(ProgramConversations(path, place="claude /other"), "c0", "") == ""
+    assert await remember(ProgramConversations(path, place="claude /work"), "c0", "") == "p0"
     path.write_text("[1]")
-    assert await remember(Conversations(path, place="claude /work"), "c0", "") == ""
-    many = Conversations(None, place="")
+    assert await remember(ProgramConversations(path, place="claude /work"), "c0", "") == ""
+    many = ProgramConversations(None, place="")
     for number in range(MAX_CONVERSATIONS + 1):
         await remember(many, f"c{number}", f"p{number}")
     assert await remember(many, "c0", "") == ""  # the oldest was dropped

@@ -6,7 +6,13 @@ from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 from agents.web.card_fields import SkillsField
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
-from clawbridge.connect.mcp_calls import MAX_SCHEMA_CHARS, BadArguments, read_arguments, read_result, text_property
+from clawbridge.connect.mcp_calls import (
+    MAX_SCHEMA_CHARS,
+    BadToolArguments,
+    read_arguments,
+    read_result,
+    text_property,
+)
 from clawbridge.connect.reply_parts import Artifact, Failed
 
 STRING, NUMBER = {"type": "string"}, {"type": "integer"}
@@ -77,7 +83,7 @@ REFUSED = [
 def test_anything_else_says_what_the_tool_wants(subtests):
     for schema, question, flaw in REFUSED:
         with subtests.test(question=question, flaw=flaw):
-            with pytest.raises(BadArguments) as refused:
+            with pytest.raises(BadToolArguments) as refused:
                 read_arguments(question, schema)
             assert f"no arguments of the tool: {flaw}.\n" in str(refused.value)
             assert '"properties":{' in str(refused.value)
@@ -85,7 +91,7 @@ def test_anything_else_says_what_the_tool_wants(subtests):
 
 def test_the_reply_names_the_text_property_and_is_bounded():
     large = {**SEARCH, "description": "x" * 2 * MAX_SCHEMA_CHARS}
-    with pytest.raises(BadArguments) as refused:
+    with pytest.raises(BadToolArguments) as refused:
         read_arguments(asked("", {"data": {"query": 7}}), large)
     assert "A plain text becomes 'query'. Or send a JSON object, as data," in str(refused.value)
     assert len(str(refused.value)) < MAX_SCHEMA_CHARS + 400

@@ -42,7 +42,7 @@ def test_every_fault_has_rows_that_it_must_fill() -> None:
 
 async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: Path) -> None:
     async def fail(scene: Scene) -> None:
-        scene.saw("something", True)
+        scene.note("something", True)
         raise TimeoutError("no agent came")
 
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
@@ -70,6 +70,5 @@ def test_a_fault_done_again_goes_on_with_the_next_number(tmp_path: Path) -> None
 
 async def test_a_hub_that_cannot_be_started_is_a_violation_and_no_lost_table(tmp_path: Path) -> None:
     fault = Fault("F1", "x", 1, 1, kill_at_points, stack={"nonsense": 1})
-    said: list[str] = []
-    outcome = await run([(fault, 1)], tmp_path, asks=0, say=said.append)
+    outcome = await run([(fault, 1)], tmp_path, asks=0)
     assert [(row.says, len(row.violations)) for row in outcome.rows] == [(UNSEEN, 1)]

@@ -60,11 +60,11 @@ async def _one_left(scene: Scene, racing: list[EchoAgent]) -> list[EchoAgent]:
         settled = [one for one in racing if one.is_over or one.is_connected]
         if len(live) == 1 and len(settled) == len(racing):
             break
-    scene.saw("of rival sockets one is left", len(live) == 1, f"{len(live)} of {len(racing)}")
+    scene.note("of rival sockets one is left", len(live) == 1, f"{len(live)} of {len(racing)}")
     for one in racing:
         if one not in live:
             ok = one.bye.get("reason") == "superseded" and not one.bye["retry"]
-            scene.saw("rival sockets that lost were told so, and not to come back", ok, f"{one.bye}")
+            scene.note("rival sockets that lost were told so, and not to come back", ok, f"{one.bye}")
     return live
 
 
@@ -86,7 +86,7 @@ async def flap(scene: Scene) -> None:
             for now, then in zip(scene.stack.cpu_s(), before, strict=True)
         ]
         detail = ", ".join(f"{one:.2f} cores" for one in cores)
-        scene.saw("while agents flap a web process takes less than a core", max(cores) < 1, detail)
+        scene.note("while agents flap a web process takes less than a core", max(cores) < 1, detail)
         await scene.check_served("asks are answered after agents flapped", 30)
 
 
@@ -126,11 +126,11 @@ async def _asked_at_once(scene: Scene) -> None:
             await asyncio.sleep(1 / ASKS_AT_ONCE)
         ((held,),) = scene.stack.sql(CONNECTIONS)
         most = POOLS * (len(scene.stack.urls) + 3)
-        scene.saw("connections to PostgreSQL stay within the pools", held <= most, f"{held} of {most}")
+        scene.note("connections to PostgreSQL stay within the pools", held <= most, f"{held} of {most}")
         for answer in await asyncio.gather(*asking):
             is_busy = answer.status in (429, 503) and answer.retry_after
             ok = answer.outcome in ("completed", "failed") or is_busy
-            scene.saw("an ask of 500 at once is answered, or refused with Retry-After", ok, f"{answer}")
+            scene.note("an ask of 500 at once is answered, or refused with Retry-After", ok, f"{answer}")
 
 
 AT_ONCE = 5
@@ -215,7 +215,7 @@ async def _be_silent(scene: Scene, silent: SilentAgent, number: int) -> None:
     finally:
         silent.wake()
     back = await became_true(lambda: silent.times_online > before, BACK_WITHIN_S)
-    scene.saw(f"an agent that was {how} comes back by itself", back, silent.agent.name)
+    scene.note(f"an agent that was {how} comes back by itself", back, silent.agent.name)
     if back:
         await _check_echo(scene, silent, number, f"an agent that was {how} answers again")
 
@@ -223,7 +223,7 @@ async def _be_silent(scene: Scene, silent: SilentAgent, number: int) -> None:
 async def _ask_in_vain(scene: Scene, silent: SilentAgent, number: int, how: str) -> None:
     answer = await scene.ask(silent.agent, number)
     ok = answer.outcome == "failed" and answer.took_s < scene.stack.reply_wait_s + SLACK_S
-    scene.saw(f"an ask to an agent that is {how} fails when its wait is over", ok, answer.summary)
+    scene.note(f"an ask to an agent that is {how} fails when its wait is over", ok, answer.summary)
 
 
 async def _given_up(scene: Scene, silent: SilentAgent, since: float, how: str) -> None:
@@ -233,21 +233,21 @@ async def _given_up(scene: Scene, silent: SilentAgent, since: float, how: str) -
     silent_after_s = scene.stack.seconds(SILENT_AFTER_S, at_least_s=12.0)
     gone = await became_true(is_gone, since + silent_after_s + SLACK_S - time.monotonic())
     took_s = time.monotonic() - since
-    scene.saw(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")
+    scene.note(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")
     free = await became_true(lambda: _count(scene, HELD, silent) == 0, AT_ONCE_S)
-    scene.saw(f"no claim is left on an agent that was {how}", free, silent.agent.name)
+    scene.note(f"no claim is left on an agent that was {how}", free, silent.agent.name)
 
 
 async def _ask_too_late(scene: Scene, silent: SilentAgent, number: int, how: str) -> None:
     answer = await scene.ask(silent.agent, number)
     ok = "offline" in answer.text and answer.took_s < AT_ONCE_S
-    scene.saw(f"an agent that was {how} is refused as offline, at once", ok, answer.summary)
+    scene.note(f"an agent that was {how} is refused as offline, at once", ok, answer.summary)
 
 
 async def _check_echo(scene: Scene, silent: SilentAgent, number: int, what: str) -> None:
     for url in range(len(scene.stack.urls)):
         answer = await scene.ask(silent.agent, number, url=url)
-        scene.saw(what, answer.outcome == "completed", answer.summary)
+        scene.note(what, answer.outcome == "completed", answer.summary)
 
 
 def _count(scene: Scene, statement: str, silent: SilentAgent) -> int:

@@ -107,12 +107,12 @@ async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
         async with web(url) as client:
             said = parsedate_to_datetime((await client.get("/livez")).headers["date"])
         off_s = said.timestamp() - time.time()
-        scene.saw("the clocks were wrong", abs(off_s - offset_s) < NEAR_S, f"{off_s:.0f} s")
+        scene.note("the clocks were wrong", abs(off_s - offset_s) < NEAR_S, f"{off_s:.0f} s")
 
 
 def _none(scene: Scene, what: str, statement: str, *values: object) -> None:
     count = scene.stack.sql(statement, *values)[0][0]
-    scene.saw(what, count == 0, f"{count} are")
+    scene.note(what, count == 0, f"{count} are")
 
 
 async def _check_tokens(scene: Scene, by: str) -> None:
@@ -124,17 +124,17 @@ async def _check_tokens(scene: Scene, by: str) -> None:
             codes = (await near.post(f"{DEVICE}/code", json={"app_name": "faults"})).json()
             polled = await far.post(f"{DEVICE}/token", json={"device_code": codes["device_code"]})
             pending = "pending" in polled.text
-            scene.saw(f"a sign-in code of one process waits at the other {by}", pending, polled.text[:100])
+            scene.note(f"a sign-in code of one process waits at the other {by}", pending, polled.text[:100])
             minted = (await near.post("/api/v1/auth/apps/mint", json={"name": "faults"}, headers=owner)).json()
             token = bearer(minted["token"])
             scene.stack.tokens[minted["token"][-6:], "app"] = minted["token"]  # I15 looks for it
             taken = (await far.get("/api/v1/me", headers=token)).status_code
-            scene.saw(f"a token of one process is taken by the other {by}", taken == 200, str(taken))
+            scene.note(f"a token of one process is taken by the other {by}", taken == 200, str(taken))
             [newest, *_] = (await far.get("/api/v1/tokens", headers=owner)).json()["items"]
             revoked = await far.delete(f"/api/v1/tokens/{newest['id']}", headers=owner)
             refused = (await near.get("/api/v1/me", headers=token)).status_code
             ok = revoked.is_success and refused == 401
-            scene.saw(f"a revoked token is refused {by}", ok, f"{revoked.status_code} {refused}")
+            scene.note(f"a revoked token is refused {by}", ok, f"{revoked.status_code} {refused}")
 
 
 async def _roll(scene: Scene, eve: str, number: int) -> None:
@@ -151,9 +151,9 @@ async def _roll(scene: Scene, eve: str, number: int) -> None:
         for agent in agents:
             days = scene.stack.sql(SPENT, agent.handle)
             kept = all(queries == counted <= cap for _, queries, cap, counted in days)
-            scene.saw("no day's budget is overspent, whichever midnight passes", kept, f"{agent.handle}: {days}")
+            scene.note("no day's budget is overspent, whichever midnight passes", kept, f"{agent.handle}: {days}")
             spent = [queries == cap for _, queries, cap, _ in days]
-            scene.saw("the budgets of both days were spent", spent == [True, True], f"{agent.handle}: {days}")
+            scene.note("the budgets of both days were spent", spent == [True, True], f"{agent.handle}: {days}")
 
 
 async def _spend(scene: Scene, agent: EchoAgent, number: int, until: float) -> None:

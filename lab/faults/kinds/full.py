@@ -47,7 +47,7 @@ async def read_only(scene: Scene) -> None:
             await _ask_in_vain(scene, number := number + 1)
             await _read(scene, number)
         ((still,),) = scene.stack.sql(NEWEST)
-        scene.saw("a database that only reads holds no half of an ask", still == newest, f"{newest} {still}")
+        scene.note("a database that only reads holds no half of an ask", still == newest, f"{newest} {still}")
     finally:
         _set_read_only(scene, "off")
     await scene.check_served("every process serves when it may write again", SERVED_WITHIN_S)
@@ -56,7 +56,7 @@ async def read_only(scene: Scene) -> None:
 async def _ask_in_vain(scene: Scene, number: int) -> None:
     answer = await scene.ask(scene.agent(number), number)
     ok = answer.status == 503 and answer.retry_after and answer.took_s < ANSWERED_WITHIN_S
-    scene.saw("an ask of a database that only reads: 503 with Retry-After", ok, answer.summary)
+    scene.note("an ask of a database that only reads: 503 with Retry-After", ok, answer.summary)
 
 
 async def _read(scene: Scene, number: int) -> None:
@@ -65,7 +65,7 @@ async def _read(scene: Scene, number: int) -> None:
         async with web(url) as client:
             for path in ("/api/v1/me", "/api/v1/agents", "/livez"):
                 status = (await client.get(path, headers=headers)).status_code
-                scene.saw("reads go on while nothing can be written", status == 200, f"{path} {status}")
+                scene.note("reads go on while nothing can be written", status == 200, f"{path} {status}")
 
 
 def _set_read_only(scene: Scene, value: str) -> None:
@@ -107,7 +107,7 @@ async def _fill(scene: Scene, hub: HubProcess, number: int) -> None:
                 await agent.connect()
             answer = await _answer_to(hub, agent.handle, "after", alice)
             await asyncio.sleep(0 if answer else 0.5)
-        scene.saw("a hub whose disk has room again serves", answer == "echo: after", answer)
+        scene.note("a hub whose disk has room again serves", answer == "echo: after", answer)
         told = len(agent.prompts)
     _check_whole(scene, hub, told)
 
@@ -124,15 +124,15 @@ async def _ask_full(scene: Scene, hub: HubProcess, handle: str, token: str) -> l
         if response.status_code == 200 and "result" in response.json():
             answered.append(text)
             is_told = response.json()["result"]["status"]["state"] in ("COMPLETED", "FAILED")
-            scene.saw("an ask that was begun before the disk was full ends", is_told, response.text[:200])
+            scene.note("an ask that was begun before the disk was full ends", is_told, response.text[:200])
         else:
             refused += 1
             ok = response.status_code == 503 and "retry-after" in response.headers and took_s < ANSWERED_WITHIN_S
             detail = f"{response.status_code} {took_s:.1f} s {response.text[:100]}"
-            scene.saw("an ask while the disk is full: 503 with Retry-After", ok, detail)
+            scene.note("an ask while the disk is full: 503 with Retry-After", ok, detail)
         if refused >= FULL_ASKS:
             break
-    scene.saw("the disk was full", refused > 0, f"{refused} refused")
+    scene.note("the disk was full", refused > 0, f"{refused} refused")
     return answered
 
 
@@ -140,10 +140,10 @@ async def _read_full(scene: Scene, hub: HubProcess, handle: str, task_id: str, t
     async with web(hub.url) as client:
         for path in ("/livez", "/readyz", "/api/v1/agents", "/api/v1/me", f"/api/a2a/v1/agents/{handle}/card"):
             status = (await client.get(path, headers=bearer(token))).status_code
-            scene.saw("reads go on while the disk is full", status in (200, 404), f"{path} {status}")
+            scene.note("reads go on while the disk is full", status in (200, 404), f"{path} {status}")
         body = envelope("GetTask", {"id": task_id})
         task = await client.post(rpc_path(handle), json=body, headers=bearer(token))
-        scene.saw("a task is read while the disk is full", "result" in task.json(), task.text[:100])
+        scene.note("a task is read while the disk is full", "result" in task.json(), task.text[:100])
 
 
 async def _answer_to(hub: HubProcess, handle: str, text: str, token: str) -> str:
@@ -162,10 +162,10 @@ def _check_whole(scene: Scene, hub: HubProcess, prompts: int) -> None:
         ((still_open,),) = database.execute("SELECT count(*) FROM agents_turn WHERE outcome IS NULL").fetchall()
         ((counted,),) = database.execute("SELECT sum(queries) FROM agents_dailyusage").fetchall()
         ((charged,),) = database.execute("SELECT count(*) FROM agents_turn WHERE usage_day IS NOT NULL").fetchall()
-    scene.saw("a database whose disk was full is sound", sound == "ok", str(sound))
-    scene.saw("no turn is left open by a full disk", still_open == 0, f"{still_open}")
+    scene.note("a database whose disk was full is sound", sound == "ok", str(sound))
+    scene.note("no turn is left open by a full disk", still_open == 0, f"{still_open}")
     ok = counted == charged == prompts
-    scene.saw("what was counted, written and asked is the same", ok, f"{counted} {charged} {prompts}")
+    scene.note("what was counted, written and asked is the same", ok, f"{counted} {charged} {prompts}")
 
 
 def _limit(hub: HubProcess, size: int) -> None:

@@ -50,7 +50,7 @@ async def kill_at_points(scene: Scene) -> None:
             code = await _kill_at(scene, point, url)
             if code != 0:
                 break  # else no turn was open: nothing to drain, so nothing was done
-        scene.saw(f"a process died {point}", code == -9, f"left with {code}")
+        scene.note(f"a process died {point}", code == -9, f"left with {code}")
         await scene.asked(ASKS_AFTER_DEATH)
     await _serve_all(scene)
 
@@ -119,7 +119,7 @@ async def rolling_restart(scene: Scene) -> None:
             code = await scene.stack.web_exited(url, "SIGTERM", within_s=2 * GONE_WITHIN_S)
             took_s = time.monotonic() - began
             ok = code == 0 and took_s <= GONE_WITHIN_S
-            scene.saw("a drained process leaves with 0 within 25 s", ok, f"{code} after {took_s:.1f} s")
+            scene.note("a drained process leaves with 0 within 25 s", ok, f"{code} after {took_s:.1f} s")
             await scene.stack.serve(url)
             await scene.asked(ASKS_BETWEEN)
 
@@ -148,11 +148,11 @@ async def _run_out_unswept(scene: Scene, number: int) -> None:
         alarm_s = scene.stack.seconds(ALARM_S)
         for url in scene.stack.urls:
             alarmed = await became_true(partial(_is_alarm, url, alarm_s), ALARMED_WITHIN_S)
-            scene.saw("without a beat sweep_age passes 60 s", alarmed, url)
+            scene.note("without a beat sweep_age passes 60 s", alarmed, url)
         free_at = settled_at + scene.stack.seconds(FREE_AFTER_S) + SLACK_S
         free = await became_true(is_free, free_at - time.monotonic(), every_s=ASK_EVERY_S)
         detail = f"{time.monotonic() - settled_at:.1f} s, at first {'free' if was_free else 'held'}"
-        scene.saw("without a beat a claim runs out 60 s after its end", free and not was_free, detail)
+        scene.note("without a beat a claim runs out 60 s after its end", free and not was_free, detail)
 
 
 async def _is_alarm(url: str, alarm_s: float) -> bool:
@@ -175,14 +175,14 @@ async def _die_unswept(scene: Scene, number: int) -> None:
         await scene.stack.serve(url)
         await scene.check_served("asks are answered while no beat runs", CLEAN_WITHIN_S)
         ((left,),) = scene.stack.sql(OPEN, dead)
-        scene.saw("a dead process leaves turns open while no beat runs", left > 0, f"{left}")
+        scene.note("a dead process leaves turns open while no beat runs", left > 0, f"{left}")
         await scene.stack.start_beat()
 
         async def is_clean() -> bool:
             return bool(scene.stack.sql(OPEN, dead)[0][0] == 0)
 
         clean = await became_true(is_clean, CLEAN_WITHIN_S)
-        scene.saw("the next beat ends what was left open meanwhile, within 45 s", clean, dead)
+        scene.note("the next beat ends what was left open meanwhile, within 45 s", clean, dead)
 
 
 FAULTS = [

@@ -37,7 +37,7 @@ async def limit_callers(scene: Scene) -> None:
         passed = sum("over your rate limit" not in answer.text for answer in answers)
         if time.monotonic() - began < 60:
             what = "of one caller's asks in a minute, over all processes, at most the limit and one more pass"
-            scene.saw(what, passed <= PER_MINUTE + 1, f"{passed} of {len(answers)}")
+            scene.note(what, passed <= PER_MINUTE + 1, f"{passed} of {len(answers)}")
 
 
 async def _ask_any(scene: Scene, login: str, url: int) -> AskAnswer:
@@ -63,17 +63,17 @@ async def _revoke(scene: Scene, slow: EchoAgent, login: str) -> None:
     agent.comes_back = False
     streaming = asyncio.ensure_future(scene.load.ask_once(slow, login, "hub stream", 0))
     opened = await became_true(lambda: login in _streaming(scene), ONLINE_WITHIN_S) and not streaming.done()
-    scene.saw("a stream was open when its token was revoked", opened, login)
+    scene.note("a stream was open when its token was revoked", opened, login)
     await asyncio.to_thread(scene.stack.sql, REVOKE, login)
     began = time.monotonic()
     for url in range(len(scene.stack.urls)):
         answer = await scene.load.ask_once(slow, login, "v1", url)
-        scene.saw("the next request of a revoked token is refused", answer.status == 401, f"{answer}")
+        scene.note("the next request of a revoked token is refused", answer.status == 401, f"{answer}")
     if opened:
         done = await became_true(streaming.done, NOTICED_WITHIN_S)
-        scene.saw("an open stream of a revoked token ends in 2 s", done, f"{time.monotonic() - began:.1f} s")
+        scene.note("an open stream of a revoked token ends in 2 s", done, f"{time.monotonic() - began:.1f} s")
     gone = await became_true(lambda: agent.is_over, NOTICED_WITHIN_S)
-    scene.saw("the socket of a revoked token is closed in 2 s", gone, f"{time.monotonic() - began:.1f} s")
+    scene.note("the socket of a revoked token is closed in 2 s", gone, f"{time.monotonic() - began:.1f} s")
     await streaming
     await agent.stop()
 
@@ -90,14 +90,14 @@ async def restart_everything(scene: Scene) -> None:
     """Kill every process and both servers, and start them again; compare the answers of the API but for times."""
     for _ in range(scene.count):
         await _ask_some(scene)
-        scene.saw("no turn was open before a restart", await scene.no_turn_open(SETTLED_WITHIN_S))
+        scene.note("no turn was open before a restart", await scene.no_turn_open(SETTLED_WITHIN_S))
         before = await _snapshot(scene)
         await _kill_and_start(scene)
         after = await _snapshot(scene)
         for path in before | after:
             shown, now = before.get(path, ABSENT), after.get(path, ABSENT)
             ok = now == shown
-            scene.saw("the API answers after a restart as before it", ok, f"{path}: {_difference(shown, now)}")
+            scene.note("the API answers after a restart as before it", ok, f"{path}: {_difference(shown, now)}")
 
 
 async def _ask_some(scene: Scene) -> None:
@@ -130,7 +130,7 @@ async def _snapshot(scene: Scene) -> dict[str, str]:
         " WHERE has_ended ORDER BY updated_at DESC LIMIT %s",
         TASKS_COMPARED,
     )
-    scene.saw("tasks were compared over a restart", len(rows) == TASKS_COMPARED, f"{len(rows)}")
+    scene.note("tasks were compared over a restart", len(rows) == TASKS_COMPARED, f"{len(rows)}")
     for task_id, handle, login in rows:
         token = scene.stack.tokens[login, "session"]
         answer = await call(scene.stack.url, handle, token, "GetTask", {"id": task_id}, version="1.0")

@@ -113,16 +113,16 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
     ((since,),) = scene.stack.sql("SELECT clock_timestamp()")
     by_good, by_bad = await _longest_held(scene)
     what = "a bad receiver holds no sender 15 s longer than the good one does"
-    scene.saw(what, by_bad <= by_good + HELD_S, f"{by_bad:.1f} s, {by_good:.1f} s by the good one")
+    scene.note(what, by_bad <= by_good + HELD_S, f"{by_bad:.1f} s, {by_good:.1f} s by the good one")
     for number, (owner, webhook_id) in enumerate(made):
         ((tried, error),) = scene.stack.sql(TRIED, webhook_id)
         what = "every bad receiver was tried"
-        scene.saw(what, tried > 0, f"{urls[number]} {tried} {error}")
+        scene.note(what, tried > 0, f"{urls[number]} {tried} {error}")
         await scene.participants.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
     took = _took(scene, since)
     detail = f"{took[1]:.2f} s of {took[0]}, {calm:.2f} s before"
     what = "others' deliveries take at most 5 s longer (p95) beside bad receivers"
-    scene.saw(what, took[0] > 0 and took[1] < calm + DELIVERED_P95_S, detail)
+    scene.note(what, took[0] > 0 and took[1] < calm + DELIVERED_P95_S, detail)
 
 
 async def _p95(scene: Scene, for_s: float) -> float:

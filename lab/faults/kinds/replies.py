@@ -100,7 +100,7 @@ async def bad_replies(scene: Scene) -> None:
         await asyncio.gather(*(_reply_badly(scene, *kind, number) for number, kind in enumerate(kinds)))
         for hub, least in zip(hubs, before, strict=True):
             grown = hub.memory_info().rss - least
-            scene.saw("bad replies cost a process less than 96 MiB", grown < MEMORY, f"{grown / 2**20:.0f} MiB")
+            scene.note("bad replies cost a process less than 96 MiB", grown < MEMORY, f"{grown / 2**20:.0f} MiB")
 
 
 async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) -> None:
@@ -111,9 +111,9 @@ async def _reply_badly(scene: Scene, kind: type[Bad], text: str, number: int) ->
         answer = await scene.ask(agent, number)
         is_in_time = answer.took_s < scene.stack.reply_wait_s + SLACK_S
         ok = answer.outcome == "failed" and text in answer.text and is_in_time
-        scene.saw(f"{kind.__name__}: the task fails, and says why: {text}", ok, answer.summary)
+        scene.note(f"{kind.__name__}: the task fails, and says why: {text}", ok, answer.summary)
         again = await became_true(lambda: _echoes(scene, agent, number), SERVED_WITHIN_S, every_s=ASK_EVERY_S)
-        scene.saw(f"{kind.__name__}: the agent is served again", again, agent.handle)
+        scene.note(f"{kind.__name__}: the agent is served again", again, agent.handle)
 
 
 async def _echoes(scene: Scene, agent: Bad, number: int) -> bool:
@@ -207,7 +207,7 @@ async def slow_readers(scene: Scene) -> None:
                 teller.may_tell.clear()
                 each = min(each, await _be_slow(scene, teller, _readers(scene, at_once), done, *usual))
         detail = f"{each / 2**20:.2f} MiB"
-        scene.saw("memory of a stream that is not read: at most 2 MiB", each <= MEMORY_EACH, detail)
+        scene.note("memory of a stream that is not read: at most 2 MiB", each <= MEMORY_EACH, detail)
         done += at_once
 
 
@@ -247,21 +247,21 @@ async def _be_slow(
         task.cancel()
     await asyncio.gather(*dawdling, return_exceptions=True)
     in_time = closed_after_s <= scene.stack.seconds(CLOSED_WITHIN_S) + SLACK_S
-    scene.saw("streams that are not read are closed within 60 s", in_time, f"{closed_after_s:.0f} s")
+    scene.note("streams that are not read are closed within 60 s", in_time, f"{closed_after_s:.0f} s")
     ((last,),) = scene.stack.sql(LAST, task_id)
     of = f"{len(good)} events, the last is {last}"
-    scene.saw("who reads gets each event once, beside those who do not", _is_whole(good, last), of)
+    scene.note("who reads gets each event once, beside those who do not", _is_whole(good, last), of)
     p95_s = await others
     detail = f"{p95_s:.2f} s, {calm_s:.2f} s beside one who reads"
     what = "others' asks take at most 10 % longer (p95), and 0.25 s for a busy machine, beside slow readers"
-    scene.saw(what, p95_s <= 1.1 * calm_s + NOISE_S, detail)
+    scene.note(what, p95_s <= 1.1 * calm_s + NOISE_S, detail)
     for reader in readers:
         await reader.close()
         rest = await _follow(scene, asked, task_id, reader.seqs[-1] if reader.seqs else 0)
         told = reader.seqs + rest
         how = "a byte a second" if reader.reads else "not at all"
         detail = f"{len(reader.seqs)} events, then {len(rest)}, of {last}; {time.monotonic() - began:.0f} s"
-        scene.saw(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told, last), detail)
+        scene.note(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told, last), detail)
     return float(most - before - own_cost) / len(readers)
 
 
@@ -313,7 +313,7 @@ async def _ask_meanwhile(scene: Scene, number: int) -> float:
         for turn in range(20):
             answer = await scene.ask(other, number + turn, url=0)
             took.append(answer.took_s)
-            scene.saw("others are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
+            scene.note("others are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
     return percentile(took, 0.9)  # of so few the 95th is the slowest
 
 

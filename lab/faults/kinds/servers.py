@@ -119,7 +119,7 @@ async def restart_redis(scene: Scene) -> None:
         await scene.check_in_time("agents are back within 15 s", scene.all_online(), left_s)
         for agent, before in zip(scene.participants.agents, missed, strict=True):
             misses = agent.misses - before
-            scene.saw("at most one handshake of an agent fails", misses <= MISSES, f"{agent.name}: {misses}")
+            scene.note("at most one handshake of an agent fails", misses <= MISSES, f"{agent.name}: {misses}")
         await asking
         await scene.check_served("asks are answered again after Redis restarted", SERVED_WITHIN_S)
         await scene.asked(ASKS_BETWEEN)
@@ -131,7 +131,7 @@ async def _ask_meanwhile(scene: Scene, url: int) -> None:
         answer = await scene.ask(scene.agent(number), number, url=url)
         is_told = answer.outcome in ("completed", "failed") or (answer.status == 503 and answer.retry_after)
         ok = is_told and answer.took_s <= REFUSED_WITHIN_S
-        scene.saw("an ask while Redis is away: an end or 503, within 5 s", ok, f"{answer}")
+        scene.note("an ask while Redis is away: an end or 503, within 5 s", ok, f"{answer}")
         number += 1
         await asyncio.sleep(ASK_EVERY_S)
 
@@ -156,7 +156,7 @@ async def slow_redis(scene: Scene) -> None:
         what = (
             "an ask across processes takes less than 2 s (p95), and 3 times as long as before, while Redis is slow"
         )
-        scene.saw(what, slow_s < SLOW_P95_S + BUSY * quick_s, f"{slow_s:.2f} s, {quick_s:.2f} s before")
+        scene.note(what, slow_s < SLOW_P95_S + BUSY * quick_s, f"{slow_s:.2f} s, {quick_s:.2f} s before")
 
 
 async def _silence(scene: Scene, for_s: float) -> None:
@@ -173,8 +173,8 @@ async def _silence(scene: Scene, for_s: float) -> None:
             REDIS_PROXY.redis.heal()
         for seen in ready:
             is_quick = seen.p99_s < READY_WITHIN_S and set(seen.statuses) == {200}
-            scene.saw("/readyz answers within 1.5 s (p99) while Redis is silent", is_quick, seen.summary)
-        scene.saw("reads are answered while Redis is silent", set(read.statuses) == {200}, read.summary)
+            scene.note("/readyz answers within 1.5 s (p99) while Redis is silent", is_quick, seen.summary)
+        scene.note("reads are answered while Redis is silent", set(read.statuses) == {200}, read.summary)
     await scene.check_served("every process serves after Redis was silent", SERVED_WITHIN_S)
 
 
@@ -186,10 +186,10 @@ async def _while_silent(scene: Scene, agents: Sequence[EchoAgent], for_s: float)
             answer = await scene.ask(agent, url, url=url)
             if url == 0:
                 what = "an agent of the same process is reached while Redis is silent"
-                scene.saw(what, answer.outcome == "completed", answer.summary)
+                scene.note(what, answer.outcome == "completed", answer.summary)
             else:
                 what = "an agent of another process: an answer or a clear end within 10 s"
-                scene.saw(what, answer.took_s < ENDED_WITHIN_S, answer.summary)
+                scene.note(what, answer.took_s < ENDED_WITHIN_S, answer.summary)
         await _sign_in(scene)
 
 
@@ -199,7 +199,7 @@ async def _sign_in(scene: Scene) -> None:
         response = await client.post("/api/v1/auth/device/code", json={"app_name": "faults"})
     took_s = time.monotonic() - began
     ok = response.status_code == 200 and took_s < ENDED_WITHIN_S
-    scene.saw("signing in opens while its limit cannot be counted", ok, f"{response.status_code} {took_s:.1f} s")
+    scene.note("signing in opens while its limit cannot be counted", ok, f"{response.status_code} {took_s:.1f} s")
 
 
 async def _ask_far(scene: Scene, what: str) -> float:
@@ -210,7 +210,7 @@ async def _ask_far(scene: Scene, what: str) -> float:
         for turn in range(SLOW_ASKS // 4):
             answer = await scene.ask(far, number, url=1)
             took.append(answer.took_s)
-            scene.saw(what, answer.outcome == "completed", f"{answer.text} ({turn})")
+            scene.note(what, answer.outcome == "completed", f"{answer.text} ({turn})")
 
     async with AsyncExitStack() as stack:
         added = [scene.extra_agent(EchoAgent, scene.stack.urls[0]) for _ in range(4)]
@@ -239,7 +239,7 @@ async def _restart(scene: Scene, mode: str) -> None:
         said = {log: log.stat().st_size for log in scene.stack.logs()}
         await scene.asked(ASKS_BETWEEN)
         stale = [log.name for log, size in said.items() if STALE.search(log.read_bytes()[size:])]
-        scene.saw("after 10 s no process uses a connection of before", not stale, f"{stale}")
+        scene.note("after 10 s no process uses a connection of before", not stale, f"{stale}")
 
 
 FAULTS = [
