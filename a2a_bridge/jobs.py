@@ -2,9 +2,8 @@
 
 from threading import Event
 
-from a2a_bridge.service import follow_ups, repeats
-from a2a_bridge.service.pushes import missed_ends
-from a2a_bridge.service.pushes.push_outbox import PushOutbox
+from a2a_bridge.service import follow_ups, push_delivery, repeats
+from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.tasks import journal
 from kit.jobs import job
 from kit.outbox import Sender
@@ -32,10 +31,10 @@ def trim_tasks() -> int:
 @job("a2a.push_due")
 def push_due(stopping: Event | None = None) -> int:
     """Queue the task ends that no process sent, then send what is due; returns the number of ends and attempts."""
-    return missed_ends.sweep() + Sender(PushOutbox(client()), stopping).run()
+    return push_delivery.queue_missed_ends() + Sender(PushOutbox(client()), stopping).run()
 
 
 @job("a2a.forget_pushes")
 def forget_pushes() -> int:
     """Delete the push addresses of tasks that are gone; how many."""
-    return missed_ends.forget()
+    return push_delivery.forget_configs()

@@ -71,7 +71,7 @@ class StoredTask(models.Model):
 
 
 class StoredEvent(models.Model):
-    """An event of a task in the journal: JSON of a `tasks.record.TaskEvent`, never changed."""
+    """An event of a task in the journal: JSON of a `a2a_bridge.wire.task.TaskEvent`, never changed."""
 
     task = models.ForeignKey(StoredTask, models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveIntegerField()
@@ -85,7 +85,7 @@ class StoredEvent(models.Model):
 
 
 class PushConfig(models.Model):
-    """One address of one task. `sealed`: what each POST carries besides (`a2a_bridge.service.pushes.configs`).
+    """One address of one task. `sealed`: what each POST carries besides (`a2a_bridge.service.push_configs`).
 
     `chat_id`: the task's last turn, as far as this row knows. `ended_seq`: the event of the task's end, once that
     is queued; null while more may come. `touched_at`: when something was last written here.

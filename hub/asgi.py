@@ -18,7 +18,7 @@ django.setup(set_prefix=False)
 
 from a2a_bridge.surface.addresses import split  # noqa: E402
 from a2a_bridge.surface.asgi import rpc_handle_of, without_slash  # noqa: E402
-from a2a_bridge.surface.my_questions.rest import PATH as QUESTIONS_PATH  # noqa: E402
+from a2a_bridge.surface.my_questions import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint.http import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.surface.addresses import (  # noqa: E402

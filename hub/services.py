@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.surface.asgi import Bridge
 from a2a_bridge.surface.http_json import HttpJson
-from a2a_bridge.surface.my_questions.rest import QuestionList
+from a2a_bridge.surface.my_questions import QuestionList
 from accounts.open_requests import OpenRequests
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher

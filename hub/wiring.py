@@ -11,7 +11,7 @@ from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.follow_ups import FollowUpTasks
 from a2a_bridge.service.operations import Operations
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.services import Services
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.journal import JournalTaskStore
@@ -20,9 +20,9 @@ from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.service.tasks.store_by_id import StoresById
 from a2a_bridge.surface.asgi import Access, Bridge
-from a2a_bridge.surface.cards.v1 import find_extended_card
+from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJson
-from a2a_bridge.surface.my_questions.rest import QuestionList
+from a2a_bridge.surface.my_questions import QuestionList
 from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter

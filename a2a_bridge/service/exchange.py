@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.service import follow_ups
 from a2a_bridge.service.calls import Call
-from a2a_bridge.service.pushes.pushes import IN_SEND, Pushes
+from a2a_bridge.service.pushes import IN_SEND, Pushes
 from a2a_bridge.service.repeats import JoinedTask, KeyClaim, digest_of, release_key
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from msgspec.structs import replace
 
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.task import Artifact, State, Task, timestamp

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.push_configs import queue_pushes, return_to_turn
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (

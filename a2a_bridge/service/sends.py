@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from a2a_bridge.service.approvals import AsksApproval, answer
 from a2a_bridge.service.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
 from a2a_bridge.service.exchange import HasFollowUps
-from a2a_bridge.service.pushes.pushes import IN_SEND
+from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
     JoinedTask,
     KeyClaim,

@@ -6,7 +6,7 @@ import msgspec
 
 from a2a_bridge.service.calls import Call, Outcome, StreamedAnswer
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.streams import TaskStreams
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.reader import TaskReader

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming, Wire
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
-from a2a_bridge.wire.dialects.v1 import V1
-from a2a_bridge.wire.dialects.v1.core import CORE, V1_CORE
+from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
 from a2a_bridge.wire.versions import VERSION_HEADERS, activated, choose, error_dialect, no_method, version_of
 from accounts.authn import presented
 from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight

@@ -17,8 +17,7 @@ from a2a_bridge.wire.dialects.agno import AGNO
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.dialects.v03 import V03
-from a2a_bridge.wire.dialects.v1 import V1
-from a2a_bridge.wire.dialects.v1.core import V1_CORE
+from a2a_bridge.wire.dialects.v1 import V1, V1_CORE
 from a2a_bridge.wire.versions import VERSION_HEADERS, no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc

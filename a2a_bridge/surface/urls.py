@@ -3,11 +3,11 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from a2a_bridge.surface import pages, well_known
-from a2a_bridge.surface.cards.v1 import JWKS_PATH
-from a2a_bridge.surface.my_questions.page import my_questions
+from a2a_bridge.surface import catalog, pages
+from a2a_bridge.surface.cards import JWKS_PATH
+from a2a_bridge.surface.my_questions import my_questions
 from a2a_bridge.surface.views import agent_base, agent_card, agent_usage, card_below
-from a2a_bridge.wire.dialects.v1.core import CORE
+from a2a_bridge.wire.dialects.v1 import CORE
 from a2a_bridge.wire.versions import EXTENSION_PATH
 
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
@@ -18,11 +18,11 @@ urlpatterns = [
     path("demos/a2a/agents", pages.found_agents, name="reference-agents"),
     path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),
     path("llms.txt", pages.llms, name="llms-txt"),
-    path(".well-known/ai-catalog.json", well_known.ai_catalog, name="ai-catalog"),
-    path(".well-known/ard.json", well_known.ard, name="ard"),
-    path(JWKS_PATH.removeprefix("/"), well_known.jwks, name="jwks"),
-    path(".well-known/agent-card.json", well_known.no_agent_card, name="no-agent-card"),
-    path(EXTENSION_PATH.removeprefix("/"), well_known.agent_info, name="agent-info"),
+    path(".well-known/ai-catalog.json", catalog.ai_catalog, name="ai-catalog"),
+    path(".well-known/ard.json", catalog.ard, name="ard"),
+    path(JWKS_PATH.removeprefix("/"), catalog.jwks, name="jwks"),
+    path(".well-known/agent-card.json", catalog.no_agent_card, name="no-agent-card"),
+    path(EXTENSION_PATH.removeprefix("/"), catalog.agent_info, name="agent-info"),
     path(f"{BASE}/agent-card.json", agent_card, {"rendering": "merged"}, name="agent-card"),
     path(f"{BASE}/.well-known/agent.json", agent_card, {"rendering": "negotiated"}, name="legacy-agent-card"),
     path(f"{BASE}/usage.md", agent_usage, name="agent-usage"),

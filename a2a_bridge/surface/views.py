@@ -9,9 +9,7 @@ from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
-from a2a_bridge.surface.cards.parts import UsageToday, merged_card, read_today
-from a2a_bridge.surface.cards.usage_sheet import MEDIA_TYPE, usage_sheet
-from a2a_bridge.surface.cards.v1 import signed, strict_card
+from a2a_bridge.surface.cards import UsageToday, merged_card, read_today, signed, strict_card
 from a2a_bridge.surface.documents import (
     allow_cross_origin,
     encode,
@@ -20,7 +18,8 @@ from a2a_bridge.surface.documents import (
     weak_etag,
     with_validators,
 )
-from a2a_bridge.wire.dialects.v1.core import CORE
+from a2a_bridge.surface.usage_sheet import MEDIA_TYPE, usage_sheet
+from a2a_bridge.wire.dialects.v1 import CORE
 from accounts.authn import find_caller
 from accounts.error_pages import json_error
 from agents.core.directory import find_askable

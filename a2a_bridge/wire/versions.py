@@ -7,10 +7,9 @@ the extensions a request asks for, what the card has of them is active; others a
 from collections.abc import Mapping
 from typing import Any
 
-from a2a_bridge.wire.dialects.both_forms import BOTH_FORMS, has_no_kinds
 from a2a_bridge.wire.dialects.dialect import Dialect
 from a2a_bridge.wire.dialects.hub import HUB
-from a2a_bridge.wire.dialects.v03 import V03
+from a2a_bridge.wire.dialects.v03 import BOTH_FORMS, V03, has_no_kinds
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.errors import VERSION_NOT_SUPPORTED
 from kit.asgi import Header, HttpRequest

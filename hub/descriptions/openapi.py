@@ -9,7 +9,7 @@ from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
 from a2a_bridge.surface.described import OPERATIONS as A2A
-from a2a_bridge.surface.my_questions.rest import OPERATIONS as QUESTIONS
+from a2a_bridge.surface.my_questions import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY

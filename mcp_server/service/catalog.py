@@ -10,8 +10,7 @@ from agents.models import Agent
 from agents.web.availability import load_availability
 from agents.web.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
 from mcp_server.service.calls import ToolCaller
-from mcp_server.wire.arguments import MAX_HANDLE_CHARS, ListAgents
-from mcp_server.wire.outputs import AgentList, ListedAgent
+from mcp_server.wire.tools import MAX_HANDLE_CHARS, AgentList, ListAgents, ListedAgent
 
 MAX_LISTED = 50
 TOOLS_PER_PAGE = 50

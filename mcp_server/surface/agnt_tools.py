@@ -22,7 +22,7 @@ from clawbridge.agnt.fields import (
 )
 from kit import strict_json
 from mcp_server.surface.results import render_text
-from mcp_server.wire.arguments import schema_of
+from mcp_server.wire.tools import schema_of
 
 SENDER = "mcp"  # where the key names none
 OF_ENVELOPE = ("sender", "timestamp")  # arguments that are fields of the envelope and not of its payload

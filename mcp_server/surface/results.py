@@ -31,8 +31,7 @@ from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcErro
 from mcp_server.service.artifacts import address_artifact
 from mcp_server.service.calls import CallResult
 from mcp_server.service.catalog import describe_agent
-from mcp_server.wire.arguments import ListAgents
-from mcp_server.wire.outputs import AgentList, NamedFile, TaskResult
+from mcp_server.wire.tools import AgentList, ListAgents, NamedFile, TaskResult
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
 URI_META = "clawbridge/uri"  # of a file that can be read as a resource

@@ -22,9 +22,8 @@ from mcp_server.service.catalog import find_agents, find_handle, load_agent_tool
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
-from mcp_server.surface.completion import CompletionHandler
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
-from mcp_server.surface.prompts import PromptHandlers
+from mcp_server.surface.prompts import CompletionHandler, PromptHandlers
 from mcp_server.surface.resources import ResourceHandlers
 from mcp_server.surface.results import render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
@@ -38,17 +37,18 @@ from mcp_server.surface.tool_call import (
     render_unanswered,
     send_answer,
 )
-from mcp_server.wire.arguments import (
+from mcp_server.wire.tools import (
     MAX_HANDLE_CHARS,
+    AgentList,
     AnswerTask,
     AskAgent,
     AskThisAgent,
     ListAgents,
     NameTask,
+    TaskResult,
     make_send,
     schema_of,
 )
-from mcp_server.wire.outputs import AgentList, TaskResult
 
 NAME, TITLE = "clawbridge", "Clawbridge"
 INSTRUCTIONS = (

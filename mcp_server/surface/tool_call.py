@@ -20,7 +20,7 @@ from mcp_server.service.calls import CallResult, Progress, ToolCaller, ToolCalls
 from mcp_server.service.elicitation import ANSWER, NotAsked, make_form
 from mcp_server.surface.endpoint import ELICIT_KEY
 from mcp_server.surface.results import question_of, render_result
-from mcp_server.wire.arguments import MAX_HANDLE_CHARS, AnswerTask, make_send
+from mcp_server.wire.tools import MAX_HANDLE_CHARS, AnswerTask, make_send
 
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
 MAX_ROUNDS = 20  # in which the client's user is asked in one call

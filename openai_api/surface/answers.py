@@ -21,7 +21,6 @@ from kit import sse
 from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send, watch_client
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
-from openai_api.wire.content import attachments_of, content_of
 from openai_api.wire.errors import (
     ModelRefused,
     refusal_of_denied,
@@ -30,6 +29,7 @@ from openai_api.wire.errors import (
     refusal_of_task,
 )
 from openai_api.wire.messages import AskedAnswer
+from openai_api.wire.parts import attachments_of, content_of
 
 TOO_LONG = ModelRefused(504, "stream_too_long", "the hub ends a stream of this age")
 

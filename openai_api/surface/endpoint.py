@@ -21,9 +21,8 @@ from kit.async_db import db_call
 from kit.jsonrpc import RpcError
 from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
 from openai_api.surface.answers import CHAT, ChatAnswer, ModelWire, encode
-from openai_api.surface.completions import ChatWire
 from openai_api.surface.formatted import HeldReply, answer_in_format
-from openai_api.surface.responses import ResponseWire
+from openai_api.surface.forms import ChatWire, ResponseWire
 from openai_api.wire.messages import AskedAnswer, make_send
 
 COMPLETIONS_PATH = "/v1/chat/completions"

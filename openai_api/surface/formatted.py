@@ -1,24 +1,87 @@
 """Answers in a format that the caller demands: held back, checked, and asked for once more if they do not have it.
 
-Both asks are ordinary ones (docs/adr/0186).
+Both asks are ordinary ones (docs/adr/0186). One thread runs one check after the other: several threads would hold
+up the event loop. The first check imports `jsonschema`.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from a2a_bridge.service.calls import StreamedAnswer, Waiting, Wire
+from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import unauthenticated
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Task
 from agents.core.errors import Denied
 from kit.asgi import ClientLeft
 from kit.jsonrpc import RpcError
-from openai_api.service.formats import check_format, check_reply
+from kit.strict_json import UnreadableText
 from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
 from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
-from openai_api.wire.formats import ReplyFormat
+from openai_api.wire.formats import ReplyFormat, bare_json, read_json
 from openai_api.wire.messages import make_repair
+
+SCHEMAS = "openai_api.service.schemas"
+Found = TypeVar("Found")
+Given = TypeVarTuple("Given")
+
+_thread = ThreadPoolExecutor(1, "formats")
+
+
+class CheckedReply(NamedTuple):
+    """A reply without its fence; or what is wrong with it. `is_final`: asking again would not mend it."""
+
+    content: str = ""
+    flaw: str = ""
+    is_final: bool = False
+
+
+async def check_format(wanted: ReplyFormat) -> None:
+    """Check the schema of a format.
+
+    Raises:
+        RpcError: -32602, it is not sound, or demands too much work.
+    """
+    if wanted.schema is not None:
+        flaw = await _in_thread(_find_schema_flaw, wanted.schema)
+        if flaw:
+            raise invalid(wanted.field, f"{wanted.field}: {flaw}")
+
+
+async def check_reply(wanted: ReplyFormat, reply: str) -> CheckedReply:
+    """Check a reply."""
+    return await _in_thread(_check, wanted, reply)
+
+
+def _in_thread(check: Callable[[*Given], Found], *given: *Given) -> Awaitable[Found]:
+    return asyncio.get_running_loop().run_in_executor(_thread, check, *given)
+
+
+def _find_schema_flaw(schema: dict[str, Any]) -> str:
+    flaw: str = import_module(SCHEMAS).find_schema_flaw(schema)
+    return flaw
+
+
+def _check(wanted: ReplyFormat, reply: str) -> CheckedReply:
+    content = bare_json(reply)
+    try:
+        value = read_json(content)
+    except UnreadableText as wrong:
+        return CheckedReply(flaw=str(wrong))
+    if wanted.schema is None:
+        flaw = "" if isinstance(value, dict) else "the reply is no JSON object"
+        return CheckedReply(flaw=flaw) if flaw else CheckedReply(content)
+    schemas = import_module(SCHEMAS)
+    try:
+        flaw = schemas.find_flaw(value, wanted.schema)
+    except schemas.Uncheckable as wrong:
+        return CheckedReply(flaw=f"the schema cannot be applied: {wrong}", is_final=True)
+    return CheckedReply(flaw=flaw) if flaw else CheckedReply(content)
 
 
 class HeldReply:
@@ -67,7 +130,7 @@ async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, 
     """
     await check_format(wanted)
     first = await ask(send, key)
-    flaw = await _check(answer, wanted, first)
+    flaw = await _find_flaw(answer, wanted, first)
     if not flaw or first.task is None:
         await answer.answer_held(first.task, first.denied)
         return
@@ -83,12 +146,12 @@ async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, 
         raise refusal if refusal.status == HTTPStatus.UNAUTHORIZED else _not_repaired(flaw, refusal) from None
     if second.task is not None and second.denied is not None:
         raise _not_repaired(flaw, refusal_after(second.task, second.denied))
-    if flaw := await _check(answer, wanted, second):
+    if flaw := await _find_flaw(answer, wanted, second):
         raise _refusal(f"{flaw}. The agent was asked twice")
     await answer.answer_held(second.task, None)
 
 
-async def _check(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -> str:
+async def _find_flaw(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -> str:
     """The flaw of a reply; empty without one, or without a reply to check.
 
     Raises:

@@ -38,9 +38,9 @@ from kit.concurrency import ConcurrencyLimit
 from kit.jsonrpc import parse
 from kit.tasks import start_apart
 from openai_api.surface.answers import ChatAnswer
-from openai_api.surface.completions import ChatWire
 from openai_api.surface.endpoint import CONVERSATION, answer_request, read_name
 from openai_api.surface.formatted import HeldReply, answer_in_format
+from openai_api.surface.forms import ChatWire
 from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, make_send
 
 PATH = re.compile(r"/agent/([^/]+)(?:(?:/v1)?/chat/completions)?")

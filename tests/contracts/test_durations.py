@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_bridge.service import answering
-from a2a_bridge.service.pushes.push_outbox import PushOutbox
+from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.streams import KEEPALIVE_S
 from agents.core.ledger.moment import GRACE
 from agents.links.channel import consumer, prompts

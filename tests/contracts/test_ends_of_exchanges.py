@@ -4,7 +4,7 @@ import pytest
 
 from a2a_bridge.service.calls import Call, Caller
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore

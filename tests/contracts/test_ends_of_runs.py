@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore

@@ -2,7 +2,7 @@
 
 from a2a_bridge.service.calls import Call, Caller
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes.pushes import Pushes
+from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore

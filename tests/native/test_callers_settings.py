@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.surface.cards import v1 as strict
+from a2a_bridge.surface import cards as strict
 from accounts.models import User
 from agents.models import Agent, CallerBudget, RemoteServer, Session
 from agents.models.agent import MAX_NAMED_CALLERS

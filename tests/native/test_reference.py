@@ -10,7 +10,7 @@ from django.test import Client
 
 from a2a_bridge.surface.addresses import ADDRESSES
 from a2a_bridge.surface.pages import MOST_FOUND
-from a2a_bridge.surface.reference import errors, lines
+from a2a_bridge.surface.reference import errors
 from a2a_bridge.surface.reference.contents import PAYLOADS, Language, reference
 from a2a_bridge.wire import errors as bridge_errors
 from a2a_bridge.wire.dialects.dialect import STREAMS, Operation
@@ -162,11 +162,11 @@ def test_params_are_named_with_their_paths_and_bounds() -> None:
 
 def test_a_missing_heading_is_not_passed_over() -> None:
     with pytest.raises(LookupError):
-        lines.rows("errors.md", "Nothing of the kind")
+        errors.rows("errors.md", "Nothing of the kind")
 
 
 def test_a_cell_is_text_but_for_its_code() -> None:
-    assert lines.html("`<b>` <i> & `a|b`") == "<code>&lt;b&gt;</code> &lt;i&gt; &amp; <code>a|b</code>"
+    assert errors.html("`<b>` <i> & `a|b`") == "<code>&lt;b&gt;</code> &lt;i&gt; &amp; <code>a|b</code>"
 
 
 LISTED = re.compile(r'data-choice="[^"]*"(?: aria-current="true")?>@([^<]+)</a>')

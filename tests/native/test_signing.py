@@ -17,8 +17,8 @@ from django.utils import timezone
 from joserfc import jws
 from joserfc.jwk import KeySet
 
-from a2a_bridge.surface.cards import v1 as strict
-from a2a_bridge.surface.cards.parts import UsageToday
+from a2a_bridge.surface import cards as strict
+from a2a_bridge.surface.cards import UsageToday
 from accounts import sealing, signing
 from accounts.models import SigningKey
 from tests.native.rows import Person, make_agent

@@ -7,9 +7,8 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from a2a_bridge.surface.cards.parts import ISOLATED_NOTE, UsageToday, merged_card
-from a2a_bridge.surface.cards.usage_sheet import usage_sheet
-from a2a_bridge.surface.cards.v1 import strict_card
+from a2a_bridge.surface.cards import ISOLATED_NOTE, UsageToday, merged_card, strict_card
+from a2a_bridge.surface.usage_sheet import usage_sheet
 from tests.native.rows import Person, api, browser, connect, make_agent, spend
 
 pytestmark = pytest.mark.django_db

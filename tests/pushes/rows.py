@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.service.pushes.configs import seal
-from a2a_bridge.service.pushes.push_outbox import PushOutbox
+from a2a_bridge.service.push_configs import seal
+from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.wire.requests import PushTarget
 from kit.clock import db_now
 from kit.outbox import AttemptResult, Leased, Sender, SendLimits, lease, settle

@@ -9,9 +9,9 @@ from django.db import connection, transaction
 
 from a2a_bridge.limits import PUSH_CONFIGS_OF_TASK
 from a2a_bridge.models import Push, PushConfig
-from a2a_bridge.service.pushes import configs, missed_ends
-from a2a_bridge.service.pushes.push_outbox import RETRY_AFTER_S
-from a2a_bridge.service.pushes.push_rows import queue_pushes, return_to_turn
+from a2a_bridge.service import push_configs, push_delivery
+from a2a_bridge.service.push_configs import queue_pushes, return_to_turn
+from a2a_bridge.service.push_delivery import RETRY_AFTER_S
 from a2a_bridge.service.tasks.pieces import end_of
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after
@@ -106,20 +106,20 @@ def test_a_suspended_callers_receivers_hear_nothing(alice: Person) -> None:
 
 def test_what_is_secret_is_sealed_and_can_be_sealed_anew(alice: Person, settings: Any) -> None:
     target = PushTarget(url="https://push.invalid/", token="t0ken", scheme="Bearer", credentials="cr3d")
-    configs.keep(task_of(alice), target)
+    push_configs.keep(task_of(alice), target)
     row = PushConfig.objects.get()
     assert not {"t0ken", "cr3d", "Bearer"} & {str(value) for value in row.__dict__.values()}
     assert "t0ken" not in row.sealed
     settings.WEBHOOK_KEYS = ("k" * 32,)
-    assert configs.reseal_all() == (1, 0)
+    assert push_configs.reseal_all() == (1, 0)
     row.refresh_from_db()
-    assert configs.unseal(row.sealed) == configs.Secrets("t0ken", "Bearer", "cr3d")
+    assert push_configs.unseal(row.sealed) == push_configs.Secrets("t0ken", "Bearer", "cr3d")
     settings.SECRET_KEY, settings.WEBHOOK_KEYS = "another" * 8, ()
     push_of(row)
-    assert configs.reseal_all() == (0, 1)
+    assert push_configs.reseal_all() == (0, 1)
     assert send_due() == 1
     assert "cannot be read" in Push.objects.get().last_error
-    found = configs.find("task-1", row.config_id)
+    found = push_configs.find("task-1", row.config_id)
     assert found is not None
     assert (found.url, found.token) == ("https://push.invalid/", "")
 
@@ -127,13 +127,13 @@ def test_what_is_secret_is_sealed_and_can_be_sealed_anew(alice: Person, settings
 def test_a_task_and_a_caller_have_so_many_configs(alice: Person, settings: Any) -> None:
     target = PushTarget(url="https://push.invalid/")
     for number in range(PUSH_CONFIGS_OF_TASK.most):
-        configs.keep(task_of(alice), PushTarget(url=target.url, config_id=f"n{number}"))
+        push_configs.keep(task_of(alice), PushTarget(url=target.url, config_id=f"n{number}"))
     with pytest.raises(QuotaExceeded):
-        configs.keep(task_of(alice), target)
-    configs.keep(task_of(alice), PushTarget(url="https://push.invalid/2", config_id="n3"))
+        push_configs.keep(task_of(alice), target)
+    push_configs.keep(task_of(alice), PushTarget(url="https://push.invalid/2", config_id="n3"))
     settings.PUSH_CONFIGS_PER_CALLER = PUSH_CONFIGS_OF_TASK.most
     with pytest.raises(QuotaExceeded):
-        configs.keep(task_of(alice, id="task-2"), target)
+        push_configs.keep(task_of(alice, id="task-2"), target)
     assert PushConfig.objects.count() == PUSH_CONFIGS_OF_TASK.most
 
 
@@ -142,7 +142,7 @@ def test_the_failure_of_a_message_that_was_not_sent_is_no_end_of_its_task(alice:
     asked, unsent = (make_turn(agent, alice.user, outcome) for outcome in ("completed", "failed"))
     config = config_of(alice, chat_id=unsent.chat_id)
     sql.rows_of_each([return_to_turn(task_of(alice, id=config.task_id, chat_id=asked.chat_id))])
-    assert missed_ends.sweep() == 0
+    assert push_delivery.queue_missed_ends() == 0
 
 
 def test_the_failure_of_a_dead_process_is_told_once_and_last(alice: Person) -> None:
@@ -155,7 +155,7 @@ def test_the_failure_of_a_dead_process_is_told_once_and_last(alice: Person) -> N
         for outcome in ("completed", "denied", None)
     ]
     push_of(config, seq=7)
-    assert [missed_ends.sweep(), missed_ends.sweep()] == [1, 0]
+    assert [push_delivery.queue_missed_ends(), push_delivery.queue_missed_ends()] == [1, 0]
     assert queued(config) == [7, 8]
     assert [queued(one) for one in others] == [[], [], []]
     last = Push.objects.get(seq=8)
@@ -174,7 +174,7 @@ def test_configs_go_with_their_tasks_once_nothing_waits(alice: Person) -> None:
     config_of(alice, ended_seq=1, touched_at=half_an_hour)
     config_of(alice, touched_at=two_days)
     kept = [config_of(alice, touched_at=half_an_hour), config_of(alice, ended_seq=1), waiting]
-    assert missed_ends.forget() == 2
+    assert push_delivery.forget_configs() == 2
     assert set(PushConfig.objects.values_list("pk", flat=True)) > {one.pk for one in kept}
     alice.user.delete()
     assert (PushConfig.objects.count(), Push.objects.count()) == (0, 0)
@@ -185,7 +185,7 @@ def test_a_deleted_config_takes_what_waits_with_it(alice: Person) -> None:
     push_of(gone)
     push_of(kept)
     [taken, _] = lease_due()
-    configs.drop("task-1", gone.config_id)
+    push_configs.drop("task-1", gone.config_id)
     assert list(Push.objects.values_list("config", flat=True)) == [kept.pk]
     assert end_lease(taken, AttemptResult(is_success=True, status=204)) is False
 
@@ -197,7 +197,7 @@ def test_a_config_kept_while_a_turn_ends_is_seen_by_the_end_or_sees_it(alice: Pe
     kept: list[bool] = []
 
     def keep() -> None:
-        kept.append(configs.keep(task, PushTarget(url="https://push.invalid/"))[1])
+        kept.append(push_configs.keep(task, PushTarget(url="https://push.invalid/"))[1])
         connection.close()
 
     keeping = threading.Thread(target=keep)

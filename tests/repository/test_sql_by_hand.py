@@ -17,7 +17,7 @@ MAY = (
 # Statements that the ledger runs with a turn.
 MAY += (
     "a2a_bridge/service/repeats.py",
-    "a2a_bridge/service/pushes/push_rows.py",
+    "a2a_bridge/service/push_configs.py",
     "gateway/service/session_entries.py",
 )
 STATEMENT = re.compile(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.wire.dialects.both_forms import has_no_kinds
+from a2a_bridge.wire.dialects.v03 import has_no_kinds
 from lab.agents import TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess

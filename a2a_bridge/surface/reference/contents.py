@@ -1,14 +1,14 @@
-"""The reference as a whole, for the page and for /llms.txt."""
+"""The reference as a whole, for the page and for /llms.txt; the fields of structs in a few words each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType, inspect
 
 from a2a_bridge.surface.addresses import CALLS
-from a2a_bridge.surface.reference import errors, lines, samples
-from a2a_bridge.surface.reference.shapes import Field, fields_of, summary
+from a2a_bridge.surface.reference import errors, samples
+from a2a_bridge.surface.reference.errors import summary
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect, Operation
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.task import State
@@ -46,6 +46,16 @@ PAYLOADS: Mapping[str, type[Struct]] = {
     "task_status": payloads.TaskStatus,
     "task_artifact": payloads.TaskArtifact,
 }
+DEEPEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field as it is on the wire. `name`: a path for what lies inside others, `message.parts[].text`."""
+
+    name: str
+    type: str
+    required: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +130,16 @@ def reference(public_url: str) -> Reference:
         languages=[_language(one, public_url) for one in DIALECTS],
         http_calls=_http_calls(),
         states=[([samples.status_of(one, state) for one in DIALECTS], text) for state, text in STATES.items()],
-        cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in lines.rows("cards.md", "Where")],
+        cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in errors.rows("cards.md", "Where")],
         codes=errors.codes(),
         refusals=errors.refusals(),
         failures=errors.failures(),
-        limits=lines.rows("methods.md", "Limits"),
+        limits=errors.rows("methods.md", "Limits"),
         from_agent=_shapes(frames.FROM_AGENT.values()),
         replies=[Shape(name, summary(kind), list(fields_of(kind))) for name, kind in PAYLOADS.items()],
         to_agent=_shapes(frames.TO_AGENT),
         to_operator=_shapes(FROM_LIVE),
-        settings=lines.rows("settings.md", ""),
+        settings=errors.rows("settings.md", ""),
     )
 
 
@@ -170,3 +180,65 @@ def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:
 
 def _shape(struct: type[Struct]) -> Shape:
     return Shape(str(struct.__struct_config__.tag), summary(struct), list(fields_of(struct)))
+
+
+def fields_of(shape: type[Struct], before: str = "") -> Iterator[Field]:
+    """The fields of a struct, those of structs inside it after each."""
+    info = inspect.type_info(shape)
+    if not isinstance(info, inspect.StructType):
+        raise TypeError(f"{shape!r} is no struct")
+    yield from _fields(info, before)
+
+
+def _fields(info: inspect.StructType, before: str) -> Iterator[Field]:
+    for field in info.fields:
+        name = f"{before}{field.encode_name}"
+        yield Field(name, _named(field.type), field.required)
+        inner, path = _inside(field.type, name)
+        if isinstance(inner, inspect.StructType) and name.count(".") < DEEPEST:
+            yield from _fields(inner, path)
+
+
+def _inside(kind: inspect.Type, name: str) -> tuple[inspect.Type, str]:
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        return kind.item_type, f"{name}[]."
+    if isinstance(kind, inspect.UnionType):
+        structs = (one for one in kind.types if isinstance(one, inspect.StructType))
+        return next(structs, kind), f"{name}."
+    return kind, f"{name}."
+
+
+def _named(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.StrType():
+            return "text" + _bounds(kind.min_length, kind.max_length, " characters")
+        case inspect.IntType():
+            return "whole number" + _bounds(kind.ge, kind.le)
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.NoneType():
+            return "null"
+        case inspect.LiteralType():
+            return " or ".join(f'"{value}"' for value in kind.values)
+        case inspect.FloatType():
+            return "number"
+        case inspect.ListType() | inspect.VarTupleType():
+            return f"list of {_named(kind.item_type)}" + _bounds(kind.min_length, kind.max_length)
+        case inspect.UnionType():
+            return _either(kind)
+        case inspect.StructType() | inspect.DictType() | inspect.TypedDictType():
+            return "object"
+    return "any JSON"
+
+
+def _either(kind: inspect.UnionType) -> str:
+    """The types that a field may have. That it may be left out or null is shown by its not being required."""
+    left_out = (inspect.type_info(UnsetType), inspect.NoneType())
+    names = [_named(one) for one in kind.types if one not in left_out]
+    return " or ".join(names) or "null"
+
+
+def _bounds(least: int | None, most: int | None, unit: str = "") -> str:
+    if most is None:
+        return "" if least is None else f", at least {least}{unit}"
+    return f", at most {most}{unit}" if least is None else f", {least} to {most}{unit}"

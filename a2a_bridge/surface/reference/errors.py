@@ -1,21 +1,71 @@
-"""The errors, each with its reason and what to do about it."""
+"""The errors, each with its reason and what to do about it; and the tables of docs/reference/*.md as rows.
+
+What tests hold complete in the tables is read there, not written again.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from a2a_bridge.surface.reference import lines
-from a2a_bridge.surface.reference.shapes import summary
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
 from a2a_bridge.wire import errors
 from agents.core.errors import REFUSALS, Denied
 from agents.core.failures import FAILURES
 from agents.core.reasons import Reason
 
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "reference"
+_CELL_EDGE = re.compile(r"(?<!\\)\|")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_CODE = re.compile(r"`([^`]*)`")
 NUMBER = re.compile(r"\bN\b|\b60s\b")
 FILLED = re.compile(rf"owner/slug|{NUMBER.pattern}")
 WORD = r"\\S+"  # as a replacement: its pattern is \S+
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The first table under a heading, a list of cells a row, without its head; links are their text."""
+    text = (PAGES / page).read_text()
+    _, found, after = text.partition(f"\n## {heading}\n") if heading else ("", "\n", text)
+    if not found:
+        raise LookupError(f"docs/reference/{page} has no heading {heading!r}")
+    table: list[list[str]] = []
+    for line in after.splitlines():
+        if line.startswith("|"):
+            table.append(_cells(line))
+        elif table or line.startswith("## "):
+            break
+    return table[2:]
+
+
+def summary(shape: Any) -> str:
+    """The docstring's first paragraph as one line, without its marks of code."""
+    first = (shape.__doc__ or "").split("\n\n")[0]
+    return " ".join(first.split()).replace("`", "")
+
+
+def unlinked(cell: str) -> str:
+    """A cell whose links are their text."""
+    return _LINK.sub(r"\1", cell)
+
+
+def plain(cell: str) -> str:
+    """A cell as text."""
+    return _CODE.sub(r"\1", cell)
+
+
+def html(cell: str) -> SafeString:
+    """A cell as HTML: code is code, all else is text."""
+    return mark_safe(_CODE.sub(r"<code>\1</code>", escape(cell)))  # noqa: S308  escaped before
+
+
+def _cells(line: str) -> list[str]:
+    parts = _CELL_EDGE.split(line.strip().strip("|"))
+    return [unlinked(part).replace("\\|", "|").strip() for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +123,7 @@ class Placeholders:
 @cache
 def codes() -> list[Code]:
     """The errors of requests that are not sound."""
-    told = [(int(row[0]), row) for row in lines.rows("errors.md", "JSON-RPC errors")]
+    told = [(int(row[0]), row) for row in rows("errors.md", "JSON-RPC errors")]
     if missing := errors.NAMES.keys() - {code for code, _ in told}:
         raise LookupError(f"docs/reference/errors.md has no line on {sorted(missing)}")
     return [Code(code, errors.NAMES[code], row[2], row[3], row[4]) for code, row in told]
@@ -82,9 +132,7 @@ def codes() -> list[Code]:
 @cache
 def refusals() -> list[ReasonShown]:
     """The refusals of admission: nothing was sent to the agent."""
-    return [
-        ReasonShown(one.entry, texts_of(one), lines.unlinked(summary(one)), one.entry.advice) for one in REFUSALS
-    ]
+    return [ReasonShown(one.entry, texts_of(one), unlinked(summary(one)), one.entry.advice) for one in REFUSALS]
 
 
 def texts_of(denied: type[Denied]) -> list[str]:
@@ -96,7 +144,7 @@ def texts_of(denied: type[Denied]) -> list[str]:
 def failures() -> list[ReasonShown]:
     """The questions that were admitted and got no answer."""
     return [
-        ReasonShown(one, [errors.failure_text(one.reason, 60)], lines.unlinked(one.when), one.remains)
+        ReasonShown(one, [errors.failure_text(one.reason, 60)], unlinked(one.when), one.remains)
         for one in FAILURES.values()
     ]
 
@@ -108,8 +156,8 @@ def explanations() -> Mapping[str, Any]:
             "code": one.code,
             "http": one.http,
             "name": one.name,
-            "when": lines.plain(one.when),
-            "again": lines.plain(one.again),
+            "when": plain(one.when),
+            "again": plain(one.again),
         }
         for one in codes()
     ]

@@ -8,8 +8,7 @@ from msgspec import to_builtins
 
 from a2a_bridge.service.tasks.pieces import end_of, events_of, reply_message
 from a2a_bridge.surface.asgi import RpcWire
-from a2a_bridge.surface.cards.parts import UsageToday, merged_card
-from a2a_bridge.surface.cards.v1 import extended_card, strict_card
+from a2a_bridge.surface.cards import UsageToday, extended_card, merged_card, strict_card
 from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_CONFIG_ID,
     SAMPLE_PUSH_TOKEN,

@@ -7,8 +7,8 @@ from django import template
 from django.utils.safestring import SafeString
 
 from a2a_bridge import settings
-from a2a_bridge.surface.cards.parts import url_of
-from a2a_bridge.surface.reference import errors, lines
+from a2a_bridge.surface.cards import url_of
+from a2a_bridge.surface.reference import errors
 from a2a_bridge.wire.versions import DIALECTS
 from agents.models import Agent
 
@@ -22,7 +22,7 @@ CURL_ASK = """curl -s {url} \\
 @register.filter
 def cell(text: str) -> SafeString:
     """A cell of the docs' tables as HTML."""
-    return lines.html(text)
+    return errors.html(text)
 
 
 @register.filter

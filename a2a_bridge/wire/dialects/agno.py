@@ -13,7 +13,7 @@ from msgspec import UNSET, structs
 
 from a2a_bridge.wire.dialects.dialect import Operation, show_every_answer
 from a2a_bridge.wire.dialects.v03 import V03, shapes
-from a2a_bridge.wire.dialects.v03.updates import status_update
+from a2a_bridge.wire.dialects.v03.shapes import status_update
 from a2a_bridge.wire.requests import Request, Send
 from a2a_bridge.wire.task import Artifact, Message, Role, State, StatusEvent, Task, TaskEvent
 from agents.transcript.pieces import Part, joined_texts

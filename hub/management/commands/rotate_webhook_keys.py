@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from a2a_bridge.service.pushes import configs
+from a2a_bridge.service import push_configs
 from accounts import signing
 from agents.links.remote.card import reseal_all
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
@@ -29,7 +29,7 @@ class Command(HubCommand):
         credentials, lost = reseal_all()
         envelopes, unread = reseal_keys()
         agnt_keys, unsealed = reseal_agnt_secrets()
-        pushes, _ = configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        pushes, _ = push_configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
         entries, damaged = reseal_entries()
         letters, spoilt = reseal_letters()
         self.stdout.write(

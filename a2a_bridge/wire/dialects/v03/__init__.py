@@ -1,15 +1,18 @@
 """A2A 0.3 as docs/reference/methods.md has it: slashed methods, `kind` members, replies that may be no task."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_QUESTION,
     SAMPLE_TASK_ID,
     Description,
     Dialect,
+    EventRenderer,
     Method,
     Operation,
     Rpc,
@@ -28,7 +31,7 @@ from a2a_bridge.wire.dialects.v03.params import (
     read_stream,
     read_subscribe,
 )
-from a2a_bridge.wire.dialects.v03.updates import StreamedTask
+from a2a_bridge.wire.dialects.v03.shapes import StreamedTask
 from a2a_bridge.wire.errors import (
     UNSUPPORTED_OPERATION,
     AgentUnreachable,
@@ -40,6 +43,7 @@ from a2a_bridge.wire.errors import (
 )
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import State, Task
+from agents.transcript.pieces import Json
 from kit.asgi import media_type_of
 from kit.describe import Family
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
@@ -144,4 +148,63 @@ V03 = Dialect(
     render_message=shapes.render_message,
     check_answer=check_answer,
     error=change_code,
+)
+
+
+# In 0.3 the member `kind` says what a result is; in 1.0 the name of the member that holds the result says so.
+# fasta2a sends messages without `kind` to the methods of 0.3, and reads results of 1.0; a script that sends such
+# messages may read results of 0.3. So these callers get each result in both forms (docs/adr/0172).
+MEMBERS: Mapping[str, str] = {
+    "task": "task",
+    "message": "message",
+    "status-update": "statusUpdate",
+    "artifact-update": "artifactUpdate",
+}
+HOLDERS = frozenset({"status", "message", "history", "artifact", "artifacts", "parts"})
+OF_FILES: Mapping[str, str] = {"bytes": "raw", "uri": "url", "name": "filename", "mimeType": "mediaType"}
+
+
+def has_no_kinds(params: Any) -> bool:
+    """Whether a message has no `kind`, and none of its parts has a `kind` or the `type` of older clients."""
+    message = params.get("message") if isinstance(params, dict) else None
+    if not isinstance(message, dict) or "kind" in message:
+        return False
+    parts = message.get("parts")
+    return isinstance(parts, list) and all(
+        isinstance(one, dict) and not {"kind", "type"} & one.keys() for one in parts
+    )
+
+
+def render_both(shown: shapes.OldFrame | shapes.OldMessage) -> Json:
+    """A result of 0.3, with one more member that holds the same result in the form of 1.0."""
+    flat: Json = to_builtins(shown)
+    return flat | {MEMBERS[flat["kind"]]: _without_kinds(flat)}
+
+
+def _without_kinds(value: Any) -> Any:
+    """Messages, artifacts and parts without `kind`; files in the form of 1.0."""
+    if isinstance(value, list):
+        return [_without_kinds(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _without_kinds(one) if name in HOLDERS else one for name, one in value.items() if name != "kind"}
+    file = made.pop("file", {})
+    return made | {OF_FILES[name]: one for name, one in file.items()}
+
+
+def _follow(task: Task) -> EventRenderer:
+    streamed = StreamedTask(task)
+    return lambda task, event, *, is_last: [
+        render_both(one) for one in streamed.render_event(task, event, is_last=is_last)
+    ]
+
+
+BOTH_FORMS = replace(
+    V03,
+    versions=frozenset(),
+    bindings=(),
+    render_answer=lambda task, request: render_both(shapes.render_answer(task, request)),
+    render_opening=lambda task, request: [render_both(one) for one in shapes.render_opening(task, request)],
+    follow=_follow,
+    render_message=lambda context_id, message: render_both(shapes.render_message(context_id, message)),
 )

@@ -1,5 +1,6 @@
 """A2A 1.0: ProtoJSON in and out (docs/reference/methods.md). Fields may come in snake_case, enums as numbers."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
@@ -26,8 +27,6 @@ from a2a_bridge.wire.dialects.v1.params import (
     PushConfig,
     SendParams,
     TaskParams,
-)
-from a2a_bridge.wire.dialects.v1.reading import (
     read_cancel,
     read_create_push,
     read_get,
@@ -39,7 +38,8 @@ from a2a_bridge.wire.dialects.v1.reading import (
     read_stream,
     read_subscribe,
 )
-from a2a_bridge.wire.errors import NAMES, OWN_CODES
+from a2a_bridge.wire.errors import NAMES, OWN_CODES, PUSH_NOTIFICATION_NOT_SUPPORTED, UNSUPPORTED_OPERATION
+from a2a_bridge.wire.requests import Request, Send
 from agents.transcript.pieces import Json
 from kit.describe import Family
 from kit.jsonrpc import INVALID_PARAMS, RpcError
@@ -177,3 +177,32 @@ V1 = Dialect(
     frame_id=name_frame,
     error=add_details,
 )
+
+
+# The dialect of the address that the merged card names: no push notifications, no extended card (docs/adr/0041).
+CORE = "core"  # the last segment of the address, below the agent's base
+PUSHES = frozenset({Operation.CREATE_PUSH, Operation.GET_PUSH, Operation.LIST_PUSH, Operation.DELETE_PUSH})
+INSTEAD = "a card that is fetched with A2A-Version: 1.0 names an address that has"
+
+
+def read_core(operation: Operation, params: Any) -> Request:
+    """Read parameters of 1.0.
+
+    Raises:
+        RpcError: as in `V1`; -32003 or -32004, with any parameters, for an operation that the merged card denies.
+    """
+    if operation in PUSHES:
+        raise _no_push()
+    if operation is Operation.SHOW_CARD:
+        raise RpcError(UNSUPPORTED_OPERATION, f"no extended card here: {INSTEAD} one")
+    request = V1.read(operation, params)
+    if isinstance(request, Send) and request.push is not None:
+        raise _no_push()
+    return request
+
+
+def _no_push() -> RpcError:
+    return RpcError(PUSH_NOTIFICATION_NOT_SUPPORTED, f"no push notifications here: {INSTEAD} them")
+
+
+V1_CORE = replace(V1, read=read_core)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from a2a_bridge.surface.cards.parts import (
+from a2a_bridge.surface.cards import (
     ASK_DESCRIPTION,
     COMPOSABLE_NOTE,
     ISOLATED_NOTE,

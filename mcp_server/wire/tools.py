@@ -1,4 +1,4 @@
-"""The arguments of tools: what each may hold, its JSON Schema, and the requests that they become."""
+"""The tools of the hub: their arguments, structured results and JSON Schemas, and the requests they become."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from a2a_bridge.wire.dialects.reading import (
 )
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
 from a2a_bridge.wire.requests import Send
-from a2a_bridge.wire.task import Message, Role
+from a2a_bridge.wire.task import Message, Role, State
 from agents.transcript.pieces import Part, question_of
 
 MAX_HANDLE_CHARS = 160
@@ -156,3 +156,41 @@ def _part(file: File, where: str) -> Part:
         raise invalid(where, f"{where}: want exactly one of data and url")
     check_content(part, where)
     return part
+
+
+class ListedAgent(Struct, frozen=True):
+    """An agent that the caller may ask."""
+
+    handle: Annotated[str, Meta(description="owner/slug, for ask_agent.")]
+    state: Annotated[str, Meta(description="Whether it can be asked now: online, busy, offline and so on.")]
+    name: str
+    summary: Annotated[str, Meta(description="What its owner says of it, from the beginning; may be empty.")]
+
+
+class AgentList(Struct, frozen=True):
+    """The result of list_agents."""
+
+    agents: list[ListedAgent]
+    has_more: Annotated[bool, Meta(description="Whether there are more: narrow the list with `query`.")]
+
+
+class NamedFile(Struct, frozen=True):
+    """A file of an answer."""
+
+    name: str
+    media_type: Annotated[str, Meta(description="Empty where the agent named none.")]
+    uri: Annotated[str, Meta(description="For resources/read, or a web address, or a label; may be empty.")]
+
+
+class TaskResult(Struct, frozen=True):
+    """The result of ask_agent, answer_task and get_task."""
+
+    task_id: Annotated[str, Meta(description="For get_task, answer_task and cancel_task.")]
+    context_id: Annotated[str, Meta(description="For ask_agent, to go on with the conversation.")]
+    handle: Annotated[str, Meta(description="The agent.")]
+    state: State
+    text: Annotated[
+        str,
+        Meta(description="The answer; or what the agent asks back, or what happened, and what to do then."),
+    ]
+    files: list[NamedFile]

@@ -1,15 +1,109 @@
-"""Tasks and frames as the hub's own dialect writes them: bare states, texts only."""
+"""The hub's own dialect: PascalCase methods, bare tasks, bare states (docs/reference/methods.md).
+
+`contextId` repeats the caller's messageId; every SendMessage is a task of its own.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from a2a_bridge.wire import task as record
-from a2a_bridge.wire.requests import Request
-from a2a_bridge.wire.task import ArtifactEvent, Role, State, TaskEvent, metadata_with_usage, text_in
-from agents.transcript.pieces import LEFT_OUT, Json, describe_left_out, plain_text_in
-from kit.describe import Time
+from a2a_bridge.wire.dialects.dialect import (
+    SAMPLE_MESSAGE,
+    SAMPLE_TASK_ID,
+    Description,
+    Dialect,
+    Id,
+    Method,
+    Operation,
+    RpcFault,
+    operations_of,
+    reader_of,
+    renders_alike,
+)
+from a2a_bridge.wire.dialects.reading import (
+    MAX_ID_CHARS,
+    MAX_PARTS,
+    check_content,
+    invalid,
+    read_params,
+)
+from a2a_bridge.wire.requests import Get, Request, Send
+from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, TaskEvent, metadata_with_usage, text_in
+from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, plain_text_in, question_of
+from kit.describe import Family, Time
+
+
+class HubPart(Struct, frozen=True):
+    """Exactly one of text, raw (base64), url, data."""
+
+    text: str | UnsetType = UNSET
+    raw: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    data: Any = UNSET
+    metadata: Json | UnsetType = UNSET
+
+
+class HubMessage(Struct, frozen=True, rename="camel"):
+    """A question; at least one part must hold text. Data reaches the agent as JSON, of a file one line about it.
+
+    `task_id` counts while that task asks to approve something, and the message then answers it.
+    """
+
+    message_id: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
+    role: Literal["ROLE_USER"]
+    parts: Annotated[list[HubPart], Meta(min_length=1, max_length=MAX_PARTS)]
+    metadata: Json | UnsetType = UNSET
+    task_id: Any = UNSET
+
+
+class SendMessageParams(Struct, frozen=True):
+    """Parameters of SendMessage and SendStreamingMessage."""
+
+    message: HubMessage
+
+
+class GetTaskParams(Struct, frozen=True):
+    """Parameters of GetTask."""
+
+    id: str
+
+
+def read_get(params: Any) -> Get:
+    """GetTask."""
+    return Get(task_id=read_params(GetTaskParams, params).id)
+
+
+def read_send(params: Any, *, is_stream: bool = False) -> Send:
+    """SendMessage and SendStreamingMessage."""
+    message = read_params(SendMessageParams, params, role="ROLE_USER").message
+    parts = _read_parts(message)
+    said = Message(message.message_id, Role.USER, tuple(parts))
+    are_files = [part.text is UNSET and part.data is UNSET for part in parts]
+    left_out = [describe_left_out(f"message.parts[{i}]", part) for i, part in enumerate(parts) if are_files[i]]
+    return Send(
+        message=said,
+        question=question_of(parts, "\n"),
+        metadata={LEFT_OUT: left_out} if left_out else UNSET,
+        approves=message.task_id if isinstance(message.task_id, str) else "",
+        context_id=message.message_id,
+        waits=not is_stream,
+    )
+
+
+read_stream = partial(read_send, is_stream=True)
+
+
+def _read_parts(message: HubMessage) -> list[Part]:
+    """The parts, after all were checked."""
+    for i, part in enumerate(message.parts):
+        check_content(part, f"message.parts[{i}]")
+    if not any(isinstance(part.text, str) and part.text.strip() for part in message.parts):
+        raise invalid("message.parts", "message.parts: at least one part must hold text")
+    return [Part(text=part.text, raw=part.raw, url=part.url, data=part.data) for part in message.parts]
+
 
 StateName = Literal["WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]
 RoleName = Literal["ROLE_USER", "ROLE_AGENT"]
@@ -130,3 +224,41 @@ def _question(message: record.Message) -> TaskMessage:
 def _chunk(task: record.Task, text: str, message_id: str, at: str) -> StreamEvent:
     said = TaskMessage(message_id, "ROLE_AGENT", [TaskText(text)])
     return StreamEvent(Task(task.id, task.context_id, TaskStatus("WORKING", at, said)))
+
+
+class RpcAnswer(TypedDict):
+    """A task, also for a refusal, which is a FAILED one; or an error, for a broken request."""
+
+    jsonrpc: Literal["2.0"]
+    id: Id
+    result: NotRequired[Task]
+    error: NotRequired[RpcFault]
+
+
+ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
+METHODS = (
+    Method("SendMessage", Operation.SEND, read_send, params=SendMessageParams, sample=ASKED),
+    Method("SendStreamingMessage", Operation.STREAM, read_stream, params=SendMessageParams, sample=ASKED),
+    Method("GetTask", Operation.GET, read_get, params=GetTaskParams, sample=NAMED),
+)
+HUB = Dialect(
+    name="hub",
+    versions=frozenset({"", "0.3"}),
+    has_slash=False,
+    methods=operations_of(METHODS),
+    description=Description(
+        title="The hub's own",
+        about="For a few lines of curl or fetch: bare tasks, nothing to install. Each SendMessage is a task of its"
+        " own, and contextId repeats its messageId.",
+        methods=METHODS,
+        family=partial(Family, "", title="the hub's own dialect"),
+        answers=[RpcAnswer],
+        events=[StreamEvent],
+    ),
+    has_envelope=False,
+    read=reader_of(METHODS),
+    render_task=render_task,
+    render_answer=render_answer,
+    render_opening=render_opening,
+    follow=renders_alike(render_event),
+)

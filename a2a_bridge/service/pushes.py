@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from django.db import DatabaseError, InterfaceError, transaction
 
 from a2a_bridge.models import PushConfig
-from a2a_bridge.service.pushes import configs
-from a2a_bridge.service.pushes.push_rows import queue_pushes
+from a2a_bridge.service import push_configs
+from a2a_bridge.service.push_configs import queue_pushes
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.wire.dialects.reading import invalid
@@ -54,13 +54,13 @@ class Pushes:
         await db_call(check_target)(target, within)
 
     async def keep(self, task: Task, target: PushTarget, within: str = "") -> tuple[PushTarget, bool]:
-        """See `a2a_bridge.service.pushes.configs.keep`.
+        """See `a2a_bridge.service.push_configs.keep`.
 
         Raises:
             RpcError: -32602, there are too many.
         """
         try:
-            return await db_call(configs.keep)(task, target)
+            return await db_call(push_configs.keep)(task, target)
         except QuotaExceeded as many:
             raise invalid(f"{within}id", f"{within}id: {many}") from None
 
@@ -82,7 +82,7 @@ class Pushes:
         Raises:
             RpcError: -32001, as for a task that is not there.
         """
-        found = await db_call(configs.find)(named.task_id, named.config_id)
+        found = await db_call(push_configs.find)(named.task_id, named.config_id)
         if found is None:
             raise task_not_found()
         return found
@@ -91,12 +91,14 @@ class Pushes:
         """Addresses of a task, and the token of the next page, if any."""
         if wanted.page_token and not (wanted.page_token.isdecimal() and len(wanted.page_token) < 19):
             raise invalid("pageToken", "pageToken: not one of this hub")
-        shown, last = await db_call(configs.page)(wanted.task_id, wanted.page_size, int(wanted.page_token or "0"))
+        shown, last = await db_call(push_configs.page)(
+            wanted.task_id, wanted.page_size, int(wanted.page_token or "0")
+        )
         return shown, str(last) if last else ""
 
     async def drop(self, task_id: str, config_id: str = "") -> None:
         """Forget an address, or all of a task's."""
-        await db_call(configs.drop)(task_id, config_id)
+        await db_call(push_configs.drop)(task_id, config_id)
 
     async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
         """Queue what happened between turns, or while one runs; what cannot be queued now is not told."""
@@ -111,7 +113,7 @@ class Pushes:
 
     async def tell_follow_up(self, followed_id: str, task: Task, events: Sequence[TaskEvent]) -> None:
         """Send `task`, which has ended, to the push addresses of the task that it follows."""
-        if await db_call(configs.copy)(followed_id, task):
+        if await db_call(push_configs.copy)(followed_id, task):
             await self.tell(task, events)
 
     def attend(self, task_id: str) -> None:
