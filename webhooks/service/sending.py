@@ -1,7 +1,7 @@
 """Sends deliveries by POST, and shows what was sent. The outbox of pushes sends by `HttpOutbox`, too."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -31,6 +31,9 @@ MAX_ERROR_CHARS = 200
 MAX_RESPONSE_BYTES = 1_024
 ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLOW_PRIVATE=1"
 PURPOSE = b"webhook signing secrets"
+MOST_OFFERED = 500
+MAX_SHOWN_CHARS = 20_000
+ENDS_EARLY = "…"  # no JSON ends so
 Status = Sendable.Status
 
 
@@ -184,46 +187,22 @@ def _text_of(body: bytes) -> str:
     return body.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-MOST_OFFERED = 500
-MAX_SHOWN_CHARS = 20_000
-ENDS_EARLY = "…"  # no JSON ends so
+def find_deliveries(
+    subscription: Subscription, *, status: str = "", event: str = "", agent: str = ""
+) -> QuerySet[Delivery]:
+    """The deliveries of a webhook, newest first. An empty condition fits any; `agent`: a handle in any case."""
+    found: QuerySet[Delivery] = Delivery.objects.filter(subscription=subscription).order_by("-pk")
+    if not (event + agent).isprintable():  # no name has such a character, and databases refuse NUL
+        return found.none()
+    wanted = {"status": status, "type": event, "agent_handle__iexact": agent.removeprefix("@")}
+    return found.filter(**{name: value for name, value in wanted.items() if value})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryFilter:
-    """Which deliveries to list; an empty field takes any. `agent`: a handle in any case, with or without @."""
-
-    status: str = ""
-    event: str = ""
-    agent: str = ""
-
-    def find(self, subscription: Subscription) -> QuerySet[Delivery]:
-        """The deliveries of this webhook, newest first."""
-        found: QuerySet[Delivery] = Delivery.objects.filter(subscription=subscription).order_by("-pk")
-        if not (self.event + self.agent).isprintable():  # no name has such a character, and databases refuse NUL
-            return found.none()
-        if self.status:
-            found = found.filter(status=self.status)
-        if self.event:
-            found = found.filter(type=self.event)
-        if self.agent:
-            found = found.filter(agent_handle__iexact=self.agent.removeprefix("@"))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class FilterChoices:
-    """The values by which the newest deliveries of a webhook can be filtered."""
-
-    events: Collection[str]
-    agents: Collection[str]
-
-
-def find_filter_choices(subscription: Subscription) -> FilterChoices:
-    """The events and agents of the newest deliveries."""
+def find_filter_choices(subscription: Subscription) -> dict[str, list[str]]:
+    """The `events` and `agents` of the newest deliveries of a webhook, by which they can be filtered."""
     newest = Delivery.objects.filter(subscription=subscription).order_by("-pk")[:MOST_OFFERED]
     pairs = set(newest.values_list("type", "agent_handle"))
-    return FilterChoices(sorted({one for one, _ in pairs}), sorted({agent for _, agent in pairs if agent}))
+    return {"events": sorted({one for one, _ in pairs}), "agents": sorted({agent for _, agent in pairs if agent})}
 
 
 def show_body(delivery: Delivery) -> str:

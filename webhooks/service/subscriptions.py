@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -75,7 +75,7 @@ def roll_secret(subscription_id: int) -> WithSecret | None:
         return None
     secret = new_signing_secret()
     found.previous_secret, found.secret = found.secret, seal_secret(secret)
-    found.previous_until = overlap_ends(db_now())
+    found.previous_until = db_now() + OVERLAP
     found.save(update_fields=["secret", "previous_secret", "previous_until"])
     return WithSecret(found, secret)
 
@@ -93,8 +93,3 @@ def send_test(subscription: Subscription) -> str:
     """Queue a `webhook.test`, whatever it is subscribed to and however it is; the event id."""
     payload = {"webhookId": subscription.pk, "message": TEST_MESSAGE}
     return queue([(subscription.pk, OutboxEvent(type=TEST, audience=(), payload=payload))])[0]
-
-
-def overlap_ends(now: datetime) -> datetime:
-    """Until when the previous secret signs."""
-    return now + OVERLAP

@@ -29,7 +29,7 @@ from webhooks.service import subscriptions as subscription_changes
 from webhooks.service.sending import (
     ENDS_EARLY,
     RETRY_AFTER_S,
-    DeliveryFilter,
+    find_deliveries,
     find_filter_choices,
     send_again,
     show_body,
@@ -46,7 +46,8 @@ OFFERED = tuple(row for row in CATALOG if row.type != TEST)
 OFFERED_TYPES = {row.type for row in OFFERED}
 STATUSES = [status.value for status in Delivery.Status]
 
-OnOwn = Callable[[HttpRequest, Subscription], HttpResponse]
+OnOwn = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 class SubscriptionForm:
@@ -103,50 +104,56 @@ def webhooks(request: HttpRequest, caller: Caller) -> HttpResponse:
     return _page(request, made.subscription, secret=made.secret)
 
 
-@never_cache
-@gzip_page
-@require_safe
-def delivery(request: HttpRequest, webhook_id: int, delivery_id: int) -> HttpResponseBase:
-    """One delivery: what was sent, and what was answered."""
-
-    def show(request: HttpRequest, own: Subscription) -> HttpResponse:
-        one = _get_delivery(own, str(delivery_id))
-        body = show_body(one)
-        context = {"own": own, "one": one, "body": body, "is_cut": body.endswith(ENDS_EARLY)}
-        context["is_moving"] = one.status in Delivery.UNSETTLED
-        return render(request, "webhooks/delivery.html", context)
-
-    return _on_own(show)(request, webhook_id)
-
-
-def _on_own(act: OnOwn, *, is_of_keys: bool = True) -> Callable[[HttpRequest, int], HttpResponseBase]:
-    """A view of a webhook of one's own; others' and absent ones are the same 404.
+def _own_view(
+    *, posts: bool = False, is_of_keys: bool = True
+) -> Callable[[OnOwn], Callable[..., HttpResponseBase]]:
+    """Make a view of a function on a webhook of the visitor's own; others' and absent ones are the same 404.
 
     `is_of_keys` False: of a webhook that an API key owns, it is 403.
     """
 
-    @never_cache
-    @require_caller
-    def view(request: HttpRequest, caller: Caller, webhook_id: int) -> HttpResponse:
-        own = Subscription.objects.owned_by(caller.user).select_related("credential").filter(pk=webhook_id).first()
-        if own is None:
-            raise Http404
-        if own.credential is not None and not is_of_keys:
-            raise PermissionDenied
-        return act(request, own)
+    def decorate(act: OnOwn) -> View:
+        @never_cache
+        @require_caller
+        def view(request: HttpRequest, caller: Caller, /, webhook_id: int, **more: Any) -> HttpResponse:
+            found = Subscription.objects.owned_by(caller.user).select_related("credential")
+            own = found.filter(pk=webhook_id).first()
+            if own is None:
+                raise Http404
+            if own.credential is not None and not is_of_keys:
+                raise PermissionDenied
+            return act(request, own, **more)
 
-    return view
+        return require_POST(view) if posts else gzip_page(require_safe(view))
+
+    return decorate
 
 
-def _show(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view()
+def webhook(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """A webhook with its newest deliveries."""
     return _page(request, own)
 
 
-def _show_deliveries(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view()
+def deliveries(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """The deliveries alone, for the script of the page."""
     return render(request, "webhooks/deliveries.html", _deliveries(request, own))
 
 
-def _edit(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view()
+def delivery(request: HttpRequest, own: Subscription, delivery_id: int) -> HttpResponse:
+    """One delivery: the body that was sent, and the answer."""
+    one = _get_delivery(own, str(delivery_id))
+    body = show_body(one)
+    context = {"own": own, "one": one, "body": body, "is_cut": body.endswith(ENDS_EARLY)}
+    context["is_moving"] = one.status in Delivery.UNSETTLED
+    return render(request, "webhooks/delivery.html", context)
+
+
+@_own_view(posts=True, is_of_keys=False)
+def edit(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Change URL, events and filters."""
     form = SubscriptionForm.of(own, request.POST)
     changes = form.read()
     if changes is None:
@@ -156,19 +163,25 @@ def _edit(request: HttpRequest, own: Subscription) -> HttpResponse:
     return _back(own)
 
 
-def _pause(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True)
+def pause(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Queue and send nothing until it is resumed."""
     subscription_changes.revise(own, {"paused_at": db_now()})
     messages.warning(request, "Paused.")
     return _back(own)
 
 
-def _resume(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True)
+def resume(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Send again, beginning with what waited."""
     subscription_changes.revise(own, {"paused_at": None})
     messages.success(request, "Resumed: what waited is sent now.")
     return _back(own)
 
 
-def _test(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True, is_of_keys=False)
+def test(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Queue a test event."""
     if own.paused_at is not None:
         return _refused_paused(request, own)
     event_id = subscription_changes.send_test(own)
@@ -176,27 +189,35 @@ def _test(request: HttpRequest, own: Subscription) -> HttpResponse:
     return _back(own)
 
 
-def _roll(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True, is_of_keys=False)
+def roll(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Show a new signing secret, this once."""
     made = subscription_changes.roll_secret(own.pk)
     if made is None:
         raise Http404
     return _page(request, made.subscription, secret=made.secret)
 
 
-def _delete(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True)
+def delete(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Delete the webhook with its deliveries."""
     subscription_changes.unsubscribe(own.pk)
     messages.success(request, "Deleted, with all that waited to be sent.")
     return HttpResponseRedirect(reverse("webhooks-page"))
 
 
-def _replay(request: HttpRequest, own: Subscription) -> HttpResponse:
+@_own_view(posts=True)
+def replay(request: HttpRequest, own: Subscription) -> HttpResponse:
+    """Send a delivery again."""
     found = _get_delivery(own, request.POST.get("delivery", ""))
     if own.paused_at is not None:
         return _refused_paused(request, own)
     is_queued = send_again(found)
     said = "will be sent again, under the same id." if is_queued else "is being sent at this moment."
     messages.success(request, f"{found.event_id} {said}")
-    return HttpResponseRedirect(_address_of(found)) if request.POST.get("from") == "delivery" else _back(own)
+    if request.POST.get("from") == "delivery":
+        return HttpResponseRedirect(reverse("webhook-page-delivery", args=[own.pk, found.pk]))
+    return _back(own)
 
 
 def _get_delivery(own: Subscription, wanted: str) -> Delivery:
@@ -209,21 +230,6 @@ def _get_delivery(own: Subscription, wanted: str) -> Delivery:
 def _refused_paused(request: HttpRequest, own: Subscription) -> HttpResponse:
     messages.error(request, f"Not sent: {PAUSED}.")
     return _back(own)
-
-
-def _address_of(found: Delivery) -> str:
-    return reverse("webhook-page-delivery", args=[found.subscription_id, found.pk])
-
-
-webhook = gzip_page(require_safe(_on_own(_show)))
-deliveries = gzip_page(require_safe(_on_own(_show_deliveries)))
-edit = require_POST(_on_own(_edit, is_of_keys=False))
-pause = require_POST(_on_own(_pause))
-resume = require_POST(_on_own(_resume))
-test = require_POST(_on_own(_test, is_of_keys=False))
-roll = require_POST(_on_own(_roll, is_of_keys=False))
-delete = require_POST(_on_own(_delete))
-replay = require_POST(_on_own(_replay))
 
 
 def _back(own: Subscription) -> HttpResponse:
@@ -266,14 +272,13 @@ def _page(
 
 def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
     asked = {name: request.GET.get(name, "")[:MAX_FILTER_CHARS] for name in ("status", "event", "agent")}
-    wanted = DeliveryFilter(**asked)
     before = read_row_id(request.GET.get("before", ""))
     older = Q() if before is None else Q(pk__lt=before)
-    found = list(wanted.find(own).filter(older)[: SHOWN + 1])
+    found = list(find_deliveries(own, **asked).filter(older)[: SHOWN + 1])
     shown = found[:SHOWN]
     return {
         "own": own,
-        "wanted": wanted,
+        "wanted": asked,
         "query": urlencode({name: value for name, value in asked.items() if value}),
         "deliveries": shown,
         "older": shown[-1].pk if len(found) > SHOWN else None,

@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
 from accounts.quotas import QuotaExceeded
 from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
@@ -24,7 +23,7 @@ from kit.rows import Source, show, show_each
 from kit.safe_http import NotSent
 from webhooks.models import MAX_URL_CHARS, Delivery, Sendable, Subscription, SubscriptionQuerySet
 from webhooks.service import subscriptions as subscription_changes
-from webhooks.service.sending import DeliveryFilter, check_url, send_again
+from webhooks.service.sending import check_url, find_deliveries, send_again
 from webhooks.service.subscriptions import WithSecret
 from webhooks.wire import CATALOG
 
@@ -150,8 +149,9 @@ class WebhooksView(APIView):
     body_class: ClassVar[type[SubscriptionBody]] = SubscriptionBody
 
     def find_own(self, request: Request) -> SubscriptionQuerySet:
-        """The webhooks that the caller sees."""
-        return owned_by(caller_of(request))
+        """The webhooks that the caller sees, with what is shown of each."""
+        own: SubscriptionQuerySet = Subscription.objects.owned_by(caller_of(request))
+        return own.select_related("credential__api_key")
 
     def subscribe(self, request: Request, fields: Json) -> WithSecret:
         """Make a webhook of the caller's.
@@ -239,7 +239,7 @@ class SendTest(WebhooksView):
         own = self.get_own(request, webhook_id)
         self.check_change(own)
         check_no_fields(request)
-        refuse_paused(own)
+        check_not_paused(own)
         queued: QueuedEvent = {"eventId": subscription_changes.send_test(own)}
         return Response(queued, status=202)
 
@@ -259,18 +259,7 @@ class RollSecret(WebhooksView):
         return Response(show_with_secret(made), headers=NO_STORE)
 
 
-def owned_by(owner: User) -> SubscriptionQuerySet:
-    """The webhooks of a user and of the user's API keys, with what is shown of each."""
-    own: SubscriptionQuerySet = Subscription.objects.owned_by(owner).select_related("credential__api_key")
-    return own
-
-
-def get_own(webhook_id: int, owner: User) -> Subscription:
-    """A webhook of this owner's; others' and absent ones are the same 404."""
-    return get_one(Subscription.objects.owned_by(owner).filter(pk=webhook_id), NO_WEBHOOK)
-
-
-def refuse_paused(own: Subscription) -> None:
+def check_not_paused(own: Subscription) -> None:
     """409 while it is paused."""
     if own.paused_at is not None:
         raise Conflict(PAUSED)
@@ -307,37 +296,37 @@ class DeliveryQuery(PageQuery):
     agent = serializers.CharField(required=False, max_length=MAX_AGENT_CHARS)
 
 
-class Deliveries(APIView):
+class Deliveries(WebhooksView):
     """`/webhooks/{id}/deliveries`"""
 
     @extend_schema(parameters=[DeliveryQuery], responses=Page[WebhookDelivery])
     def get(self, request: Request, webhook_id: int) -> Response:
         """Its deliveries, newest first; `status`, `type` and `agent` (a handle) take only those."""
-        own = get_own(webhook_id, caller_of(request))
-        wanted = DeliveryFilter(**read_filters(DeliveryQuery, request))
-        return page(request, wanted.find(own), show_each(WebhookDelivery), DeliveryQuery)
+        own = self.get_own(request, webhook_id)
+        found = find_deliveries(own, **read_filters(DeliveryQuery, request))
+        return page(request, found, show_each(WebhookDelivery), DeliveryQuery)
 
 
-class OneDelivery(APIView):
+class OneDelivery(WebhooksView):
     """`/webhooks/{id}/deliveries/{deliveryId}`"""
 
     @extend_schema(responses=WebhookDeliveryDetail)
     def get(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """One delivery with its payload, and the beginning of the last answer."""
-        found = _get_delivery(get_own(webhook_id, caller_of(request)), delivery_id)
+        found = _get_delivery(self.get_own(request, webhook_id), delivery_id)
         return Response(show(WebhookDeliveryDetail, found, payload=json.loads(found.payload)))
 
 
-class Replay(APIView):
+class Replay(WebhooksView):
     """`/webhooks/{id}/deliveries/{deliveryId}/replay`"""
 
     @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int, delivery_id: int) -> Response:
         """Send it again under the same id, with all its retries; 409 while it is being sent, or paused."""
-        own = get_own(webhook_id, caller_of(request))
+        own = self.get_own(request, webhook_id)
         delivery = _get_delivery(own, delivery_id)
         check_no_fields(request)
-        refuse_paused(own)
+        check_not_paused(own)
         if not send_again(delivery):
             raise Conflict("it is being sent at this moment")
         queued: QueuedEvent = {"eventId": delivery.event_id}
