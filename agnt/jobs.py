@@ -6,8 +6,8 @@ from datetime import UTC, timedelta
 from agnt.models import Interaction, KeyUsage, Network, SeenEnvelope, SeenSignature
 from agnt.service.cancellations import find_old
 from agnt.service.figures import report_drift
-from agnt.service.invoicing.batch import run_batch
-from agnt.service.invoicing.invoicers import InvoicerDown, make_invoicer
+from agnt.service.invoicers import InvoicerDown, make_invoicer
+from agnt.service.invoices import run_batch
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job

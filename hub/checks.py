@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from agents.models import Process
 from agents.models.session import alive_since
-from agnt.service.invoicing.invoicers import InvoicerDown, make_invoicer
+from agnt.service.invoicers import InvoicerDown, make_invoicer
 from hub.models import JobRun
 from hub.postgresql import CONNECTIONS_EACH
 from kit import env, sql

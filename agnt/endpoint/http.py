@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -34,18 +33,13 @@ MOST_KEPT = 1_000
 UNKNOWN = "unknown"
 
 
-class _CachedState(NamedTuple):
-    at: float
-    breaker: str
-
-
 class StatusReports:
     """Makes reports: with a key on its network alone, without one on the hub. None names a network."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._cached: NewestEntries[int | None, _CachedState] = NewestEntries(MOST_KEPT)  # None: the hub
-        self._refreshing: dict[int | None, asyncio.Task[_CachedState]] = {}
+        # By network, None for the hub: when its last query began, and the query, which requests share.
+        self._queries: NewestEntries[int | None, tuple[float, asyncio.Task[str]]] = NewestEntries(MOST_KEPT)
         self._find_key = DbCalls(KEYS_AT_ONCE)
         self._finding = TaskSet()
 
@@ -83,21 +77,11 @@ class StatusReports:
 
     async def _find_cached(self, network_id: int | None) -> str:
         """The state of the breaker within the last second; requests at the same time share one query."""
-        cached = self._cached.get(network_id)
-        if cached is None or self._clock() - cached.at >= CACHED_FOR_S:
-            refreshing = self._refreshing.get(network_id)
-            if refreshing is None:
-                refreshing = asyncio.get_running_loop().create_task(self._refresh(network_id), name="status")
-                self._refreshing[network_id] = refreshing
-            cached = await asyncio.shield(refreshing)
-        return cached.breaker
-
-    async def _refresh(self, network_id: int | None) -> _CachedState:
-        try:
-            cached = self._cached[network_id] = _CachedState(self._clock(), await _find(network_id))
-            return cached
-        finally:
-            del self._refreshing[network_id]
+        began_at, query = self._queries.get(network_id) or (0.0, None)
+        if query is None or (query.done() and self._clock() - began_at >= CACHED_FOR_S):
+            query = asyncio.get_running_loop().create_task(_find(network_id), name="status")
+            self._queries[network_id] = self._clock(), query
+        return await asyncio.shield(query)
 
 
 async def _find(network_id: int | None) -> str:

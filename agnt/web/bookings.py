@@ -19,7 +19,7 @@ from agnt.models import Booking, Interaction, UsageEvent
 from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
 from agnt.service.cancellations import list_cancellations
 from agnt.service.figures import DUPLICATE, OK
-from agnt.web.lists import KEY, SENDER, VENUE, describe_cents, show_newest
+from agnt.web import KEY, SENDER, VENUE, describe_cents, show_newest
 from clawbridge.agnt.errors import ErrorCode
 from clawbridge.agnt.fields import INTENTS, NETWORK
 from kit.filters import Filter, one_of

@@ -33,7 +33,7 @@ from agnt.service.keys import (
     revoke_key,
     rotate_secret,
 )
-from agnt.web.lists import page_of
+from agnt.web import page_of
 from kit.clock import approximate_now, db_now
 from kit.columns import make_form_field
 from kit.list_fields import NameLines

@@ -27,9 +27,8 @@ from agnt.service.figures import load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
-from agnt.web import bookings, keys, venues
+from agnt.web import bookings, describe_cents, keys, page_of, venues
 from agnt.web.bookings import describe_booking_row
-from agnt.web.lists import describe_cents, page_of
 from clawbridge.agnt.errors import Json
 from clawbridge.agnt.fields import NETWORK
 from kit.clock import db_now

@@ -47,8 +47,8 @@ from agnt.service.venues.editing import (
 from agnt.service.venues.fields import TAG_SEPARATOR, BadVenue, check_fields
 from agnt.service.venues.file import COLUMNS, MAX_ROWS, BadFile, export_venues
 from agnt.service.venues.importing import BAD_ROWS_NAMED, ImportReport, import_venues
+from agnt.web import page_of
 from agnt.web.keys import OVERLAPS
-from agnt.web.lists import page_of
 from kit.async_db import stream_slices
 from kit.columns import make_form_field
 from kit.concurrency import DOWNLOADS, take_slot

@@ -20,9 +20,9 @@ from django.core.management import CommandError, call_command
 
 from agnt import jobs
 from agnt.models import Invoice, Network
-from agnt.service.invoicing.batch import BatchResult, run_batch
-from agnt.service.invoicing.invoicers import CsvInvoicer, make_invoicer
-from agnt.service.invoicing.stripe_meter import StripeInvoicer
+from agnt.service.invoicers import CsvInvoicer, make_invoicer
+from agnt.service.invoices import BatchResult, run_batch
+from agnt.service.stripe_meter import StripeInvoicer
 from hub.checks import check_invoices
 from kit.clock import db_now
 from lab import ROOT
@@ -47,8 +47,8 @@ for hours in (48, 49):
     booked(network, at=at, customer="cus_ana")
 """
 BILL = """
-from agnt.service.invoicing.batch import run_batch
-from agnt.service.invoicing.invoicers import make_invoicer
+from agnt.service.invoices import run_batch
+from agnt.service.invoicers import make_invoicer
 print("sent", run_batch(make_invoicer()).sent, flush=True)
 """
 KILLED = "import django; django.setup()" + BILL
@@ -154,7 +154,7 @@ def test_a_key_without_the_library_of_stripe_says_what_to_install(
 ) -> None:
     settings.STRIPE_API_KEY = API_KEY
     monkeypatch.setitem(sys.modules, "stripe", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "agnt.service.invoicing.stripe_meter")
+    monkeypatch.delitem(sys.modules, "agnt.service.stripe_meter")
     with pytest.raises(CommandError, match=re.escape("pip install 'clawbridge-hub[stripe]'")):
         call_command("agnt_invoices", "--send")
     assert jobs.send_invoices() == 0

@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import Sum
 
 from agnt.models import Invoice, Network, UsageEvent
-from agnt.service.invoicing.batch import BatchResult, allow_again, make_invoices, mark_sent, run_batch
-from agnt.service.invoicing.invoicers import Bill, BillRefused, InvoicerDown
+from agnt.service.invoicers import Bill, BillRefused, InvoicerDown
+from agnt.service.invoices import BatchResult, allow_again, make_invoices, mark_sent, run_batch
 from kit.clock import db_now
 from tests.agnt.booking_rows import charged, list_invoices, network_of
 from webhooks.service.outbox import pause_sending, resume_sending

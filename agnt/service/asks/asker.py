@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 AHEAD_S = 0.05  # before the deadline, so that the answer is written in time
 DB_CALLS_AT_ONCE = 8
-Read = Callable[[Json], Json]
 
 
 class OpenAsks:
@@ -80,38 +79,35 @@ class VenueAsker:
         self._entering = TaskSet()
 
     async def ask(self, asked: VenueAsk, deadline: float) -> Json:
-        """See `agnt.service.networks.AskVenue`."""
-        order = asked.order
+        """See `agnt.service.networks.AskVenue`. An error of the function that reads the answer is a result."""
+        deadline, order = deadline - AHEAD_S, asked.order
+        read: Callable[[Json], Json] = dict  # the agent of a venue answers other envelopes as it likes
+        payload = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
         if isinstance(order, AgntConfirmOrder):
-            ids = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)}
-            note = {"user_note": order.user_note} if order.user_note else {}
-            given = ids | describe_order(order) | note
-            return await self._ask(asked, given, deadline - AHEAD_S, read_confirmation)
-        given = {name: value for name, value in asked.envelope.payload.items() if name not in SIGNATURE_KEYS}
-        read = read_acknowledgement if isinstance(order, AgntBookingOrder) else _read_any
-        return await self._ask(asked, given, deadline - AHEAD_S, read)
-
-    async def close(self) -> None:
-        """Finish what is being recorded."""
-        await self._recording.wait(1.0)
-        self._servers.close()
-
-    async def _ask(self, asked: VenueAsk, payload: Json, deadline: float, read: Read) -> Json:
-        """Ask a venue, and let `read` read the payload of its answer. An error of `read` is a result."""
+            payload = {"booking_id": str(asked.order_id), "venue_id": str(asked.venue.public_id)}
+            payload |= describe_order(order) | ({"user_note": order.user_note} if order.user_note else {})
+            read = read_confirmation
+        elif isinstance(order, AgntBookingOrder):
+            read = read_acknowledgement
         ask = _make_ask(asked, payload, deadline)
         venue_key = VenueKey(asked.network.network_id, asked.venue.pk)
         # Before the breakers: an ask that is refused here must not be the probe of one.
         with self._open_asks.hold(venue_key) if asked.venue.agent_id is None else nullcontext():
             return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
 
+    async def close(self) -> None:
+        """Finish what is being recorded."""
+        await self._recording.wait(1.0)
+        self._servers.close()
+
     async def _ask_past_breakers(
-        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Read
+        self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Json]
     ) -> Json:
         may_probe = ask.ttl_ms >= FAIR_S * 1000  # the probe of less could end without a result
         try:
             permit, route = await self._enter(venue_key, asked, deadline, may_probe=may_probe)
         except VenueFailed as failed:
-            raise _tell(asked, failed) from None
+            raise _explain(asked, failed) from None
         try:
             if route is None:
                 result = read(await self._servers.ask(asked.venue, ask, deadline))
@@ -121,12 +117,12 @@ class VenueAsker:
         except VenueFailed as failed:
             if permit is None:
                 failed.blame = Blame.UNKNOWN
-            await self._leave(venue_key, permit, failed.blame)
-            raise _tell(asked, failed) from None
+            await self._record_now(venue_key, permit, failed.blame)
+            raise _explain(asked, failed) from None
         except BaseException:  # the caller waits no longer, its key was revoked, or the hub failed
             self._record(venue_key, permit, Blame.UNKNOWN)
             raise
-        await self._leave(venue_key, permit, Blame.NONE)
+        await self._record_now(venue_key, permit, Blame.NONE)
         return result
 
     async def _enter(
@@ -172,7 +168,7 @@ class VenueAsker:
         if not entering.cancelled() and entering.exception() is None:
             self._record(venue_key, entering.result()[0], Blame.UNKNOWN)
 
-    async def _leave(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> None:
+    async def _record_now(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> None:
         if recording := self._record(venue_key, permit, blame):
             await asyncio.shield(recording)
 
@@ -193,19 +189,14 @@ class VenueAsker:
         )
 
 
-def _tell(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
+def _explain(asked: VenueAsk, failed: VenueFailed) -> EnvelopeRefused:
     """The refusal of a failed ask. The logs of the hub and of the network say what the venue has to mend."""
     refused = failed.refusal
     if failed.is_fault:
         refused.about = failed.describe()
-        told = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **refused.about}
-        logger.warning("agnt.venue_failed", extra=told)
+        extra = {"venue": str(asked.venue.public_id), "counts": failed.blame.value, **refused.about}
+        logger.warning("agnt.venue_failed", extra=extra)
     return refused
-
-
-def _read_any(payload: Json) -> Json:
-    """The payload of a venue's agent, which says what it holds."""
-    return payload
 
 
 def _make_ask(asked: VenueAsk, payload: Json, deadline: float) -> Ask:

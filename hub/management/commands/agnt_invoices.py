@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import IntegrityError
 
-from agnt.service.invoicing.batch import allow_again, list_open, mark_sent, run_batch
-from agnt.service.invoicing.invoicers import InvoicerDown, make_invoicer
+from agnt.service.invoicers import InvoicerDown, make_invoicer
+from agnt.service.invoices import allow_again, list_open, mark_sent, run_batch
 from hub.management.command import HubCommand
 from kit.clock import iso_or_none
 from kit.money import CENT, decimal_usd

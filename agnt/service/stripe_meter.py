@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import stripe
 
-from agnt.service.invoicing.invoicers import Bill, BillRefused, InvoicerDown
+from agnt.service.invoicers import Bill, BillRefused, InvoicerDown
 
 CUSTOMER_PREFIX = "cus_"
 WITHIN_S = 10

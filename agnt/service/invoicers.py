@@ -87,7 +87,7 @@ def make_invoicer() -> Invoicer:
         return CsvInvoicer(settings.INVOICES_DIR)
     try:
         # The library is large: the hub imports it only where it is used.
-        module = import_module("agnt.service.invoicing.stripe_meter")
+        module = import_module("agnt.service.stripe_meter")
     except ModuleNotFoundError as missing:
         if missing.name != "stripe":
             raise

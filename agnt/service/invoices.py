@@ -1,8 +1,8 @@
 """The nightly batch: makes bills of the charges of past days, and sends those that were not sent.
 
-A bill is complete when it is made, in one transaction with its charges: what comes later goes on another bill. It
-is sent outside any transaction and marked afterwards. A program that dies in between leaves it open, and the next
-run sends it again under the same key.
+A bill is for one customer of a network and one UTC day, and complete when it is made, in one transaction with its
+charges: later charges go on another bill. It is sent outside any transaction and marked afterwards. A program that
+dies in between leaves it open, and the next run sends it again under the same key.
 """
 
 import logging
@@ -15,7 +15,7 @@ from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from agnt.models import Invoice, UsageEvent
-from agnt.service.invoicing.invoicers import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
+from agnt.service.invoicers import Bill, BillLine, BillRefused, Invoicer, InvoicerDown
 from kit.clock import db_now
 from kit.money import CENT, decimal_usd
 from webhooks.service.outbox import find_pause
