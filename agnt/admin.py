@@ -169,7 +169,7 @@ def _column(name: str, description: str, shown: str = "") -> Callable[[ApiKey], 
     return show
 
 
-class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
+class KeyRightsForm(forms.ModelForm):  # type: ignore[type-arg]
     """The rights of a key; its senders as on the desk."""
 
     senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
@@ -188,7 +188,7 @@ class ApiKeyAdmin(OwnerScopedAdmin):
 
     owner_lookup = "network__owner"
     writes = ("change",)
-    form = KeyForm
+    form = KeyRightsForm
     list_display = (
         "name",
         "prefix",

@@ -63,7 +63,7 @@ class NetworkBody(Body, ColumnBody):
         model, columns, shape = Network, RULES, ApiNetwork
 
 
-class UsageQuery(serializers.Serializer[Any]):
+class NetworkUsageQuery(serializers.Serializer[Any]):
     """Which days, both included; the last 30 without. `keyId`: what came with this key alone."""
 
     first = serializers.DateField(required=False)
@@ -89,10 +89,10 @@ class NetworkRules(APIView):
 class NetworkUsage(APIView):
     """`/network/usage`"""
 
-    @extend_schema(parameters=[UsageQuery], responses={200: ApiUsage, 404: ErrorBody})
+    @extend_schema(parameters=[NetworkUsageQuery], responses={200: ApiUsage, 404: ErrorBody})
     def get(self, request: Request) -> Response:
         """Calls, charged bookings and revenue of your network by UTC day, at most 366 days."""
-        query = read_query(UsageQuery, request)
+        query = read_query(NetworkUsageQuery, request)
         first, last = _read_days(query)
         owner, key = caller_of(request), None
         if "keyId" in query:

@@ -19,8 +19,15 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.key_checks import refuse_key
 from agnt.service.keys import FoundKey, find_key_of
 from agnt.wire.envelope import Envelope, read_body, refuse_fields
-from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_BODY_BYTES, PROTOCOL, SIGNATURE_HEADER
+from clawbridge.agnt.fields import (
+    MALFORMED,
+    MAX_BODY_BYTES,
+    PROTOCOL,
+    SIGNATURE_HEADER,
+    EnvelopeRefused,
+    ErrorCode,
+    Json,
+)
 from kit.asgi import BODY_WITHIN_S, ClientLeft, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import DbCalls, db_call
 from kit.clock import approximate_now, iso

@@ -6,8 +6,7 @@ from typing import Any
 from agnt.endpoint.http import PATH, STATUS_PATH, VENUES_PATH
 from agnt.service.intake.arrivals import REPLAY_HEADER
 from agnt.wire import payloads, shapes
-from clawbridge.agnt.errors import MEANINGS, ErrorCode
-from clawbridge.agnt.fields import SIGNATURE_HEADER
+from clawbridge.agnt.fields import MEANINGS, SIGNATURE_HEADER, ErrorCode
 from kit.describe import AGNT_KEY, NO_CREDENTIAL, DescribedAnswer, Either, ErrorBody, Operation, Parameter
 
 RATE_HEADERS = (

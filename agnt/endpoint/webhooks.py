@@ -21,7 +21,7 @@ from agnt.service.intake.arrivals import as_headers
 from agnt.service.intake.rows import count_call
 from agnt.service.key_checks import Rate, check_rate, refuse_key
 from agnt.service.keys import FoundKey, find_key
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, error_headers
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now
 from webhooks.models import Subscription, SubscriptionQuerySet

@@ -21,9 +21,8 @@ from agnt.service.keys import FoundKey
 from agnt.service.venues.search import describe_venue
 from agnt.wire.payloads import AgntConfirmOrder
 from agnt.wire.shapes import AgntBooking, AgntBookingState
-from clawbridge.agnt.errors import Json
-from clawbridge.agnt.fields import SIGNATURE_KEYS
-from clawbridge.agnt.replies import ACCEPTED, SCHEMA, Reply, read_reply
+from clawbridge.agnt.fields import SIGNATURE_KEYS, Json
+from clawbridge.agnt.replies import ACCEPTED, SCHEMA, VenueReply, read_reply
 from kit.clock import db_now, iso
 from kit.ids import read_uuid
 from kit.rows import show
@@ -91,7 +90,7 @@ def make_booking(
 
     `payload`: with which the venue accepted; empty: it was not asked.
     """
-    reply = read_reply(payload) if payload else Reply(status=ACCEPTED[0])
+    reply = read_reply(payload) if payload else VenueReply(status=ACCEPTED[0])
     return Booking(
         public_id=order_id or uuid4(),
         network_id=key.network_id,

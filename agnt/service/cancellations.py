@@ -24,8 +24,7 @@ from agnt.service.keys import FoundKey
 from agnt.service.networks import AskVenue, NetworkRef, VenueAsk, build_hop_name
 from agnt.wire.envelope import Envelope
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS
+from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS, EnvelopeRefused, ErrorCode, Json
 from kit.clock import db_now, iso
 from kit.durations import seconds
 from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender

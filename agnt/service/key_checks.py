@@ -15,10 +15,8 @@ from agnt.models import ApiKey
 from agnt.service.keys import FoundKey, load_signing_keys
 from agnt.service.networks import build_hop_name
 from agnt.wire.envelope import Envelope, refuse_fields
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
-from clawbridge.agnt.fields import CANCEL, CONFIRM, STATUS
-from clawbridge.agnt.hops import verify_last_hop
-from clawbridge.agnt.signing import verify_body, verify_payload
+from clawbridge.agnt.fields import CANCEL, CONFIRM, STATUS, EnvelopeRefused, ErrorCode
+from clawbridge.agnt.signing import verify_body, verify_last_hop, verify_payload
 
 DAILY_CALLS: Mapping[str, int] = {
     ApiKey.Tier.FREE: 100,

@@ -13,7 +13,7 @@ from accounts.quotas import lock_owner
 from agnt.models import Network, Venue
 from agnt.wire.envelope import Envelope
 from agnt.wire.payloads import Order
-from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import Json
 from kit.ids import random_hex
 
 SERVICE_PREFIX = "agnt-"

@@ -20,8 +20,7 @@ from agnt.service.bookings import StatusRefused, change_status, list_actions, li
 from agnt.service.cancellations import list_cancellations
 from agnt.service.figures import DUPLICATE, OK
 from agnt.web import KEY, SENDER, VENUE, describe_cents, show_newest
-from clawbridge.agnt.errors import ErrorCode
-from clawbridge.agnt.fields import INTENTS, NETWORK
+from clawbridge.agnt.fields import INTENTS, NETWORK, ErrorCode
 from kit.filters import Filter, one_of
 
 ENVELOPES_SHOWN = 20

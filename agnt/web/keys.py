@@ -70,7 +70,7 @@ class RightsForm(forms.Form):
     senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
 
 
-class KeyForm(RightsForm):
+class NewKeyForm(RightsForm):
     """A new key."""
 
     name = forms.CharField(label="Name", max_length=100, help_text="For you, to recognise it by.")
@@ -123,7 +123,7 @@ class KeyRow:
 @sensitive_variables("minted")
 def keys(request: HttpRequest, owner: User) -> HttpResponse:
     """The keys; a POST makes one and shows its text and its secret, this once."""
-    form = KeyForm(request.POST if request.method == "POST" else None)
+    form = NewKeyForm(request.POST if request.method == "POST" else None)
     minted: MintedKey | None = None
     status = 400 if form.is_bound else 200
     if form.is_bound and form.is_valid():
@@ -138,7 +138,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
         "rows": load_key_rows(page),
         "page": page,
         "with_ended": with_ended,
-        "form": KeyForm() if minted else form,
+        "form": NewKeyForm() if minted else form,
         "minted": minted,
     }
     return render(request, "agnt/keys.html", context, status=status)

@@ -29,8 +29,7 @@ from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
 from agnt.web import bookings, describe_cents, keys, page_of, venues
 from agnt.web.bookings import describe_booking_row
-from clawbridge.agnt.errors import Json
-from clawbridge.agnt.fields import NETWORK
+from clawbridge.agnt.fields import NETWORK, Json
 from kit.clock import db_now
 from kit.columns import make_bounded_field
 
@@ -60,7 +59,7 @@ EXAMPLES: dict[str, Json] = {
 }
 
 
-class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
+class NetworkRulesForm(forms.ModelForm):  # type: ignore[type-arg]
     """The rules of a network."""
 
     class Meta:
@@ -95,9 +94,9 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's network."""
     if request.method != "POST":
-        form = RulesForm(instance=find_network(owner) or Network())
+        form = NetworkRulesForm(instance=find_network(owner) or Network())
         return render(request, "agnt/rules.html", {"form": form})
-    form = RulesForm(request.POST)
+    form = NetworkRulesForm(request.POST)
     if not form.is_valid():
         return render(request, "agnt/rules.html", {"form": form}, status=400)
     change_rules(owner, form.cleaned_data)

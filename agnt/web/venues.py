@@ -235,7 +235,7 @@ ACTIONS: dict[str, Callable[[Venue], str]] = {
 }
 
 
-class ImportForm(forms.Form):
+class VenueImportForm(forms.Form):
     """A file of venues."""
 
     file = forms.FileField(
@@ -262,7 +262,7 @@ class ImportForm(forms.Form):
 @owner_form
 def import_file(request: HttpRequest, owner: User) -> HttpResponse:
     """The form; after a POST with the report of the file."""
-    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+    form = VenueImportForm(request.POST, request.FILES) if request.method == "POST" else VenueImportForm()
     report = form.run(owner) if form.is_bound and form.is_valid() else None
     context = {
         "form": form,

@@ -12,22 +12,24 @@ from typing import Any
 import msgspec
 
 from clawbridge.agnt import Ask, find_ask
-from clawbridge.agnt.errors import MALFORMED, EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import (
     CONFIRM,
     DEFAULT_TTL_MS,
     INTENTS,
+    MALFORMED,
     MAX_BODY_BYTES,
     MAX_CONTEXT_BYTES,
     MAX_TIMESTAMP_CHARS,
     MAX_TTL_MS,
     NETWORK,
     PROTOCOL,
+    EnvelopeRefused,
+    ErrorCode,
+    Json,
     is_name,
     is_ttl,
 )
-from clawbridge.agnt.hops import find_origin, has_valid_origin, is_valid_via, read_via
-from clawbridge.agnt.signing import check_age
+from clawbridge.agnt.signing import check_age, find_origin, has_valid_origin, is_valid_via, read_via
 from kit import strict_json
 from kit.strict_json import UnreadableText
 

@@ -9,17 +9,19 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
 from agnt.wire.envelope import Envelope, refuse_fields
-from clawbridge.agnt.errors import MAX_FIELD_CHARS, MAX_NAMED_FIELDS, Json
 from clawbridge.agnt.fields import (
     CANCEL,
     CONFIRM,
+    MAX_FIELD_CHARS,
     MAX_ID_CHARS,
+    MAX_NAMED_FIELDS,
     MAX_NOTE_CHARS,
     MAX_PARTY_SIZE,
     MAX_TIME_CHARS,
     PING,
     SIGNATURE_KEYS,
     STATUS,
+    Json,
 )
 
 MAX_CATEGORY_CHARS = 80

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder
-from clawbridge.agnt.errors import ErrorCode
 from clawbridge.agnt.fields import (
     DEFAULT_TTL_MS,
     MAX_CONTEXT_BYTES,
@@ -19,8 +18,9 @@ from clawbridge.agnt.fields import (
     NAME,
     NETWORK,
     PROTOCOL,
+    ErrorCode,
 )
-from clawbridge.agnt.hops import MAX_HOPS, MAX_UNIX_S
+from clawbridge.agnt.signing import MAX_HOPS, MAX_UNIX_S
 from kit.describe import Time, Uuid
 from kit.rows import Source
 

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 from clawbridge.agnt.asks import Ask, CallFailed
 from clawbridge.agnt.breakers import Blame, blame_status
-from clawbridge.agnt.errors import MEANINGS, ErrorCode, Json
-from clawbridge.agnt.fields import PROTOCOL
+from clawbridge.agnt.fields import MEANINGS, PROTOCOL, ErrorCode, Json
 
 MAX_ANSWER_BYTES = 1_048_576
 MAX_MESSAGE_CHARS = 500

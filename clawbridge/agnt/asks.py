@@ -5,19 +5,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from clawbridge.agnt.breakers import Blame
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import (
     ACTING_INTENTS,
     DEFAULT_TTL_MS,
     MAX_BODY_BYTES,
     NETWORK,
     SIGNATURE_HEADER,
+    EnvelopeRefused,
+    ErrorCode,
+    Json,
     build_envelope,
     is_name,
     is_ttl,
 )
-from clawbridge.agnt.hops import Via, add_hop, describe_via
-from clawbridge.agnt.signing import canonical_json, sign_body, sign_payload
+from clawbridge.agnt.signing import Via, add_hop, canonical_json, describe_via, sign_body, sign_payload
 
 NONCE_CHARS = 16
 
@@ -92,7 +93,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AskRequest:
     """An ask as it leaves: the same bytes at each try, so that each is the same event.
 
     `signature`: of the payload; empty without a secret.
@@ -143,7 +144,7 @@ def describe_ask(ask: Ask, *, secret: bytes, at_s: int) -> Json:
     return envelope | {"agent_context": ask.agent_context | {"origin": ask.origin}, "via": describe_via(via)}
 
 
-def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> Request:
+def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> AskRequest:
     """The HTTP request of an ask. `at_s`: when it is signed, in Unix seconds.
 
     Raises:
@@ -167,7 +168,7 @@ def build_request(ask: Ask, endpoint: Endpoint, *, at_s: int) -> Request:
         headers["Authorization"] = f"Bearer {endpoint.key}"
     if endpoint.secret:
         headers[SIGNATURE_HEADER] = sign_body(body, key=endpoint.secret, at_s=at_s)
-    return Request(body, envelope["payload"]["_sig"] if endpoint.secret else "", headers)
+    return AskRequest(body, envelope["payload"]["_sig"] if endpoint.secret else "", headers)
 
 
 def _refuse(message: str) -> CallFailed:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from clawbridge.agnt.answers import MAX_ANSWER_BYTES, Answer, HttpAnswer, NoAnswer, Parse, parse_json, read_answer
-from clawbridge.agnt.asks import Ask, CallFailed, Endpoint, Request, build_request
+from clawbridge.agnt.asks import Ask, AskRequest, CallFailed, Endpoint, build_request
 from clawbridge.agnt.breakers import Blame, Breakers, CircuitOpen, blame_late
-from clawbridge.agnt.errors import ErrorCode
-from clawbridge.agnt.fields import MAX_TTL_MS
+from clawbridge.agnt.fields import MAX_TTL_MS, ErrorCode
 from clawbridge.agnt.serving import SeenSignatures
 
 WITHIN_S = 30.0
@@ -88,7 +87,7 @@ class Client:
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _sign(self, endpoint: Endpoint, ask: Ask) -> Request:
+    def _sign(self, endpoint: Endpoint, ask: Ask) -> AskRequest:
         """The request of an ask, signed as `SeenSignatures.sign_once` says."""
         return self._signatures.sign_once(
             ask,
@@ -97,7 +96,7 @@ class Client:
             lambda request: request.signature,
         )
 
-    async def _try(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
+    async def _try(self, url: str, ask: Ask, request: AskRequest, until: float) -> Answer:
         if self._breakers is None:
             return await self._send(url, ask, request, until)
         try:
@@ -118,7 +117,7 @@ class Client:
         await self._breakers.leave(ask.to, permit, Blame.NONE)
         return answer
 
-    async def _send(self, url: str, ask: Ask, request: Request, until: float) -> Answer:
+    async def _send(self, url: str, ask: Ask, request: AskRequest, until: float) -> Answer:
         now = asyncio.get_running_loop().time
         began_at = now()
         end_at = min(until, began_at + min(ask.ttl_ms, MAX_TTL_MS) / 1000 + AFTER_TTL_S)

@@ -8,8 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from clawbridge.agnt.errors import Json
-from clawbridge.agnt.fields import MAX_ID_CHARS, MAX_NOTE_CHARS, MAX_PARTY_SIZE, MAX_TIME_CHARS
+from clawbridge.agnt.fields import MAX_ID_CHARS, MAX_NOTE_CHARS, MAX_PARTY_SIZE, MAX_TIME_CHARS, Json
 
 ACCEPTED = ("pending", "confirmed")
 DECLINED, SLOT_UNAVAILABLE, RATE_LIMITED = "declined", "slot_unavailable", "rate_limited"
@@ -67,7 +66,7 @@ class BadReply(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class VenueReply:
     """A venue's reply; an empty field or None: it says nothing of that."""
 
     status: str
@@ -80,13 +79,13 @@ class Reply:
     booking_id: str = ""
 
 
-def read_reply(payload: Json) -> Reply:
+def read_reply(payload: Json) -> VenueReply:
     """The reply to an order in a payload; keys that are not in `SCHEMA` are ignored.
 
     Raises:
         BadReply: a field is missing or wrong.
     """
-    return Reply(**_read_fields(payload, SCHEMA))
+    return VenueReply(**_read_fields(payload, SCHEMA))
 
 
 def read_cancelled(payload: Json) -> str:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from clawbridge.agnt.asks import Ask
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.fields import (
     DEFAULT_TTL_MS,
     MAX_TIMESTAMP_CHARS,
@@ -14,12 +13,24 @@ from clawbridge.agnt.fields import (
     NETWORK,
     PROTOCOL,
     SIGNATURE_KEYS,
+    EnvelopeRefused,
+    ErrorCode,
+    Json,
     build_envelope,
     is_name,
     is_ttl,
 )
-from clawbridge.agnt.hops import find_origin, has_valid_origin, is_valid_via, read_via, verify_last_hop
-from clawbridge.agnt.signing import MAX_AGE_S, MAX_AHEAD_S, SigningKeys, verify_payload
+from clawbridge.agnt.signing import (
+    MAX_AGE_S,
+    MAX_AHEAD_S,
+    SigningKeys,
+    find_origin,
+    has_valid_origin,
+    is_valid_via,
+    read_via,
+    verify_last_hop,
+    verify_payload,
+)
 
 MAX_SIGNATURES = 100_000
 MOST_AHEAD_S = 30

@@ -12,11 +12,18 @@ from typing import Any
 
 from clawbridge.agnt import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from clawbridge.agnt.answers import MAX_RETRY_AFTER_S, parse_json
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, describe_error
-from clawbridge.agnt.fields import ACTING_INTENTS, CANCEL, CONFIRM, PING, build_envelope
-from clawbridge.agnt.hops import describe_via
+from clawbridge.agnt.fields import (
+    ACTING_INTENTS,
+    CANCEL,
+    CONFIRM,
+    PING,
+    EnvelopeRefused,
+    ErrorCode,
+    build_envelope,
+    describe_error,
+)
 from clawbridge.agnt.replies import BadReply, read_cancelled, read_reply
-from clawbridge.agnt.signing import SigningKeys, read_key
+from clawbridge.agnt.signing import SigningKeys, describe_via, read_key
 from clawbridge.connect.answers import AnswerFailed, ProgramAnswer
 from clawbridge.connect.command import Command
 from clawbridge.connect.frames import Question

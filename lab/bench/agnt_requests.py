@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from clawbridge.agnt.errors import Json
-from clawbridge.agnt.fields import DEFAULT_TTL_MS, NETWORK, PING, build_envelope
+from clawbridge.agnt.fields import DEFAULT_TTL_MS, NETWORK, PING, Json, build_envelope
 from clawbridge.agnt.signing import read_key, sign_payload
 
 CATEGORIES = ("restaurant", "cafe", "bar", "spa", "gym", "hotel", "tour")

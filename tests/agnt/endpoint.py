@@ -14,7 +14,7 @@ from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey
 from agnt.service.networks import VenueAsk
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
-from clawbridge.agnt.errors import EnvelopeRefused
+from clawbridge.agnt.fields import EnvelopeRefused
 from kit.asgi import HttpRequest, Receive, Scope, Send
 from lab.callers import bearer
 from lab.frames import Json

@@ -14,7 +14,7 @@ from agnt.service.bookings import change_status
 from agnt.service.cancellations import REPEATED_FOR, RETRY_AFTER_S, CancellationOutbox
 from agnt.service.keys import MintedKey, change_key, mint_key
 from agnt.service.venues.editing import delete_venue
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.outbox import Sender

@@ -8,7 +8,7 @@ import pytest
 
 from agnt.service.asks.routes import GuardedTransport, parse_strictly
 from clawbridge.agnt import Answer, Ask, CallFailed, Client, Endpoint, MemoryBreakers, describe_ask, read_response
-from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import ErrorCode
 from clawbridge.agnt.signing import SigningKeys, verify_body, verify_payload
 from clawbridge.agnt.transport import HttpxTransport
 from kit.safe_http import StreamingHttp, TargetRules

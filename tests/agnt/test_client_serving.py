@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clawbridge.agnt import Ask, SeenSignatures, describe_response, find_ask, read_ask
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from clawbridge.agnt.signing import SigningKeys, read_key
 
 K1 = b"test-signing-key-0001"

@@ -9,7 +9,7 @@ import pytest
 
 from clawbridge.agnt import CallFailed, Client, Endpoint
 from clawbridge.agnt.breakers import COOLDOWN_S
-from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import ErrorCode
 from lab.receivers import talking
 from tests.agnt.lookalike import OK, Clock, Network, client, fail, failure, network, respond, search, send
 from tests.remote.servers import as_http

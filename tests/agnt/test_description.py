@@ -7,9 +7,8 @@ import pytest
 
 from agnt.wire.envelope import read_envelope
 from agnt.wire.payloads import read_payload
-from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode
-from clawbridge.agnt.fields import INTENTS
-from clawbridge.agnt.hops import MAX_UNIX_S
+from clawbridge.agnt.fields import INTENTS, MEANINGS, EnvelopeRefused, ErrorCode
+from clawbridge.agnt.signing import MAX_UNIX_S
 from hub.descriptions.openapi import openapi
 from lab.callers import bearer, web
 from lab.frames import Json

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from accounts.authn import digest
-from clawbridge.agnt.errors import MEANINGS, ErrorCode
+from clawbridge.agnt.fields import MEANINGS, ErrorCode
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -19,7 +19,7 @@ from agnt.service.intake.arrivals import Arrival, Outcome
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.keys import MintedKey, mint_key
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json

@@ -18,8 +18,7 @@ from clawbridge.agnt import (
     find_ask,
     read_ask,
 )
-from clawbridge.agnt.hops import Hop, Via, add_hop, describe_via
-from clawbridge.agnt.signing import SigningKeys, read_key
+from clawbridge.agnt.signing import Hop, SigningKeys, Via, add_hop, describe_via, read_key
 from clawbridge.agnt.transport import HttpxTransport
 from lab.callers import bearer, web
 from lab.frames import Json

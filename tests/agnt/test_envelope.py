@@ -16,7 +16,7 @@ from agnt.wire.envelope import (
     read_envelope,
 )
 from clawbridge.agnt import describe_response
-from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
+from clawbridge.agnt.fields import MEANINGS, EnvelopeRefused, ErrorCode, describe_error, error_headers
 from lab import ROOT
 
 AS_PRINTED = (

@@ -11,10 +11,17 @@ import pytest
 from agnt.service.networks import build_hop_name
 from agnt.wire.envelope import read_envelope
 from clawbridge.agnt import Ask, CallFailed, describe_ask, read_ask
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
-from clawbridge.agnt.fields import is_name
-from clawbridge.agnt.hops import Hop, Via, add_hop, describe_via, read_via, verify_last_hop
-from clawbridge.agnt.signing import SigningKeys, sign_payload
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode, is_name
+from clawbridge.agnt.signing import (
+    Hop,
+    SigningKeys,
+    Via,
+    add_hop,
+    describe_via,
+    read_via,
+    sign_payload,
+    verify_last_hop,
+)
 
 B, C = b"hop-b-key", b"hop-c-key"
 TS = 1_775_988_124

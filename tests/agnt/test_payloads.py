@@ -6,7 +6,7 @@ import pytest
 
 from agnt.wire.envelope import read_envelope
 from agnt.wire.payloads import AgntConfirmOrder, AgntListOrder, AgntSearchOrder, Order, read_payload
-from clawbridge.agnt.errors import EnvelopeRefused
+from clawbridge.agnt.fields import EnvelopeRefused
 
 
 def read(intent: str, payload: dict[str, Any], *, is_strict: bool = True) -> tuple[Order, list[str]]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from clawbridge.agnt.signing import (
     SigningKeys,
     canonical_json,

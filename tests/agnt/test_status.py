@@ -10,7 +10,7 @@ from accounts.models import User
 from agnt.endpoint.http import CACHED_FOR_S, StatusReports
 from agnt.models import Breaker
 from agnt.service.keys import MintedKey, revoke_key
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
+from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json

@@ -14,8 +14,7 @@ from agnt.limits import OPEN_ASKS_OF_NETWORK, OPEN_ASKS_OF_VENUE
 from agnt.service.asks.asker import OpenAsks
 from agnt.service.asks.breakers import VenueKey
 from agnt.service.asks.replies import NETWORK_BUSY, VENUE_BUSY
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode
-from clawbridge.agnt.fields import MAX_TTL_MS
+from clawbridge.agnt.fields import MAX_TTL_MS, EnvelopeRefused, ErrorCode
 from clawbridge.agnt.signing import SigningKeys, verify_body, verify_payload
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -10,7 +10,7 @@ from agents.transcript.pieces import ArtifactPiece, Part
 from agnt.service.asks.replies import PAUSED, TAKEN, VenueFailed, find_data, read_confirmation, read_data
 from clawbridge.agnt import Ask
 from clawbridge.agnt.breakers import Blame
-from clawbridge.agnt.replies import ACCEPTED, EXAMPLES, HOW_TO_REPLY, SCHEMA, Reply, read_reply
+from clawbridge.agnt.replies import ACCEPTED, EXAMPLES, HOW_TO_REPLY, SCHEMA, VenueReply, read_reply
 from lab import ROOT
 from lab.frames import Json
 from tests.agnt.lookalike import respond
@@ -52,7 +52,7 @@ def read(reply: ArtifactPiece | str) -> Json:
 def test_what_confirms(reply: ArtifactPiece | str) -> None:
     answer = read_reply(read(reply))
     assert answer.status in ACCEPTED
-    assert answer == Reply(status=answer.status, booking_id=answer.booking_id)
+    assert answer == VenueReply(status=answer.status, booking_id=answer.booking_id)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from clawbridge.agnt.errors import Json
+from clawbridge.agnt.fields import Json
 from clawbridge.agnt.signing import SigningKeys, read_key, verify_body, verify_payload
 from lab.hub_process import HubProcess
 from tests.agnt.wire import mint, program

@@ -10,7 +10,7 @@ import pytest
 
 from clawbridge.agnt import Ask, describe_ask, read_response
 from clawbridge.agnt.asks import CallFailed
-from clawbridge.agnt.errors import ErrorCode
+from clawbridge.agnt.fields import ErrorCode
 from clawbridge.connect import packing
 from tests.connect.command_lines import FEATURES
 

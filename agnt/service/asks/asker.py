@@ -28,9 +28,8 @@ from agnt.service.networks import VenueAsk, build_hop_name
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
 from clawbridge.agnt import Ask, SeenSignatures, describe_ask
 from clawbridge.agnt.breakers import FAIR_S, Blame, CircuitOpen, PairPermit
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS
-from clawbridge.agnt.hops import check_hop_limit
+from clawbridge.agnt.fields import MAX_TTL_MS, NETWORK, SIGNATURE_KEYS, EnvelopeRefused, ErrorCode, Json
+from clawbridge.agnt.signing import check_hop_limit
 from kit.async_db import DbCalls
 from kit.concurrency import ConcurrencyLimit
 from kit.tasks import TaskSet

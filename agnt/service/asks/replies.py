@@ -10,8 +10,7 @@ from msgspec import UNSET
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece
 from clawbridge.agnt import Ask, CallFailed, describe_response, read_response
 from clawbridge.agnt.breakers import Blame, blame_status
-from clawbridge.agnt.errors import MEANINGS, EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import MAX_BODY_BYTES
+from clawbridge.agnt.fields import MAX_BODY_BYTES, MEANINGS, EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.replies import ACCEPTED, RATE_LIMITED, WAIT_S, BadReply, read_cancelled, read_reply
 from kit import strict_json
 from kit.clock import approximate_now

@@ -30,8 +30,7 @@ from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import VenueAsk
 from clawbridge.agnt import Ask, CallFailed, Client, Endpoint, HttpAnswer, NoAnswer
 from clawbridge.agnt.breakers import Blame, blame_late
-from clawbridge.agnt.errors import ErrorCode, Json
-from clawbridge.agnt.fields import CANCEL, CONFIRM
+from clawbridge.agnt.fields import CANCEL, CONFIRM, ErrorCode, Json
 from clawbridge.agnt.replies import HOW_TO_CANCEL, HOW_TO_REPLY
 from kit import strict_json
 from kit.ids import time_ordered

@@ -14,8 +14,7 @@ from agnt.service.keys import FoundKey
 from agnt.service.networks import VenueAsk
 from agnt.wire.envelope import Envelope, count_context_bytes, find_heading, read_envelope
 from clawbridge.agnt import describe_response
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json, describe_error, error_headers
-from clawbridge.agnt.fields import DEFAULT_TTL_MS
+from clawbridge.agnt.fields import DEFAULT_TTL_MS, EnvelopeRefused, ErrorCode, Json, describe_error, error_headers
 from kit.asgi import Header, error_body
 from kit.clock import approximate_now
 

@@ -19,8 +19,7 @@ from agnt.service.intake.handlers import find_named
 from agnt.service.intake.rows import insert
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS
+from clawbridge.agnt.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS, EnvelopeRefused, ErrorCode, Json
 from clawbridge.agnt.signing import MAX_AGE_S, canonical_json
 
 ACTS_KEPT = timedelta(days=1)

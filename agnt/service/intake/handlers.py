@@ -12,8 +12,7 @@ from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
 from agnt.wire.envelope import Envelope, refuse_fields
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder, Order
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import NETWORK
+from clawbridge.agnt.fields import NETWORK, EnvelopeRefused, ErrorCode, Json
 from kit.clock import iso
 from kit.ids import read_uuid
 

@@ -49,8 +49,7 @@ from agnt.wire.payloads import (
     read_payload,
 )
 from clawbridge.agnt import describe_response
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK
+from clawbridge.agnt.fields import ACTING_INTENTS, NETWORK, EnvelopeRefused, ErrorCode, Json
 from kit import sql
 from kit.clock import approximate_now
 from kit.failpoints import reach

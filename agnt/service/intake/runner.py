@@ -21,8 +21,7 @@ from agnt.service.intake.arrivals import Answered, Arrival, EnvelopeAnswer, Pend
 from agnt.service.intake.intake import RETRY_SOON_S, Intake
 from agnt.service.keys import FoundKey, find_key
 from agnt.service.networks import AskVenue
-from clawbridge.agnt.errors import EnvelopeRefused, ErrorCode, Json
-from clawbridge.agnt.fields import NETWORK, build_envelope
+from clawbridge.agnt.fields import NETWORK, EnvelopeRefused, ErrorCode, Json, build_envelope
 from kit.async_db import DbThread, db_call
 from kit.newest import NewestEntries
 from kit.tasks import TaskSet
