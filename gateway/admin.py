@@ -1,4 +1,4 @@
-"""Teams and their sessions for their owners. The texts of sessions and letters are sealed, and not shown."""
+"""Teams and their sessions for their owners. Texts of sessions and stored messages are sealed, and not shown."""
 
 from django.contrib import admin
 

@@ -10,19 +10,19 @@ from kit.clock import db_now
 from kit.jobs import job
 
 MOST_FRAMES = 1_000_000  # records of a team
-OVERDUE_S = 20.0  # web processes end letters in time, and can tell the senders
+OVERDUE_S = 20.0  # web processes end stored messages in time, and can tell the senders
 
 
 @job("gateway.tend_letters")
-def tend_letters() -> int:
-    """End letters whose time is up, and store replies that their senders did not take; how many."""
+def end_overdue_messages() -> int:
+    """End stored messages whose time is up, and store replies that their senders did not take; how many."""
     return message_queue.expire_due(overdue_s=OVERDUE_S) + message_queue.store_untaken_replies()
 
 
 @job("gateway.forget_letters")
-def forget_letters(letters_kept_days: int) -> int:
-    """Delete letters that were delivered or died, that long after they came; how many."""
-    return batches.delete(queued_messages.find_old_letters(letters_kept_days))
+def forget_messages(kept_days: int) -> int:
+    """Delete stored messages that were delivered or died, that long after they came; how many."""
+    return batches.delete(queued_messages.find_old_messages(kept_days))
 
 
 @job("gateway.forget_protocol_tasks")

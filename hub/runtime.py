@@ -126,7 +126,7 @@ class Runtime:
         self._changes.close()
         if self._timer_thread is not None:
             await end("timers", self._timer_thread.close())
-        await end("letters", hub_services.gateway.router.letters.close())
+        await end("letters", hub_services.gateway.router.queue.close())
         await end("mcp", hub_services.mcp.close())
         await end("asking", hub_services.asking.close())
         await end("requests", hub_services.requests.close())
@@ -181,8 +181,8 @@ class Runtime:
         self.is_started = True
 
     def _start_gateway(self, gateway: Gateway) -> None:
-        letters, statuses = gateway.router.letters, gateway.statuses
-        queued = WaitingRows(self._changes, self._call, are_queued, letters.look)
+        queue, statuses = gateway.router.queue, gateway.statuses
+        queued = WaitingRows(self._changes, self._call, are_queued, queue.look)
         undecided = WaitingRows(self._changes, self._call, are_open, partial(self._call, close_due))
         self._tasks.start(every(LETTERS_EVERY_S, queued.look, "letters.failed"), name="letters")
         self._tasks.start(every(STATUSES_EVERY_S, statuses.look, "statuses.failed"), name="statuses")

@@ -38,10 +38,10 @@ SenderKey = tuple[str, str]  # the login, and the name of the seat
 class RecentMessage:
     """A message that was sent. `answers`: the frames that its sender got; `is_whole`: all of them were kept.
 
-    `letter_id`: the letter of a message that waited; 0 if the message did not wait.
+    `stored_id`: the stored message of a message that waited; 0 if the message did not wait.
     """
 
-    __slots__ = ("answers", "bytes", "ended", "is_over", "is_whole", "letter_id", "sent_at")
+    __slots__ = ("answers", "bytes", "ended", "is_over", "is_whole", "sent_at", "stored_id")
 
     def __init__(self, sent_at: float) -> None:
         self.sent_at = sent_at
@@ -49,7 +49,7 @@ class RecentMessage:
         self.bytes = 0
         self.is_whole = True
         self.is_over = False
-        self.letter_id = 0
+        self.stored_id = 0
         self.ended = Waiters()
 
     def end(self) -> None:
@@ -175,7 +175,7 @@ class Addressee:
         return min(float(self.target.wait_s or default_s), LONGEST_WAIT_S)
 
     @property
-    def takes_letters(self) -> bool:
+    def takes_stored_messages(self) -> bool:
         """Whether messages may wait for it: an agent of the team, or one that is shared with the sender."""
         return bool(self.seat) and self.target.agent_id is None
 
@@ -183,8 +183,8 @@ class Addressee:
 class Sender(NamedTuple):
     """The sender of a message: the login of the connection's user, the name of its seat, if any, and its token.
 
-    `tells`: the channel of the receipts of its letters; empty: it gets none. `only_agent`: the handle of the one
-    agent that its token is for; empty: it is for all.
+    `tells`: the channel of the receipts for stored messages; empty: the sender gets no receipts.
+    `only_agent`: the handle of the one agent that the token is for; empty: the token is for all.
     """
 
     user_id: int

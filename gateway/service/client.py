@@ -18,7 +18,7 @@ from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
 from gateway.service.open_messages import OpenMessages
 from gateway.service.pushes import Channels, Seats, Subscriber
-from gateway.service.queue_delivery import LetterDelivery
+from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.seat import Seat, act_without_seat
 from gateway.service.session_recording import SessionRecorder
 from gateway.service.status_feed import StatusFeed
@@ -59,9 +59,9 @@ class Gateway:
         seats_here = Seats(process_id, post)
         subscribers = Channels(process_id, post, is_alone=is_alone)
         recorder = SessionRecorder(process_id)
-        letters = LetterDelivery(process_id, dispatcher, subscribers, recorder)
+        stored_messages = QueueDelivery(process_id, dispatcher, subscribers, recorder)
         rules = TeamRules(time.monotonic)
-        router = MessageRouter(dispatcher, seats_here, letters, recorder, rules)
+        router = MessageRouter(dispatcher, seats_here, stored_messages, recorder, rules)
         return cls(
             link=link,
             seats=seats_here,

@@ -190,7 +190,7 @@ def report_probes(ping_redis: Callable[[], object] | None) -> Iterator[Line]:
     yield _probe("database", check_connection)
     yield _probe("redis", ping_redis) if ping_redis else Line("redis", "not used")
     yield _probe("session store", _write_nothing)
-    yield Line("inbox", _describe_letters())
+    yield Line("inbox", _describe_queue())
     waiting = Turn.objects.open().filter(session__link=GATEWAY_LINK).order_by("asked_at").first()
     oldest = f"{_seconds(waiting.asked_at, db_now())} s" if waiting else "none"
     yield Line("oldest pending correlation", oldest)
@@ -218,7 +218,7 @@ def _write_nothing() -> None:
     SessionLog.objects.filter(pk=0).update(entries=0)
 
 
-def _describe_letters() -> str:
+def _describe_queue() -> str:
     queued = Letter.objects.filter(state=Letter.State.QUEUED)
     found = queued.aggregate(count=Count("pk"), size=Sum("bytes"))
     dead = Letter.objects.filter(state=Letter.State.DEAD).count()

@@ -1,4 +1,4 @@
-"""The inboxes of a team, as rows: reading, marking and clearing the letters of an agent. Synchronous.
+"""The inboxes of a team, as rows: reading, marking and clearing the stored messages of an agent. Synchronous.
 
 `deliver` and `read_waiting` are for messages that came over another transport, or leave over it.
 """
@@ -13,8 +13,8 @@ from django.db.models.functions import Least
 from accounts.models import User
 from agents.models import Session
 from gateway.models import Letter
-from gateway.service.message_queue import CLEARED, end_letter, refuse_dead, tell_sender
-from gateway.service.queued_messages import WAITING, Draft, open_frame, show_frame, store_letter
+from gateway.service.message_queue import CLEARED, end_message, refuse_dead, tell_sender
+from gateway.service.queued_messages import WAITING, Draft, open_frame, show_frame, store_message
 from gateway.service.seat import GATEWAY_LINK, act_without_seat
 from gateway.service.seat_frames import carry_envelope
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content
@@ -42,42 +42,42 @@ def get_seat(owner_id: int, name: str) -> int:
     return found
 
 
-def load_letters(session_id: int, limit: int, offset: int, *, is_unread: bool) -> list[Json]:
+def load_messages(session_id: int, limit: int, offset: int, *, is_unread: bool) -> list[Json]:
     """A part of an inbox, newest first. `is_unread`: only what was not read."""
     found = Letter.objects.filter(recipient=session_id, state__in=INBOX)
     if is_unread:
         found = found.exclude(state=Letter.State.READ)
-    return [show_letter(one) for one in found.order_by("-received_at", "-pk")[offset : offset + limit]]
+    return [show_message(one) for one in found.order_by("-received_at", "-pk")[offset : offset + limit]]
 
 
-def show_letter(letter: Letter) -> Json:
-    """A letter as its recipient sees it."""
-    carried = show_frame(letter.envelope)
+def show_message(stored: Letter) -> Json:
+    """A stored message as its recipient sees it."""
+    carried = show_frame(stored.envelope)
     return {
-        "messageId": letter.message_id,
-        "from": letter.sender,
+        "messageId": stored.message_id,
+        "from": stored.sender,
         "content": carried["content"],
         "metadata": carried["metadata"],
-        **show_state(letter),
+        **show_state(stored),
     }
 
 
-def show_state(letter: Letter) -> Json:
-    """The state of a letter; times in Unix milliseconds."""
+def show_state(stored: Letter) -> Json:
+    """The state of a stored message; times in Unix milliseconds."""
     times = {
-        "receivedAt": letter.received_at,
-        "expiresAt": letter.expires_at,
-        "deliveredAt": letter.delivered_at,
-        "readAt": letter.read_at,
+        "receivedAt": stored.received_at,
+        "expiresAt": stored.expires_at,
+        "deliveredAt": stored.delivered_at,
+        "readAt": stored.read_at,
     }
     shown: Json = {key: unix_ms(value) for key, value in times.items() if value is not None}
-    state = Letter.State.QUEUED if letter.state in WAITING else letter.state
-    reason = {"reason": letter.reason} if letter.reason else {}
-    return {"state": str(state), "priority": letter.get_priority_display().lower(), **shown, **reason}
+    state = Letter.State.QUEUED if stored.state in WAITING else stored.state
+    reason = {"reason": stored.reason} if stored.reason else {}
+    return {"state": str(state), "priority": stored.get_priority_display().lower(), **shown, **reason}
 
 
-def count_letters(session_id: int) -> Json:
-    """How many letters an inbox has."""
+def count_messages(session_id: int) -> Json:
+    """How many stored messages an inbox has."""
     found = Letter.objects.filter(recipient=session_id, state__in=INBOX)
     return found.aggregate(
         total=Count("pk"),
@@ -105,9 +105,9 @@ def list_inboxes(owner_id: int, session_id: int) -> list[Json]:
 
 @transaction.atomic
 def mark_read(session_id: int, message_ids: Collection[str] | None) -> int:
-    """Note that letters were read, those of these ids or all; how many. Their senders are told.
+    """Note that messages were read, those of these ids or all; how many. Their senders get receipts.
 
-    A letter that still waits is not delivered any more, unless its sender waits for a reply.
+    A stored message that still waits is not delivered any more, unless its sender waits for a reply.
     """
     found = Letter.objects.filter(recipient=session_id).select_related("sender_session")
     if message_ids is not None:
@@ -117,27 +117,27 @@ def mark_read(session_id: int, message_ids: Collection[str] | None) -> int:
     return sum(map(_mark_one_read, unread[:CLEARED_AT_ONCE]))
 
 
-def _mark_one_read(letter: Letter) -> bool:
+def _mark_one_read(stored: Letter) -> bool:
     now = db_now()
-    row = Letter.objects.filter(pk=letter.pk, state=letter.state)
-    if not row.update(state=Letter.State.READ, read_at=now, delivered_at=letter.delivered_at or now):
+    row = Letter.objects.filter(pk=stored.pk, state=stored.state)
+    if not row.update(state=Letter.State.READ, read_at=now, delivered_at=stored.delivered_at or now):
         return False
-    tell_sender(letter, "message.read")
+    tell_sender(stored, "message.read")
     return True
 
 
 def clear_inbox(session_id: int) -> Json:
-    """Delete the letters that were delivered, and end those that wait; how many of each. Senders are told."""
+    """Delete the delivered messages of an inbox, and end the waiting ones; how many of each. Tells the senders."""
     found = Letter.objects.filter(recipient=session_id)
     kept = found.filter(state__in=(Letter.State.DELIVERED, Letter.State.READ), reply_at=None).order_by("pk")
     deleted = Letter.objects.filter(pk__in=list(kept.values_list("pk", flat=True)[:CLEARED_AT_ONCE])).delete()[0]
     queued = found.filter(state=Letter.State.QUEUED).select_related("sender_session").order_by("pk")
-    ended = sum(end_letter(one, refuse_dead(CLEARED)) for one in queued[:CLEARED_AT_ONCE])
+    ended = sum(end_message(one, refuse_dead(CLEARED)) for one in queued[:CLEARED_AT_ONCE])
     return {"deleted": deleted, "ended": ended}
 
 
 def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: str) -> Sequence[Json]:
-    """The states of the letters that a sender sent with that id, newest first; `agent` narrows them.
+    """The states of the stored messages that a sender sent with that id, newest first; `agent` narrows them.
 
     `names`: those that its recipients see.
     """
@@ -151,20 +151,20 @@ def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: 
 
 
 @transaction.atomic
-def delete_letter(letter: Letter) -> bool:
-    """Delete a letter for the owner of its inbox; False while it is being delivered.
+def delete_message(stored: Letter) -> bool:
+    """Delete a stored message for the owner of its inbox; False while it is being delivered.
 
     One whose sender waits for a reply dies first, and stays until the sender has the error.
     """
-    has_ended = letter.state == Letter.State.QUEUED and end_letter(letter, refuse_dead(CLEARED))
-    row = Letter.objects.filter(pk=letter.pk, reply_at=None).exclude(state=Letter.State.SENDING)
+    has_ended = stored.state == Letter.State.QUEUED and end_message(stored, refuse_dead(CLEARED))
+    row = Letter.objects.filter(pk=stored.pk, reply_at=None).exclude(state=Letter.State.SENDING)
     return bool(row.delete()[0]) or has_ended
 
 
-def retry_letter(letter: Letter) -> bool:
-    """Let a dead letter wait again, without an end; False when it is not dead.
+def retry_message(stored: Letter) -> bool:
+    """Let a dead stored message wait again, without an end; False when it is not dead.
 
-    One that may have been sent once keeps that (`letter_queue.has_died_unsent`).
+    One that may have been sent once keeps that (`message_queue.has_died_unsent`).
     """
     again = {
         "state": Letter.State.QUEUED,
@@ -173,7 +173,7 @@ def retry_letter(letter: Letter) -> bool:
         "expires_at": None,
         "wants_response": False,
     }
-    dead = Letter.objects.filter(pk=letter.pk, state=Letter.State.DEAD)
+    dead = Letter.objects.filter(pk=stored.pk, state=Letter.State.DEAD)
     return bool(dead.update(**again, reply="", reply_at=None))
 
 
@@ -234,5 +234,5 @@ def _store(owner: User, envelope: Envelope, seat: Session) -> int:
         received_at=db_now(),
         wait_s=0,
     )
-    store_letter(draft, is_wanted=True)
+    store_message(draft, is_wanted=True)
     return 1

@@ -17,8 +17,15 @@ from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
 from gateway.service.addressing import Addressee, NewMessage, RecentMessages, Sender, find_addressee
 from gateway.service.pushes import Seats
-from gateway.service.queue_delivery import LetterDelivery
-from gateway.service.queued_messages import Draft, Obstacle, StoredLetter, find_obstacle, priority_of, store_letter
+from gateway.service.queue_delivery import QueueDelivery
+from gateway.service.queued_messages import (
+    Draft,
+    Obstacle,
+    StoredMessage,
+    find_obstacle,
+    priority_of,
+    store_message,
+)
 from gateway.service.registry import check_takes_messages
 from gateway.service.seat import act_without_seat
 from gateway.service.seat_frames import text_of
@@ -69,7 +76,7 @@ class MessageRouter:
         self,
         dispatcher: Dispatcher,
         seats: Seats,
-        letters: LetterDelivery,
+        stored_messages: QueueDelivery,
         recorder: SessionRecorder,
         rules: TeamRules,
     ) -> None:
@@ -77,7 +84,7 @@ class MessageRouter:
         self._seats = seats
         self._recorder = recorder
         self._rules = rules
-        self.letters = letters
+        self.queue = stored_messages
         self.recent = RecentMessages(time.monotonic)
         self.read = DbCalls(READS_AT_ONCE)
 
@@ -101,9 +108,9 @@ class MessageRouter:
                 await self.read(check_sessions, place)
             if found.seat:  # it believes an envelope only without a task
                 parts, task_id = sender.carry(envelope, found.target), ""
-            if found.takes_letters and envelope.type == "message":
+            if found.takes_stored_messages and envelope.type == "message":
                 draft = _make_draft(key, message, found.target, parts, place)
-                if obstacle is Obstacle.LETTERS:
+                if obstacle is Obstacle.EARLIER:
                     raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
             chat_id = time_ordered()
@@ -151,7 +158,7 @@ class MessageRouter:
         wait_s: float,
         traceparent: str,
     ) -> RunningTurn:
-        """Ask an agent for the user of an HTTP request, who waits for the reply: nothing waits as a letter.
+        """Ask an agent for the user of an HTTP request, who waits for the reply: the message is never stored.
 
         Raises:
             FrameRefused: nothing was sent.
@@ -187,8 +194,8 @@ class MessageRouter:
         except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
 
-    async def draft_letter(self, message: NewMessage) -> Draft:
-        """A message that wants no response, as a letter.
+    async def draft_message(self, message: NewMessage) -> Draft:
+        """A message that wants no response, as a stored message.
 
         Raises:
             FrameRefused: its recipient has no inbox, or is not open to the sender.
@@ -199,7 +206,7 @@ class MessageRouter:
             await self._check_allowed(found, message.sender)
         except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
-        if not found.takes_letters:
+        if not found.takes_stored_messages:
             text = "this agent has no inbox: it does not sit at this gateway"
             raise bad_content(text, field="agent", reason="no_inbox")
         parts = message.sender.carry(message.envelope, found.target)
@@ -230,38 +237,38 @@ class MessageRouter:
         await self._rules.check_peers(own, found.name)
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
-        """A seat of the asker's own team, if this process holds it and no letters wait for it.
+        """A seat of the asker's own team, if this process holds it and no stored messages wait for it.
 
         Admission checks that it may be asked.
         """
         held = self._seats.find(asker.user_id, name)
-        if held is None or not self.letters.has_none(held.seat.session_id):
+        if held is None or not self.queue.has_none(held.seat.session_id):
             return None
         seat = held.seat
         target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
         named = AgentName(asker.user_id, asker.login, seat.name)
         return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
-    async def store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
+    async def store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredMessage:
         """Store a message that could not be sent. `is_recorded`: it is in its sessions already.
 
         Raises:
             FrameRefused: it may not wait, or there is no room.
         """
         draft = waits.draft
-        self.letters.expect(draft.recipient_id)
+        self.queue.expect(draft.recipient_id)
         recording = Recording(self._recorder, draft.place, draft.envelope, time_ordered())
         held = None if is_recorded else recording.hold_message()
         try:
-            letter = await self.read(store_letter, draft, is_wanted=waits.is_wanted, held=held)
+            stored = await self.read(store_message, draft, is_wanted=waits.is_wanted, held=held)
         except NOT_ASKED as refusal:
             raise refuse_denied(refusal) from None
-        if letter is None:
+        if stored is None:
             raise waits.refused
-        if letter.is_new:
+        if stored.is_new:
             await recording.add_message()
-        self.letters.wake(draft.recipient_id)
-        return letter
+        self.queue.wake(draft.recipient_id)
+        return stored
 
 
 def _find_place(found: Addressee, message: NewMessage) -> Place | None:
@@ -277,7 +284,7 @@ def _find_route(message: NewMessage) -> tuple[Addressee, Obstacle]:
     """The addressee of a message, and the reason why it waits although its recipient may be connected."""
     user_id = message.behalf.asker.user_id
     found = find_addressee(message.envelope.agent, user_id)
-    if not found.takes_letters:
+    if not found.takes_stored_messages:
         return found, Obstacle.NONE
     shown = message.sender.shown_to(found.target)
     return found, find_obstacle(found.target.session_id, user_id, shown, priority_of(message.envelope))

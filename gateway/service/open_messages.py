@@ -1,4 +1,4 @@
-"""The messages of one connection: each is sent or waits as a letter, and its end is the reply or an error."""
+"""The messages of one connection: each is sent or stored, and ends with the reply or an error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,7 +12,7 @@ from gateway.service import message_queue
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, RecentMessage
 from gateway.service.frame_log import FrameNote
 from gateway.service.message_router import BegunMessage, MessageRouter, MustWait
-from gateway.service.queued_messages import StoredLetter
+from gateway.service.queued_messages import StoredMessage
 from gateway.service.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
 from gateway.wire.frames import Envelope, Json, event_frame, new_id
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 class OpenMessages:
     """The messages of one connection whose replies it waits for: started in order, awaited all at once.
 
-    `follow`: pushes the receipts of its letters to it from now on.
+    `follow`: pushes the receipts of its stored messages to it from now on.
     """
 
     def __init__(self, router: MessageRouter, say: Say, follow: Follow | None = None) -> None:
@@ -45,7 +45,7 @@ class OpenMessages:
     def take(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
         """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
 
-        `note`: ends when the message is on its way, or waits; its turn, or its letter, has the rest.
+        `note`: ends when the message is on its way, or waits; its turn, or its stored message, has the rest.
 
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
@@ -53,10 +53,10 @@ class OpenMessages:
         earlier = self._router.recent.find(*message.identity)
         if earlier is None:
             return self._begin(message, note)
-        if not earlier.letter_id:
+        if not earlier.stored_id:
             return self._repeat(self._enter(new_id(), message.envelope), message.envelope, earlier)
         note.defer()
-        return self._repeat_letter(earlier, message, note)
+        return self._repeat_stored(earlier, message, note)
 
     def _begin(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
         envelope = message.envelope
@@ -65,14 +65,14 @@ class OpenMessages:
         self._sending += 1
         return self._run(key, message, self._router.recent.add(*message.identity), note)
 
-    async def leave(self, message: NewMessage) -> StoredLetter:
+    async def leave(self, message: NewMessage) -> StoredMessage:
         """Put a message that wants no response into its recipient's inbox.
 
         Raises:
             FrameRefused: it was not stored.
         """
         async with self._in_order:
-            draft = await self._router.draft_letter(message)
+            draft = await self._router.draft_message(message)
             return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
 
     @property
@@ -100,42 +100,42 @@ class OpenMessages:
         """Ask, wait and answer."""
         envelope = message.envelope
         begun: BegunMessage | None = None
-        letter: StoredLetter | None = None
+        stored: StoredMessage | None = None
         try:
             try:
                 async with self._in_order:
                     try:
                         begun = await self._router.begin(key, message)
                     except MustWait as waits:
-                        letter = await self._store(waits)
+                        stored = await self._store(waits)
             finally:
                 self._sending -= 1
             note.finish()
             if begun is not None:
-                letter = await self._follow_turn(key, message, begun, recent)
-            if letter is not None:
-                recent.letter_id = letter.id
-                await self._follow_letter(key, message, letter, recent)
+                stored = await self._follow_turn(key, message, begun, recent)
+            if stored is not None:
+                recent.stored_id = stored.id
+                await self._follow_stored(key, message, stored, recent)
         except FrameRefused as refused:
             note.finish(refused)
             frame = make_refusal(envelope, refused.about(envelope.correlation_id or key, envelope.id))
             self._router.recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
-            if begun is None or _is_unsent(begun, letter):
+            if begun is None or _is_unsent(begun, stored):
                 self._router.recent.drop(*message.identity, recent)
             await self._say(frame)
         except (Exception, asyncio.CancelledError):
             recent.is_whole = False  # without `begun`, too, it may have been sent
             raise
         finally:
-            if begun is not None and _is_unsent(begun, letter):
+            if begun is not None and _is_unsent(begun, stored):
                 self._router.recent.drop(*message.identity, recent)
             note.fail()
             recent.end()
             self._open.discard(key)
 
-    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredLetter:
-        if self._follow is not None:  # first: a receipt may come as soon as the letter is stored
+    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredMessage:
+        if self._follow is not None:  # first: a receipt may come as soon as the stored message is stored
             try:
                 await self._follow()
             except DatabaseError as failure:
@@ -144,8 +144,8 @@ class OpenMessages:
 
     async def _follow_turn(
         self, key: str, message: NewMessage, begun: BegunMessage, recent: RecentMessage
-    ) -> StoredLetter | None:
-        """Answer with the reply. A letter: the message was not delivered, and waits.
+    ) -> StoredMessage | None:
+        """Answer with the reply. A stored message: the message was not delivered, and waits.
 
         It goes on without the client: one that comes back and repeats its message gets the reply.
         """
@@ -158,26 +158,26 @@ class OpenMessages:
             await self._answer(reply, recent)
         return None
 
-    async def _follow_letter(
-        self, key: str, message: NewMessage, letter: StoredLetter, recent: RecentMessage
+    async def _follow_stored(
+        self, key: str, message: NewMessage, stored: StoredMessage, recent: RecentMessage
     ) -> None:
         envelope = message.envelope
-        about = {"correlationId": envelope.correlation_id or key, "parentId": letter.message_id}
-        content: Json = {"agent": envelope.agent, "messageId": letter.message_id}
-        if letter.expires_at is not None:
-            content["expiresAt"] = unix_ms(letter.expires_at)
+        about = {"correlationId": envelope.correlation_id or key, "parentId": stored.message_id}
+        content: Json = {"agent": envelope.agent, "messageId": stored.message_id}
+        if stored.expires_at is not None:
+            content["expiresAt"] = unix_ms(stored.expires_at)
         await self._answer(event_frame("message.queued", content, about), recent)
         if not envelope.wants_response:
             return
         if frame := await self._wait_or_go(
-            self._router.letters.wait_for_reply(letter, message.behalf.asker.user_id)
+            self._router.queue.wait_for_reply(stored, message.behalf.asker.user_id)
         ):
             await self._answer(frame, recent)
 
-    async def _repeat_letter(self, earlier: RecentMessage, message: NewMessage, note: FrameNote) -> None:
-        """Send a message again if its letter died unsent; else repeat the answers to the earlier message."""
+    async def _repeat_stored(self, earlier: RecentMessage, message: NewMessage, note: FrameNote) -> None:
+        """Send a message again if it was stored and died unsent; else repeat the answers to the earlier one."""
         try:
-            if await self._router.read(message_queue.has_died_unsent, earlier.letter_id):
+            if await self._router.read(message_queue.has_died_unsent, earlier.stored_id):
                 self._router.recent.drop(*message.identity, earlier)
             if (latest := self._router.recent.find(*message.identity)) is None:
                 await self._begin(message, note)
@@ -217,6 +217,6 @@ class OpenMessages:
         await self._say(frame)
 
 
-def _is_unsent(begun: BegunMessage, letter: StoredLetter | None) -> bool:
-    """Whether the gateway knows that nothing was sent to the agent, and no letter waits to be sent."""
-    return letter is None and begun.running.is_settled and begun.running.settled.result().is_unsent
+def _is_unsent(begun: BegunMessage, stored: StoredMessage | None) -> bool:
+    """Whether the gateway knows that nothing was sent to the agent, and no stored message waits to be sent."""
+    return stored is None and begun.running.is_settled and begun.running.settled.result().is_unsent

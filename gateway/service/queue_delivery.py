@@ -1,4 +1,4 @@
-"""Delivers the letters of one process: to seats that come, or get free; and waits for their replies."""
+"""Delivers stored messages to the seats of one process, when a seat comes or becomes free; waits for replies."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from agents.transcript.mentions import mentions
 from gateway.models import Letter
 from gateway.service import message_queue, queued_messages
 from gateway.service.pushes import Channels, Subscriber
-from gateway.service.queued_messages import StoredLetter, open_frame
+from gateway.service.queued_messages import StoredMessage, open_frame
 from gateway.service.seat_frames import make_reply, parts_of, read_carried, text_of
 from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
@@ -47,8 +47,8 @@ RESTS_S = 10.0  # a seat that took none, before the next try: each leaves a turn
 ASKS_FOR_REPLY_EVERY_S = 2.0  # the push that says so may be lost
 
 
-class LetterDelivery:
-    """Sends letters, each as the turn of a message, and in order for each recipient."""
+class QueueDelivery:
+    """Sends stored messages, each as the turn of a message, and in order for each recipient."""
 
     def __init__(
         self, process_id: str, dispatcher: Dispatcher, channels: Channels, recorder: SessionRecorder
@@ -64,21 +64,21 @@ class LetterDelivery:
         self._tasks = TaskSet()
 
     def has_none(self, session_id: int) -> bool:
-        """Whether it is known that no letter waits for a recipient."""
+        """Whether it is known that no stored message waits for a recipient."""
         return session_id in self._empty
 
     def expect(self, session_id: int) -> None:
-        """A letter for a recipient is about to be stored."""
+        """A stored message for a recipient is about to be stored."""
         self._empty.discard(session_id)
 
     def wake(self, session_id: int) -> None:
-        """Deliver what waits for a seat: it came, it got free, or a letter for it was stored."""
+        """Deliver what waits for a seat: it came, it got free, or a stored message for it was stored."""
         self.expect(session_id)
         if session_id in self._busy_with:
             self._busy_with[session_id] = True
         else:
             self._busy_with[session_id] = False
-            self._tasks.start(self._deliver_all(session_id), name=f"letters of {session_id}")
+            self._tasks.start(self._deliver_all(session_id), name=f"queue of {session_id}")
 
     async def look(self) -> None:
         """End what waited too long, and deliver to the seats of this process; the hub calls it every second."""
@@ -90,7 +90,7 @@ class LetterDelivery:
                 self.wake(session_id)
 
     async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]]) -> None:
-        """A seat was taken: deliver its letters. `follow`: pushes it the receipts of those that it sent."""
+        """A seat was taken: deliver its stored messages. `follow`: pushes it the receipts for its own."""
         self.wake(session_id)
         if await self._call(queued_messages.has_outstanding, session_id):
             await follow()
@@ -100,16 +100,16 @@ class LetterDelivery:
         if (owner_id, channel) not in self._channels.subscriptions(subscriber):
             await self._channels.subscribe(owner_id, channel, subscriber)
 
-    async def wait_for_reply(self, letter: StoredLetter, caller_id: int) -> Json:
-        """Wait for the frame that ends a letter which wants a response: its reply, or an error.
+    async def wait_for_reply(self, stored: StoredMessage, caller_id: int) -> Json:
+        """Wait for the frame that ends a stored message which wants a response: its reply, or an error.
 
         Empty: another connection of the sender has taken it.
         """
         watch = _Watch()
         try:
-            await self._channels.subscribe(caller_id, message_queue.reply_channel(letter.id), watch)
-            while (frame := await self._call(message_queue.take_reply, letter.id)) is None:
-                until = letter.expires_at
+            await self._channels.subscribe(caller_id, message_queue.reply_channel(stored.id), watch)
+            while (frame := await self._call(message_queue.take_reply, stored.id)) is None:
+                until = stored.expires_at
                 left_s = (until - await self._call(db_now)).total_seconds() if until else ASKS_FOR_REPLY_EVERY_S
                 soon_s = left_s if left_s > 0 else ASKS_FOR_REPLY_EVERY_S
                 await watch.ended.wait(min(soon_s, ASKS_FOR_REPLY_EVERY_S))
@@ -118,7 +118,7 @@ class LetterDelivery:
             await asyncio.shield(self._channels.leave(watch))
 
     async def close(self) -> None:
-        """Stop; letters that are being sent are claimed by another process, or after a restart."""
+        """Stop; stored messages that are being sent are claimed by another process, or after a restart."""
         await self._tasks.cancel()
 
     async def _deliver_all(self, session_id: int) -> None:
@@ -137,9 +137,9 @@ class LetterDelivery:
         higher, pause_s = 0, FIRST_PAUSE_S
         while True:
             claim = await self._call(message_queue.claim_next, session_id, self._process_id, higher)
-            if claim.letter is not None:
+            if claim.stored is not None:
                 pause_s, higher = FIRST_PAUSE_S, higher + 1 if claim.has_lower else 0
-                wait_s = await self._send(claim.letter)
+                wait_s = await self._send(claim.stored)
             elif claim.is_blocked:
                 wait_s, pause_s = pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
             else:
@@ -152,58 +152,58 @@ class LetterDelivery:
             if wait_s:
                 await asyncio.sleep(wait_s)
 
-    async def _send(self, letter: Letter) -> float | None:
-        """Send a claimed letter; how long to pause then, None: the seat takes no letters now."""
+    async def _send(self, stored: Letter) -> float | None:
+        """Send a claimed stored message; how long to pause then, None: the seat takes no stored messages now."""
         try:
-            ask = await self._call(make_ask, letter)
-            place, envelope = await self._call(find_place, letter), await self._call(read_envelope, letter)
+            ask = await self._call(make_ask, stored)
+            place, envelope = await self._call(find_place, stored), await self._call(read_envelope, stored)
             recording = Recording(self._recorder, place, envelope, ask.chat_id)
             running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
             recording.running = running
         except (Offline, Unavailable, DatabaseError):
-            await self._call(message_queue.release, letter)
+            await self._call(message_queue.release, stored)
             return None
         except (Busy, OverCap, RateLimited) as denied:
-            await self._call(message_queue.release, letter)
+            await self._call(message_queue.release, stored)
             return float(denied.retry_in_s) if isinstance(denied, RateLimited) else LONGEST_PAUSE_S
         except (Denied, NotPublished, FileGone) as refusal:
-            await self._call(message_queue.end_letter, letter, refuse_denied(refusal))
+            await self._call(message_queue.end_message, stored, refuse_denied(refusal))
             return 0.0
         except Unreadable:
             refused = message_queue.refuse_dead(message_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
-            await self._call(message_queue.end_letter, letter, refused)
+            await self._call(message_queue.end_message, stored, refused)
             return 0.0
-        return await self._see_delivered(letter, running)
+        return await self._see_delivered(stored, running)
 
-    async def _see_delivered(self, letter: Letter, running: RunningTurn) -> float | None:
-        if letter.wants_response:
+    async def _see_delivered(self, stored: Letter, running: RunningTurn) -> float | None:
+        if stored.wants_response:
             if not running.is_decided:
                 await running.until_decided.wait(DELIVERED_WITHIN_S)
             settled = running.settled.result() if running.is_settled else None
         else:
             settled = await asyncio.shield(running.settled)
-        if settled is not None and _is_undelivered(letter, settled):
+        if settled is not None and _is_undelivered(stored, settled):
             is_uncertain = settled.reason != Failure.NOT_DELIVERED
-            await self._call(message_queue.release, letter, is_uncertain=is_uncertain)
+            await self._call(message_queue.release, stored, is_uncertain=is_uncertain)
             return None
-        await self._call(message_queue.mark_delivered, letter)
-        if letter.wants_response:
-            self._tasks.start(self._bring_reply(letter, running), name=f"reply to letter {letter.pk}")
+        await self._call(message_queue.mark_delivered, stored)
+        if stored.wants_response:
+            self._tasks.start(self._bring_reply(stored, running), name=f"reply to stored message {stored.pk}")
         return 0.0
 
-    async def _bring_reply(self, letter: Letter, running: RunningTurn) -> None:
-        """Keep the reply of a letter for its sender, when it comes."""
+    async def _bring_reply(self, stored: Letter, running: RunningTurn) -> None:
+        """Keep the reply of a stored message for its sender, when it comes."""
         settled = await asyncio.shield(running.settled)
-        envelope, sender = await self._call(read_envelope, letter), letter.sender
+        envelope, sender = await self._call(read_envelope, stored), stored.sender
         try:
-            frame = make_reply(letter.correlation_id, envelope, running, settled, sender)
+            frame = make_reply(stored.correlation_id, envelope, running, settled, sender)
         except FrameRefused as refused:
-            frame = message_queue.make_error(letter, refused)
-        await self._call(message_queue.answer_sender, letter, frame)
+            frame = message_queue.make_error(stored, refused)
+        await self._call(message_queue.answer_sender, stored, frame)
 
 
 class _Watch:
-    """Wakes the sender that waits for the end of a letter."""
+    """Wakes the sender that waits for the end of a stored message."""
 
     def __init__(self) -> None:
         self.ended = Waiters()
@@ -214,55 +214,55 @@ class _Watch:
         return True
 
 
-def read_envelope(letter: Letter) -> Envelope:
-    """The message of a letter as its sender sent it, with the time that it has left."""
-    return read_carried(_open_carried(letter), letter.addressed_to)
+def read_envelope(stored: Letter) -> Envelope:
+    """The message of a stored message as its sender sent it, with the time that it has left."""
+    return read_carried(_open_carried(stored), stored.addressed_to)
 
 
-def find_place(letter: Letter) -> Place | None:
+def find_place(stored: Letter) -> Place | None:
     """The sessions in which its reply belongs; None where it came from another team."""
-    if letter.sender_owner_id != letter.owner_id:
+    if stored.sender_owner_id != stored.owner_id:
         return None
-    sender = letter.sender if letter.sender_session_id else ""
-    session_id = _open_carried(letter).get("sessionId", "")
-    recipient = letter.recipient
-    return make_place(letter.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
+    sender = stored.sender if stored.sender_session_id else ""
+    session_id = _open_carried(stored).get("sessionId", "")
+    recipient = stored.recipient
+    return make_place(stored.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
 
 
-def make_ask(letter: Letter) -> Ask:
-    """The ask by which a claimed letter is sent."""
-    envelope, carried = read_envelope(letter), _open_carried(letter)
+def make_ask(stored: Letter) -> Ask:
+    """The ask by which a claimed stored message is sent."""
+    envelope, carried = read_envelope(stored), _open_carried(stored)
     text = text_of(envelope)
-    handle = f"{letter.recipient.owner.login}/{letter.recipient.routing_name}"
+    handle = f"{stored.recipient.owner.login}/{stored.recipient.routing_name}"
     return Ask(
-        chat_id=letter.chat_id,
-        target=Target(None, letter.recipient_id, handle),
-        caller_id=letter.sender_owner_id,
-        caller_login=letter.sender_owner.login,
+        chat_id=stored.chat_id,
+        target=Target(None, stored.recipient_id, handle),
+        caller_id=stored.sender_owner_id,
+        caller_login=stored.sender_owner.login,
         surface=Surface.GATEWAY,
         question=text,
-        wait_s=envelope.metadata["ttl"] if letter.wants_response else DELIVERED_WITHIN_S,
-        tells=not letter.wants_response,
-        source=Source(letter.sender_session_id, peer_login=handle) if letter.sender_session_id else None,
-        chain=tuple(letter.chain),
-        passed_by_stranger=letter.passed_by_stranger,
+        wait_s=envelope.metadata["ttl"] if stored.wants_response else DELIVERED_WITHIN_S,
+        tells=not stored.wants_response,
+        source=Source(stored.sender_session_id, peer_login=handle) if stored.sender_session_id else None,
+        chain=tuple(stored.chain),
+        passed_by_stranger=stored.passed_by_stranger,
         files=tuple(mentions(text)),
-        message_id=letter.message_id,
+        message_id=stored.message_id,
         context_id=envelope.session_id,
         parts=parts_of(carried),
     )
 
 
-def _open_carried(letter: Letter) -> Json:
-    carried = open_frame(letter.envelope)
-    if letter.expires_at is not None:
-        left_s = round((letter.expires_at - db_now()).total_seconds(), 3)
+def _open_carried(stored: Letter) -> Json:
+    carried = open_frame(stored.envelope)
+    if stored.expires_at is not None:
+        left_s = round((stored.expires_at - db_now()).total_seconds(), 3)
         carried["metadata"] = carried["metadata"] | {"ttl": max(left_s, 0.001)}
     return carried
 
 
-def _is_undelivered(letter: Letter, settled: SettledTurn) -> bool:
+def _is_undelivered(stored: Letter, settled: SettledTurn) -> bool:
     """Whether the message did not reach the agent, or may not have."""
     if settled.outcome is Outcome.COMPLETED:
         return False
-    return not letter.wants_response or settled.reason in (Failure.NOT_DELIVERED, Failure.CHANNEL_LOST)
+    return not stored.wants_response or settled.reason in (Failure.NOT_DELIVERED, Failure.CHANNEL_LOST)

@@ -1,4 +1,4 @@
-"""Letters: messages that wait in the database for an agent that is offline or busy. Storing them."""
+"""Stored messages: messages that wait in the database for an agent that is offline or busy. Storing them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ WAITING = (Letter.State.QUEUED, Letter.State.SENDING)
 KEPT = (Letter.State.DELIVERED, Letter.State.READ)
 SENDERS_SHARE = 4  # one sender fills at most a quarter of an inbox
 FORGOTTEN_AT_ONCE = 200
-PURPOSE = b"a2a-v1 letters"
+PURPOSE = b"a2a-v1 letters"  # part of the key: rows sealed under another purpose could not be opened
 _PLAIN = "{"  # the beginning of a frame that was stored before frames were sealed
 
 
@@ -34,7 +34,7 @@ class Obstacle(StrEnum):
     """Why a message to an agent that can be asked waits all the same."""
 
     NONE = ""
-    LETTERS = "letters"  # of the same sender, recipient and priority: it would overtake them
+    EARLIER = "earlier messages"  # of the same sender, recipient and priority: it would overtake them
     STATUS = "status"  # the agent says that it is busy
 
 
@@ -67,8 +67,8 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLetter:
-    """A letter that waits. `expires_at`: None, it waits for ever. `is_new`: it was stored just now."""
+class StoredMessage:
+    """What a sender learns of a stored message. `expires_at`: None, it waits for ever. `is_new`: no repetition."""
 
     id: int
     message_id: str
@@ -91,14 +91,16 @@ def find_obstacle(session_id: int, caller_id: int, sender: str, priority: Letter
         owner=OuterRef("owner"), name=OuterRef("routing_name"), status=TeamAgent.Status.BUSY
     )
     found = Session.objects.filter(pk=session_id).values_list(Exists(ahead), Exists(connected), Exists(busy))
-    has_letters, is_connected, is_busy = found.first() or (False, False, False)
-    if has_letters:
-        return Obstacle.LETTERS
+    has_earlier, is_connected, is_busy = found.first() or (False, False, False)
+    if has_earlier:
+        return Obstacle.EARLIER
     return Obstacle.STATUS if is_connected and is_busy else Obstacle.NONE
 
 
 @transaction.atomic
-def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | None = None) -> StoredLetter | None:
+def store_message(
+    draft: Draft, *, is_wanted: bool = False, held: HeldRecord | None = None
+) -> StoredMessage | None:
     """Put a message into the recipient's inbox. None: neither its `ttl` nor its team's policy lets it wait.
 
     A message that waits already is not stored twice. `is_wanted`: the message waits in any case. `held`: its
@@ -116,11 +118,11 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | No
         return None
     quotas.lock_owner(recipient.owner_id)
     if (twin := _find_twin(draft)) is not None:
-        return StoredLetter(twin.pk, twin.message_id, twin.expires_at, is_new=False)
+        return StoredMessage(twin.pk, twin.message_id, twin.expires_at, is_new=False)
     size = len(encode(draft.carried))
     _check_room(recipient.owner_id, draft, size)
     lives_s = draft.lives_s
-    letter = Letter.objects.create(
+    stored = Letter.objects.create(
         owner_id=recipient.owner_id,
         recipient=recipient,
         addressed_to=draft.envelope.agent,
@@ -141,11 +143,11 @@ def store_letter(draft: Draft, *, is_wanted: bool = False, held: HeldRecord | No
     )
     if held is not None:
         held.row.save(force_insert=True)
-    return StoredLetter(letter.pk, letter.message_id, letter.expires_at)
+    return StoredMessage(stored.pk, stored.message_id, stored.expires_at)
 
 
 def _find_twin(draft: Draft) -> Letter | None:
-    """The letter that waits with the same id, sender, recipient and content."""
+    """The stored message that waits with the same id, sender, recipient and content."""
     if not draft.envelope.id:
         return None
     same = Letter.objects.filter(
@@ -180,7 +182,7 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
 
 
 def _has_room(owner_id: int, size: int, among: Q = EVERY_ROW, share: int = 1) -> bool:
-    """Whether a letter of that size fits into the inboxes, or into a sender's share of them."""
+    """Whether a stored message of that size fits into the inboxes, or into a sender's share of them."""
     is_one_more = limits.LETTERS.has_room(owner_id, among=among, share=share)
     return is_one_more and limits.LETTERS_TEXT.has_room(owner_id, size, among=among, share=share)
 
@@ -191,8 +193,8 @@ def has_outstanding(session_id: int) -> bool:
     return Letter.objects.filter(sender_session=session_id, state__in=states).exists()
 
 
-def find_old_letters(kept_days: int) -> QuerySet[Letter]:
-    """The letters that came longer ago than that, and do not wait any more."""
+def find_old_messages(kept_days: int) -> QuerySet[Letter]:
+    """The stored messages that came longer ago than that, and do not wait any more."""
     before = db_now() - timedelta(days=kept_days)
     return Letter.objects.exclude(state__in=WAITING).filter(received_at__lt=before)
 
@@ -223,11 +225,11 @@ def show_frame(stored: str) -> Json:
         return {"content": {}, "metadata": {}}
 
 
-def reseal_letters() -> tuple[int, int]:
-    """Seal the frames of all letters anew with the newest key; the numbers of sealed and of unreadable ones."""
+def reseal_messages() -> tuple[int, int]:
+    """Seal all stored frames anew with the newest key; the numbers of sealed and of unreadable messages."""
     for column in ("envelope", "reply"):
-        for letter in Letter.objects.filter(**{f"{column}__startswith": _PLAIN}).only(column).iterator():
-            stored = getattr(letter, column)
-            as_read = Letter.objects.filter(pk=letter.pk, **{column: stored})
-            as_read.update(**{column: seal_frame(msgspec.json.decode(stored))})
+        for row in Letter.objects.filter(**{f"{column}__startswith": _PLAIN}).only(column).iterator():
+            plain = getattr(row, column)
+            as_read = Letter.objects.filter(pk=row.pk, **{column: plain})
+            as_read.update(**{column: seal_frame(msgspec.json.decode(plain))})
     return sealing.reseal_all(Letter.objects.all(), PURPOSE, "envelope", "reply")

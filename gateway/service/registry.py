@@ -194,7 +194,7 @@ def _name_of(peer: Peer) -> str:
 class Member:
     """One agent of a team. `public_id`: of the session of its seat, empty before it took one.
 
-    `status`: online, idle, busy, error or offline. `queued`: letters that wait for it; `dead`: those that were not
+    `status`: online, idle, busy, error or offline. `queued`: messages that wait; `dead`: messages that were not
     delivered. `sessions`: how many session logs it has.
     """
 
@@ -233,12 +233,12 @@ def load_members(owner_id: int, names: Collection[str] | None = None) -> list[Me
     by_seat = {one.routing_name: one for one in seats.annotate(seen_at=SEEN_AT).order_by("pk")[:MOST_MEMBERS]}
     by_row = {one.name: one for one in rows.order_by("pk")[:MOST_MEMBERS]}
     states = states_of([one.pk for one in by_seat.values()])
-    letters = _count_letters([one.pk for one in by_seat.values()])
+    stored_messages = _count_stored([one.pk for one in by_seat.values()])
     logs = _count_logs(owner_id)
     found = []
     for name in sorted(by_seat.keys() | by_row.keys())[:MOST_MEMBERS]:
         seat, row = by_seat.get(name), by_row.get(name)
-        found.append(_member(name, seat, row, states, letters, logs.get(name, 0)))
+        found.append(_member(name, seat, row, states, stored_messages, logs.get(name, 0)))
     return found
 
 
@@ -252,10 +252,10 @@ def _member(
     seat: Session | None,
     row: TeamAgent | None,
     states: Mapping[int, str],
-    letters: Mapping[int, Mapping[str, tuple[int, int]]],
+    stored_messages: Mapping[int, Mapping[str, tuple[int, int]]],
     sessions: int,
 ) -> Member:
-    waiting = letters.get(seat.pk, {}) if seat else {}
+    waiting = stored_messages.get(seat.pk, {}) if seat else {}
     queued, queued_bytes = waiting.get(Letter.State.QUEUED, (0, 0))
     said = row.status if row else ONLINE
     registered = [one for one in (seat and seat.started_at, row and row.created_at) if one]
@@ -274,8 +274,8 @@ def _member(
     )
 
 
-def _count_letters(session_ids: Collection[int]) -> dict[int, dict[str, tuple[int, int]]]:
-    """Number and bytes of the letters of each seat, by state."""
+def _count_stored(session_ids: Collection[int]) -> dict[int, dict[str, tuple[int, int]]]:
+    """Number and bytes of the stored messages of each seat, by state."""
     wanted = Letter.objects.filter(
         recipient_id__in=session_ids, state__in=[Letter.State.QUEUED, Letter.State.DEAD]
     )

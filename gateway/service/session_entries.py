@@ -159,7 +159,7 @@ class _About(Struct, frozen=True):
 
 
 class HeldRecord(NamedTuple):
-    """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for that of a letter."""
+    """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for the queue's."""
 
     record: Record
     query: sql.Query

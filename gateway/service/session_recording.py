@@ -273,7 +273,7 @@ class SessionRecorder(BatchWriter[Record]):
 class Recording:
     """One message. `place`: None, the message belongs in no session. `key`: no other message has this key.
 
-    The ledger or the letter queue writes the row that `hold_message` or `hold_reply` makes, in the transaction of
+    The ledger or the message queue writes the row that `hold_message` or `hold_reply` makes, in the transaction of
     the message or reply; then `add_message` or `add_reply` passes the record on to the recorder. `running`: the
     turn of the message, once it is committed.
     """

@@ -78,7 +78,7 @@ class GatewayConnection(FrameSocket, Client):
         super().__init__(unsigned)
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._answer_later, self._follow_letters)
+        self.messages = OpenMessages(gateway.router, self._answer_later, self._follow_receipts)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self.note: FrameNote
@@ -229,7 +229,7 @@ class GatewayConnection(FrameSocket, Client):
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
-        self.start(self.gateway.router.letters.greet(self.seat.session_id, self._follow_letters), "letters")
+        self.start(self.gateway.router.queue.greet(self.seat.session_id, self._follow_receipts), "stored messages")
         self._link.start(
             self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
         )
@@ -242,10 +242,10 @@ class GatewayConnection(FrameSocket, Client):
         statuses = self.gateway.statuses
         self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
 
-    async def _follow_letters(self) -> None:
-        """Have the receipts of its letters pushed."""
+    async def _follow_receipts(self) -> None:
+        """Have the receipts of its stored messages pushed."""
         if not self._over:  # else no part of the process would end the subscription
-            await self.gateway.router.letters.follow(self.identity.user_id, self.sender.tells, self)
+            await self.gateway.router.queue.follow(self.identity.user_id, self.sender.tells, self)
 
     def _expire(self) -> None:
         self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
@@ -329,5 +329,5 @@ class GatewayConnection(FrameSocket, Client):
         if self.seat is not None:
             self._link.detach(self.seat.connection_id)
             self.gateway.seats.leave(self.identity.user_id, self.seat)
-            self.gateway.router.letters.expect(self.seat.session_id)
+            self.gateway.router.queue.expect(self.seat.session_id)
             await self.seat.prompts.lost(reason)

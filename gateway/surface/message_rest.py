@@ -24,7 +24,7 @@ from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from agents.api.files import OF_UPLOADS, AnyType
 from gateway.models import FrameRecord, Letter, SessionLog
 from gateway.service import session_files
-from gateway.service.inbox import delete_letter, retry_letter
+from gateway.service.inbox import delete_message, retry_message
 from gateway.service.queued_messages import WAITING, show_frame
 from gateway.service.session_rows import SessionUser
 from gateway.wire.errors import ErrorCode, FrameRefused
@@ -110,7 +110,7 @@ class OneLetter(APIView):
     @extend_schema(responses={204: None, 409: ErrorBody})
     def delete(self, request: Request, letter_id: int) -> Response:
         """Delete it; 409 while it is being delivered. The sender of one that waits gets an error."""
-        if not delete_letter(_get_own(letter_id, caller_of(request))):
+        if not delete_message(_get_own(letter_id, caller_of(request))):
             raise Conflict("it is being delivered at this moment")
         return Response(status=204)
 
@@ -123,7 +123,7 @@ class LetterRetry(APIView):
         """Let a dead letter wait again, without an end; its sender waits for no reply any more."""
         letter = _get_own(letter_id, caller_of(request))
         check_no_fields(request)
-        if not retry_letter(letter):
+        if not retry_message(letter):
             raise Conflict("only a dead letter is sent again")
         letter.refresh_from_db()
         return Response(_show(letter), status=202)

@@ -35,24 +35,24 @@ async def send(client: Client, envelope: Envelope, params: Json) -> Json:
     }
     message = check_frame(frame, FRAME_TYPES["message"])
     behalf = client.get_behalf(envelope)
-    letter = await client.messages.leave(NewMessage(message, behalf, client.sender))
-    return {"messageId": letter.message_id, "agent": message.agent, "state": "queued"}
+    stored = await client.messages.leave(NewMessage(message, behalf, client.sender))
+    return {"messageId": stored.message_id, "agent": message.agent, "state": "queued"}
 
 
 async def get(client: Client, envelope: Envelope, params: Json) -> Json:
-    """The newest letters of an inbox; `unread`: only those not read."""
+    """The newest stored messages of an inbox; `unread`: only those not read."""
     return await _load(
         client, envelope, params, is_unread=_read(params, "unread", bool, "a boolean", default=False)
     )
 
 
 async def unread(client: Client, envelope: Envelope, params: Json) -> Json:
-    """The newest letters that were not read."""
+    """The newest stored messages that were not read."""
     return await _load(client, envelope, params, is_unread=True)
 
 
 async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
-    """Note that letters were read: those of `ids`, or `all`."""
+    """Note that stored messages were read: those of `ids`, or `all`."""
     session_id = _own_seat(client, envelope)
     ids = _read(params, "ids", list, "an array of message ids", default=[])
     wants_all = _read(params, "all", bool, "a boolean", default=False)
@@ -65,9 +65,9 @@ async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
 
 
 async def count(client: Client, envelope: Envelope, params: Json) -> Json:
-    """How many letters an inbox has, and how many were not read."""
+    """How many stored messages an inbox has, and how many were not read."""
     session_id = await _find_inbox(client, envelope, params)
-    counted: Json = await client.gateway.router.read(inbox.count_letters, session_id)
+    counted: Json = await client.gateway.router.read(inbox.count_messages, session_id)
     return counted
 
 
@@ -109,7 +109,7 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
         raise bad_content(wanted, field="content.params.limit")
     session_id = await _find_inbox(client, envelope, params)
     read = client.gateway.router.read
-    return {"messages": await read(inbox.load_letters, session_id, limit, offset, is_unread=is_unread)}
+    return {"messages": await read(inbox.load_messages, session_id, limit, offset, is_unread=is_unread)}
 
 
 def _own_seat(client: Client, envelope: Envelope) -> int:

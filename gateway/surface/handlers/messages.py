@@ -105,8 +105,8 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
     Asked are those that want a response, or repeat another, for agents elsewhere or of others, or that a stranger
-    passed on. So are all while letters wait for the agent, or while an earlier message of this client is on its
-    way: the order of messages holds.
+    passed on. So are all while messages wait for the agent, or while an earlier message of this client is on
+    its way: the order of messages holds.
 
     While many frames wait for the recipient, nothing more is read of the sender, at most for ROOM_WITHIN_S.
 
@@ -138,7 +138,7 @@ async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> Hel
     held = gateway.seats.find(identity.user_id, envelope.agent)
     if held is None or held.seat.status in TAKE_NO_MESSAGES or held.seat is client.seat:
         return None
-    if not gateway.router.letters.has_none(held.seat.session_id):
+    if not gateway.router.queue.has_none(held.seat.session_id):
         return None
     rules = await gateway.rules.get(identity.user_id)
     if not rules.relays_told:

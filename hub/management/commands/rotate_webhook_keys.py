@@ -8,7 +8,7 @@ from a2a_bridge.service import push_configs
 from accounts import signing
 from agents.links.remote.card import reseal_all
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
-from gateway.service.queued_messages import reseal_letters
+from gateway.service.queued_messages import reseal_messages
 from gateway.service.session_entries import reseal_entries
 from gateway.service.team_rules import reseal_keys
 from hub.management.command import HubCommand
@@ -31,7 +31,7 @@ class Command(HubCommand):
         agnt_keys, unsealed = reseal_agnt_secrets()
         pushes, _ = push_configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
         entries, damaged = reseal_entries()
-        letters, spoilt = reseal_letters()
+        letters, spoilt = reseal_messages()
         self.stdout.write(
             f"sealed anew: secrets of {done} webhooks, credentials for {credentials} remote servers,"
             f" {pushes} push configs, {entries} entries of sessions, {letters} letters,"

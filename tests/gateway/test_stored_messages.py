@@ -40,7 +40,7 @@ def told(seat: GatewayClient) -> list[str]:
     return [one["id"] for one in seat.of("message")]
 
 
-async def test_letters_come_by_priority_with_the_time_they_have_left(hub: HubProcess) -> None:
+async def test_stored_messages_come_by_priority_with_the_time_they_have_left(hub: HubProcess) -> None:
     token = await know(hub, "waiters", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
         for number, priority in enumerate(["low", "normal", "high", "normal", "critical"]):
@@ -74,7 +74,7 @@ async def test_a_sender_that_wants_a_response_gets_it_when_the_agent_comes(embed
         assert asked["metadata"]["correlationId"] == reply["metadata"]["correlationId"]
 
 
-async def test_a_message_whose_letter_died_unsent_may_be_sent_again(embedded_hub: HubProcess) -> None:
+async def test_a_message_whose_stored_message_died_unsent_may_be_sent_again(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "died-unsent", "alpha", "beta")
     wanted = {"requiresResponse": True, "ttl": 1}
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
@@ -104,7 +104,7 @@ async def test_a_message_that_was_refused_may_be_sent_again(embedded_hub: HubPro
             assert (await alpha.reply("c-2"))["content"]["content"] == "echo: there?"
 
 
-async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubProcess) -> None:
+async def test_a_busy_agent_gets_its_stored_messages_when_it_is_free(embedded_hub: HubProcess) -> None:
     async with team(embedded_hub, "worker", "alpha", "beta") as (alpha, beta):
         handle = await publish(embedded_hub, "worker", "beta")
         asking = asyncio.create_task(send(embedded_hub.url, handle, "work", embedded_hub.mint("alice", "session")))
@@ -118,8 +118,10 @@ async def test_a_busy_agent_gets_its_letters_when_it_is_free(embedded_hub: HubPr
         await beta.find("message", lambda frame: frame["id"] == "m-2")
 
 
-async def test_messages_do_not_overtake_letters_and_none_comes_twice_over_two_processes(hub: HubProcess) -> None:
-    """The process of the sender delivers, too: what is sent while letters wait joins them."""
+async def test_messages_do_not_overtake_stored_ones_and_none_comes_twice_over_two_processes(
+    hub: HubProcess,
+) -> None:
+    """The process of the sender delivers, too: what is sent while stored messages wait joins them."""
     token = await know(hub, "racers", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
         for number in range(5):
@@ -133,7 +135,7 @@ async def test_messages_do_not_overtake_letters_and_none_comes_twice_over_two_pr
         assert alpha.of("error") == []
 
 
-async def test_a_seat_that_changes_hands_gets_each_letter_once(hub: HubProcess) -> None:
+async def test_a_seat_that_changes_hands_gets_each_stored_message_once(hub: HubProcess) -> None:
     token = await know(hub, "movers", "alpha", "beta")
     async with GatewayClient(hub.url, token, agentId="alpha") as alpha:
         for number in range(9):
@@ -180,7 +182,7 @@ async def test_a_repeated_message_is_delivered_once_and_answered_as_before(embed
         assert told(beta) == ["q-1", "q-1"]
 
 
-async def test_who_sends_a_letter_and_leaves_at_once_has_no_subscription(embedded_hub: HubProcess) -> None:
+async def test_who_sends_a_stored_message_and_leaves_at_once_has_no_subscription(embedded_hub: HubProcess) -> None:
     """Nor is it counted as a client."""
     token = await know(embedded_hub, "fleeting", "beta")
     async with web(embedded_hub.url) as client:
@@ -262,7 +264,7 @@ async def test_the_services_of_an_inbox(embedded_hub: HubProcess) -> None:
         assert receipts["error"]["reason"] == "message_not_found"
 
 
-async def test_a_letter_that_no_key_opens_dies_and_the_next_one_comes(embedded_hub: HubProcess) -> None:
+async def test_a_stored_message_that_no_key_opens_dies_and_the_next_one_comes(embedded_hub: HubProcess) -> None:
     token = await know(embedded_hub, "forgetful", "alpha", "beta")
     async with GatewayClient(embedded_hub.url, token, agentId="alpha") as alpha:
         for number in (1, 2):

@@ -1,4 +1,4 @@
-"""Letters as rows: who may have how many, which one is next, and what becomes of those of a dead process."""
+"""Stored messages as rows: limits of senders, the order of delivery, and the death of a delivering process."""
 
 import io
 from datetime import timedelta
@@ -19,7 +19,7 @@ from gateway import jobs
 from gateway.models import Letter, TeamAgent, TeamPolicy
 from gateway.service import inbox, message_queue
 from gateway.service.queue_delivery import make_ask
-from gateway.service.queued_messages import Draft, StoredLetter, store_letter
+from gateway.service.queued_messages import Draft, StoredMessage, store_message
 from gateway.service.seat import GATEWAY_LINK
 from gateway.service.seat_frames import carry_envelope
 from gateway.wire.errors import FrameRefused
@@ -84,15 +84,15 @@ def draft(
 
 
 def store(wanted: Draft) -> Letter:
-    stored = store_letter(wanted, is_wanted=True)
+    stored = store_message(wanted, is_wanted=True)
     assert stored is not None
     return Letter.objects.get(pk=stored.id)
 
 
 def claimed(recipient: Session, higher: int = 0) -> Letter:
     claim = message_queue.claim_next(recipient.pk, HOME, higher)
-    assert claim.letter is not None
-    return claim.letter
+    assert claim.stored is not None
+    return claim.stored
 
 
 @pytest.fixture
@@ -102,24 +102,24 @@ def beta() -> Session:
 
 
 def test_only_a_ttl_or_the_teams_policy_lets_a_message_wait(beta: Session) -> None:
-    assert store_letter(draft(beta, 1)) is None
-    assert isinstance(store_letter(draft(beta, 2, ttl=5)), StoredLetter)
+    assert store_message(draft(beta, 1)) is None
+    assert isinstance(store_message(draft(beta, 2, ttl=5)), StoredMessage)
     TeamPolicy.objects.create(owner=beta.owner, queues_messages=True)
-    kept = store_letter(draft(beta, 3))
+    kept = store_message(draft(beta, 3))
     assert kept is not None
     assert kept.expires_at is None
 
 
-def test_one_lower_letter_goes_first_after_sixteen_higher_ones(beta: Session) -> None:
+def test_one_lower_message_goes_first_after_sixteen_higher_ones(beta: Session) -> None:
     low = store(draft(beta, "low", priority="low"))
     for number in range(20):
         store(draft(beta, number, priority="high"))
     order: list[str] = []
     higher = 0
-    while (claim := message_queue.claim_next(beta.pk, HOME, higher)).letter is not None:
-        order.append(claim.letter.message_id)
+    while (claim := message_queue.claim_next(beta.pk, HOME, higher)).stored is not None:
+        order.append(claim.stored.message_id)
         higher = higher + 1 if claim.has_lower else 0
-        message_queue.mark_delivered(claim.letter)
+        message_queue.mark_delivered(claim.stored)
     assert order.index(low.message_id) == message_queue.HIGHER_IN_A_ROW
     assert [one for one in order if one != low.message_id] == [f"m-{number}" for number in range(20)]
 
@@ -127,37 +127,37 @@ def test_one_lower_letter_goes_first_after_sixteen_higher_ones(beta: Session) ->
 def test_one_process_at_a_time_delivers_to_a_recipient(beta: Session) -> None:
     live_process("other")
     first, second = store(draft(beta, 1)), store(draft(beta, 2))
-    letter = claimed(beta)
-    assert letter.pk == first.pk
+    stored = claimed(beta)
+    assert stored.pk == first.pk
     assert message_queue.claim_next(beta.pk, "other", 0) == message_queue.Claim(is_blocked=True)
-    message_queue.mark_delivered(letter)
-    following = message_queue.claim_next(beta.pk, "other", 0).letter
+    message_queue.mark_delivered(stored)
+    following = message_queue.claim_next(beta.pk, "other", 0).stored
     assert following is not None
     assert following.pk == second.pk
     # Who lost its claim changes nothing any more.
-    message_queue.release(letter)
-    assert Letter.objects.get(pk=letter.pk).state == Letter.State.DELIVERED
+    message_queue.release(stored)
+    assert Letter.objects.get(pk=stored.pk).state == Letter.State.DELIVERED
 
 
-def test_a_letter_that_ends_while_it_is_claimed_is_not_sent(beta: Session) -> None:
-    letter, following = store(draft(beta, 1)), store(draft(beta, 2))
+def test_a_stored_message_that_ends_while_it_is_claimed_is_not_sent(beta: Session) -> None:
+    stored, following = store(draft(beta, 1)), store(draft(beta, 2))
     is_ended = False
 
     def end_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        """Ends the letter just before it is claimed, as another process may."""
+        """Ends the stored message just before it is claimed, as another process may."""
         nonlocal is_ended
         if sql.startswith('UPDATE "gateway_letter"') and not is_ended:
             is_ended = True
-            assert message_queue.expire(letter)
+            assert message_queue.expire(stored)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(end_first):
         assert message_queue.claim_next(beta.pk, HOME, 0) == message_queue.Claim(is_blocked=True)
-    assert Letter.objects.get(pk=letter.pk).state == Letter.State.DEAD
+    assert Letter.objects.get(pk=stored.pk).state == Letter.State.DEAD
     assert claimed(beta).pk == following.pk
 
 
-def test_a_letter_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(beta: Session) -> None:
+def test_a_stored_message_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(beta: Session) -> None:
     store(draft(beta, 1))
     store(draft(beta, 2))
     lost = claimed(beta)
@@ -180,7 +180,7 @@ def test_a_letter_of_a_dead_process_is_sent_again_unless_its_turn_was_delivered(
     assert Letter.objects.get(pk=lost.pk).state == Letter.State.DELIVERED
 
 
-def test_a_letter_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
+def test_a_stored_message_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
     store(draft(beta, 1))
     for _ in range(message_queue.MOST_ATTEMPTS):
         message_queue.release(claimed(beta), is_uncertain=True)
@@ -188,7 +188,9 @@ def test_a_letter_that_is_never_known_to_be_delivered_dies(beta: Session) -> Non
     assert (dead.state, dead.reason) == (Letter.State.DEAD, message_queue.UNDELIVERABLE)
 
 
-def test_a_letter_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_again(beta: Session) -> None:
+def test_a_message_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_again(
+    beta: Session,
+) -> None:
     unsent = store(draft(beta, 1))
     sent = store(draft(beta, 2))
     for _ in range(2):
@@ -197,11 +199,11 @@ def test_a_letter_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_a
         message_queue.release(claimed(beta), is_uncertain=True)
         for one in (unsent, sent):
             Letter.objects.filter(pk=one.pk).update(state=Letter.State.DEAD)
-            assert inbox.retry_letter(one)
+            assert inbox.retry_message(one)
         inbox.clear_inbox(beta.pk)
         assert [message_queue.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
         for one in (unsent, sent):
-            assert inbox.retry_letter(one)
+            assert inbox.retry_message(one)
 
 
 def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all(
@@ -236,31 +238,31 @@ def test_all_agents_of_another_owner_fill_a_quarter_of_an_inbox_together(beta: S
         store(draft(beta, "third", sender=senders[2], by=guest))
 
 
-def test_a_list_of_peers_that_changed_ends_the_letter(beta: Session) -> None:
+def test_a_list_of_peers_that_changed_ends_the_stored_message(beta: Session) -> None:
     alpha, gamma = seat(beta.owner, "alpha"), seat(beta.owner, "gamma")
-    letters = [store(draft(beta, one.routing_name, sender=one, tells="x")) for one in (alpha, gamma)]
+    stored_messages = [store(draft(beta, one.routing_name, sender=one, tells="x")) for one in (alpha, gamma)]
     reply = store(draft(beta, "reply", sender=alpha))
     TeamAgent.objects.create(owner=beta.owner, name="beta", may_hear_from=["gamma"])
-    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
-    letters[0].refresh_from_db()
-    assert (letters[0].state, letters[0].reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
-    for expected in (letters[1], reply):
+    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    stored_messages[0].refresh_from_db()
+    assert (stored_messages[0].state, stored_messages[0].reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
+    for expected in (stored_messages[1], reply):
         found = claimed(beta)
         assert found.pk == expected.pk
         message_queue.mark_delivered(found)
 
 
-def test_a_share_that_was_taken_back_ends_the_letter(beta: Session) -> None:
+def test_a_share_that_was_taken_back_ends_the_stored_message(beta: Session) -> None:
     guest = user("guest")
     share = Share.objects.create(session=beta, user=guest, role=Share.Role.PROMPTER, shared_by=beta.owner)
-    letter = store(draft(beta, 1, by=guest))
+    stored = store(draft(beta, 1, by=guest))
     share.delete()
-    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
-    letter.refresh_from_db()
-    assert (letter.state, letter.reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
+    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    stored.refresh_from_db()
+    assert (stored.state, stored.reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
 
 
-def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> None:
+def test_a_stored_message_waits_while_another_caller_holds_the_agent(beta: Session) -> None:
     store(draft(beta, 1))
     held = Turn.objects.create(
         chat_id=time_ordered(),
@@ -275,40 +277,40 @@ def test_a_letter_waits_while_another_caller_holds_the_agent(beta: Session) -> N
     claimed(beta)
 
 
-def reply_to(letter: Letter) -> None:
-    """Deliver a claimed letter, and answer it."""
-    message_queue.mark_delivered(letter)
+def reply_to(stored: Letter) -> None:
+    """Deliver a claimed stored message, and answer it."""
+    message_queue.mark_delivered(stored)
     content = {"role": "agent", "content": "so"}
     reply = make_frame("message", content, {"correlationId": "c-1"}) | {
         "from": "beta",
         "agent": "alpha",
         "id": "r",
     }
-    message_queue.answer_sender(letter, reply)
+    message_queue.answer_sender(stored, reply)
 
 
 @pytest.fixture
 def answered() -> Letter:
-    """A letter whose reply came, and was not taken."""
+    """A stored message whose reply came, and was not taken."""
     owner = user("captain")
     alpha, beta = seat(owner, "alpha", online=True), seat(owner, "beta", online=True)
     store(draft(beta, 1, sender=alpha, requiresResponse=True))
-    letter = claimed(beta)
-    reply_to(letter)
-    return letter
+    stored = claimed(beta)
+    reply_to(stored)
+    return stored
 
 
 def test_the_database_holds_no_text_of_a_message_that_waits_nor_of_its_reply(answered: Letter) -> None:
     waiting = store(draft(answered.recipient, "of a secret"))
     answered.refresh_from_db()
-    assert b"secret" in msgspec.json.encode(inbox.show_letter(waiting))
+    assert b"secret" in msgspec.json.encode(inbox.show_message(waiting))
     stored = [waiting.envelope, answered.envelope, answered.reply]
     assert all(stored)
     assert not [text for text in stored if "note" in text or "content" in text or "secret" in text]
     assert waiting.bytes > len("note of a secret")  # the size of the frame as sent
 
 
-def test_a_letter_that_is_being_delivered_is_listed_as_queued(beta: Session) -> None:
+def test_a_stored_message_that_is_being_delivered_is_listed_as_queued(beta: Session) -> None:
     waiting, sending, read = (store(draft(beta, number)) for number in range(3))
     other = store(draft(seat(beta.owner, "gamma", online=True), 4))
     Letter.objects.filter(pk=read.pk).update(state=Letter.State.READ)
@@ -323,25 +325,25 @@ def test_a_letter_that_is_being_delivered_is_listed_as_queued(beta: Session) -> 
     assert list_letters("state=read") == [(read.pk, "read")]
 
 
-def test_letters_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:
+def test_stored_messages_from_before_they_were_sealed_are_read_and_sealed_with_the_keys(answered: Letter) -> None:
     plain = {"content": {"role": "user", "content": "old"}, "metadata": {}, "extra": {}}
     waiting = store(draft(answered.recipient, 5))
     Letter.objects.filter(pk=waiting.pk).update(envelope=msgspec.json.encode(plain).decode())
     waiting.refresh_from_db()
-    assert inbox.show_letter(waiting)["content"] == plain["content"]
+    assert inbox.show_message(waiting)["content"] == plain["content"]
     said = io.StringIO()
     call_command("rotate_webhook_keys", stdout=said)
     assert " 2 letters," in said.getvalue()
     waiting.refresh_from_db()
     assert "old" not in waiting.envelope
-    assert inbox.show_letter(waiting)["content"] == plain["content"]
+    assert inbox.show_message(waiting)["content"] == plain["content"]
     assert message_queue.take_reply(answered.pk) is not None
 
 
-def test_a_letter_that_no_key_opens_shows_no_content_and_its_reply_is_an_error(answered: Letter) -> None:
+def test_a_stored_message_that_no_key_opens_shows_no_content_and_its_reply_is_an_error(answered: Letter) -> None:
     Letter.objects.filter(pk=answered.pk).update(envelope="lost", reply="lost")
     answered.refresh_from_db()
-    assert inbox.show_letter(answered)["content"] == {}
+    assert inbox.show_message(answered)["content"] == {}
     error = message_queue.take_reply(answered.pk)
     assert error is not None
     assert (error["content"]["code"], error["content"]["reason"]) == (3004, "unreadable")
@@ -354,52 +356,52 @@ def test_a_reply_is_taken_once(answered: Letter) -> None:
     assert message_queue.take_reply(answered.pk) is None
 
 
-def test_a_reply_that_its_sender_did_not_take_becomes_a_letter(answered: Letter) -> None:
-    assert jobs.tend_letters() == 0  # the sender may still take it
+def test_a_reply_that_its_sender_did_not_take_becomes_a_stored_message(answered: Letter) -> None:
+    assert jobs.end_overdue_messages() == 0  # the sender may still take it
     Letter.objects.filter(pk=answered.pk).update(reply_at=db_now() - timedelta(minutes=1))
-    assert jobs.tend_letters() == 1
+    assert jobs.end_overdue_messages() == 1
     assert message_queue.take_reply(answered.pk) is None
     assert answered.sender_session is not None
     kept = claimed(answered.sender_session)
-    shown = inbox.show_letter(kept)
+    shown = inbox.show_message(kept)
     assert (shown["from"], shown["content"]["content"], kept.wants_response) == ("beta", "so", False)
     assert shown["metadata"]["correlationId"] == "c-1"
 
 
-def test_letters_that_expired_end_and_old_ones_are_forgotten(beta: Session) -> None:
+def test_stored_messages_that_expired_end_and_old_ones_are_forgotten(beta: Session) -> None:
     store(draft(beta, 1, ttl=1, requiresResponse=True))
     waits = store(draft(beta, 2))
     Letter.objects.filter(message_id="m-1").update(expires_at=db_now() - timedelta(minutes=1))
-    jobs.tend_letters()
+    jobs.end_overdue_messages()
     dead = Letter.objects.get(message_id="m-1")
     assert (dead.state, dead.reason) == (Letter.State.DEAD, "ttl_expired")
     error = message_queue.take_reply(dead.pk)
     assert error is not None
     assert error["content"]["reason"] == "ttl_expired"
-    assert inbox.retry_letter(dead)
-    assert not inbox.retry_letter(dead)
+    assert inbox.retry_message(dead)
+    assert not inbox.retry_message(dead)
     assert claimed(beta).pk == dead.pk
     Letter.objects.update(received_at=db_now() - timedelta(days=31))
     Letter.objects.filter(pk=dead.pk).update(state=Letter.State.DEAD)
-    jobs.forget_letters(30)
+    jobs.forget_messages(30)
     assert list(Letter.objects.values_list("pk", flat=True)) == [waits.pk]
 
 
-def test_who_reads_a_letter_that_waits_is_not_sent_it(beta: Session) -> None:
+def test_who_reads_a_stored_message_that_waits_is_not_sent_it(beta: Session) -> None:
     store(draft(beta, 1))
     assert inbox.mark_read(beta.pk, ["m-1"]) == 1
-    assert message_queue.claim_next(beta.pk, HOME, 0).letter is None
-    assert inbox.count_letters(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
+    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    assert inbox.count_messages(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
 
 
 def is_passed_by_stranger(recipient: Session) -> bool:
-    """Whether the next letter of a recipient is asked as one that a stranger passed on; it is delivered."""
-    letter = claimed(recipient)
-    message_queue.mark_delivered(letter)
-    return make_ask(letter).passed_by_stranger
+    """Whether the next message of a recipient is asked as one that a stranger passed on; delivers it."""
+    stored = claimed(recipient)
+    message_queue.mark_delivered(stored)
+    return make_ask(stored).passed_by_stranger
 
 
-def test_a_letter_that_a_stranger_passed_on_for_the_owner_is_not_the_owners_own(beta: Session) -> None:
+def test_a_stored_message_that_a_stranger_passed_on_for_the_owner_is_not_the_owners_own(beta: Session) -> None:
     own, foreign = seat(beta.owner, "own"), seat(user("else"), "foreign")
     passed: list[bool] = []
     for number, (sender, chain, is_passed) in enumerate(
@@ -416,7 +418,7 @@ def test_a_letter_that_a_stranger_passed_on_for_the_owner_is_not_the_owners_own(
     assert passed == [False, False, True, True, True]
 
 
-def test_a_letter_of_which_it_is_not_known_counts_as_passed_on_by_a_stranger(beta: Session) -> None:
+def test_a_stored_message_of_which_it_is_not_known_counts_as_passed_on_by_a_stranger(beta: Session) -> None:
     said = {"envelope": store(draft(beta, 1)).envelope, "bytes": 2, "received_at": db_now()}
     Letter.objects.all().delete()
     Letter.objects.create(
@@ -439,5 +441,5 @@ def test_a_reply_to_what_an_agent_asked_for_a_stranger_is_not_its_owners_own(bet
     store(asked)
     reply_to(claimed(beta))
     Letter.objects.update(reply_at=db_now() - timedelta(minutes=1))
-    assert jobs.tend_letters() == 1
+    assert jobs.end_overdue_messages() == 1
     assert is_passed_by_stranger(alpha) is (case != "owner")
