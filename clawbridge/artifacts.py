@@ -161,7 +161,7 @@ def check_free(folder: Path, files: Sequence[ArtifactFile]) -> None:
     """Check that none of the files is in the folder.
 
     Raises:
-        Failure: one is.
+        CommandFailure: a file of that name is there.
     """
     for file in files:
         if os.path.lexists(folder / file.name):
@@ -177,7 +177,7 @@ def save(path: Path, write: Callable[[BinaryIO], None], *, overwrites: bool) -> 
     """Write a file under another name, and rename it once it is whole. A symbolic link is replaced, not followed.
 
     Raises:
-        Failure: it cannot be written, or is there and may not be replaced.
+        CommandFailure: the file cannot be written, or is there and may not be replaced.
     """
     part = path.with_name(f".clawbridge-{uuid4().hex}.part")
     try:
@@ -202,7 +202,7 @@ def download(url: str) -> Generator[tuple[int | None, Iterator[bytes]]]:
     """A file that an agent names by its address: its size, if known, and its pieces. No token is sent.
 
     Raises:
-        Failure: it is no address of the web, or the file does not arrive, or is over MAX_DOWNLOAD_BYTES.
+        CommandFailure: the address is none of the web, or the file does not arrive, or is over MAX_DOWNLOAD_BYTES.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise CommandFailure(ExitCode.UNREACHABLE, f"{one_line(url)} is not downloaded: want http or https")
@@ -224,7 +224,7 @@ def bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The pieces of a file that is not too large.
 
     Raises:
-        Failure: it is.
+        CommandFailure: the file is over MAX_DOWNLOAD_BYTES.
     """
     total = 0
     for piece in pieces:

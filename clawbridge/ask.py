@@ -42,7 +42,7 @@ def read_parts(question: str | None, files: Sequence[Path]) -> list[Part]:
     """The parts to send: the question, then a part for each file.
 
     Raises:
-        Failure: there is nothing to send, or something that the hub does not take.
+        CommandFailure: the message is empty, or has something that the hub does not take.
     """
     if question is None and not files:
         if is_interactive():
@@ -70,7 +70,7 @@ def read_file(path: Path) -> Part:
     """A file as a part: the value of a JSON file, the text of a text in UTF-8, the bytes of any other.
 
     Raises:
-        Failure: it cannot be read, is no JSON though its name says so, or is too large.
+        CommandFailure: the file cannot be read, is no JSON though its name says so, or is too large.
     """
     try:
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ def value_of(path: Path, text: str | None) -> Any:
     """The value of a JSON file.
 
     Raises:
-        Failure: it has none.
+        CommandFailure: the file has no JSON value.
     """
     if text is None:
         raise bad_arguments(f"--file {path}: no JSON: it is no text in UTF-8")
@@ -112,7 +112,7 @@ def check_files(parts: Iterable[Part], handle: str, modes: Sequence[str]) -> Non
     """Compare the files among the parts with the media types that the agent's card lists.
 
     Raises:
-        Failure: the agent does not take one of them; nothing was sent.
+        CommandFailure: the agent does not take one of them; nothing was sent.
     """
     taken = ", ".join(modes)
     for part in parts:
@@ -137,7 +137,7 @@ def limited(name: str, content: bytes) -> bytes:
     """The content, if the hub takes as much.
 
     Raises:
-        Failure: the hub does not.
+        CommandFailure: the hub does not.
     """
     if len(content) > MAX_BYTES:
         raise bad_arguments(f"{name}: over {MAX_BYTES} bytes, which the hub takes at most")
@@ -271,7 +271,7 @@ def check_taken(client: Client, handle: str, parts: list[Part]) -> None:
     """Read the agent's card, if there are files among the parts, and check that it takes them.
 
     Raises:
-        Failure: the agent does not.
+        CommandFailure: the agent does not.
     """
     if any(part.raw is not None for part in parts):
         request = HubRequest("GET", f"{agent_path(handle)}/extendedAgentCard")

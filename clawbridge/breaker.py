@@ -70,7 +70,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether it refuses calls, but for a probe."""
+        """Whether the breaker refuses calls, except a probe."""
         return self.opened_at_s is not None
 
     def retry_at_s(self, rules: BreakerRules) -> float:

@@ -44,10 +44,10 @@ class HubResponse:
     content: bytes
 
     def read(self, wanted: type[Value]) -> Value:
-        """Its JSON as a value of that type.
+        """The JSON of the response as a value of that type.
 
         Raises:
-            HubError: it is an error, or no such JSON.
+            HubError: the response is an error, or its JSON is of another type.
         """
         if not 200 <= self.status < 300:
             raise refusal(self)
@@ -61,7 +61,7 @@ def decode(hub: str, content: bytes | str, wanted: type[Value]) -> Value:
     """JSON of the hub as a value of that type.
 
     Raises:
-        Unreachable: it is none.
+        Unreachable: the JSON is of another type.
     """
     try:
         return msgspec.json.decode(content, type=wanted)
@@ -73,7 +73,7 @@ def convert(hub: str, answer: Any, wanted: type[Value]) -> Value:
     """A value that was decoded already, as a value of that type.
 
     Raises:
-        Unreachable: it is none.
+        Unreachable: the JSON is of another type.
     """
     try:
         return msgspec.convert(answer, wanted)
@@ -137,8 +137,8 @@ def find_agent(task_id: str) -> HubCall[str]:
     """The handle of the agent of a task that the caller asked.
 
     Raises:
-        BadArguments: it is no id of a task.
-        TaskNotFound: none of the caller's questions has it.
+        BadArguments: the text is no id of a task.
+        TaskNotFound: no question of the caller has that task.
     """
     if not task_id or len(task_id) > MAX_ID_CHARS or not all(c.isalnum() or c in "-_." for c in task_id):
         raise BadArguments(f"{task_id!r} is no id of a task: want one that `clawbridge tasks` lists")
@@ -168,7 +168,7 @@ def cancel_task(task_id: str, agent: str = "") -> HubCall[Task]:
     """Cancel a task; the task after that.
 
     Raises:
-        Refused: it has ended.
+        Refused: the task has ended.
     """
     path = agent_path(agent or (yield from find_agent(task_id)))
     response = yield HubRequest("POST", f"{path}/tasks/{task_id}:cancel", body={})
@@ -192,7 +192,7 @@ def agent_path(handle: str) -> str:
     """Where an agent is asked, from `@owner/slug` or `owner/slug`.
 
     Raises:
-        BadArguments: it is no handle.
+        BadArguments: the text is no handle.
     """
     owner, slash, slug = handle.removeprefix("@").partition("/")
     if not (owner and slash and slug) or not all(c.isascii() and (c.isalnum() or c in "-_") for c in owner + slug):
@@ -204,7 +204,7 @@ def checked_hub(url: str) -> str:
     """The address of a hub in one spelling.
 
     Raises:
-        BadArguments: it is none.
+        BadArguments: the text is no address of a hub.
     """
     problem = BadArguments(f"hub {url!r}: want an address such as https://hub.example")
     try:

@@ -44,7 +44,7 @@ def request_options(request: HubRequest) -> dict[str, Any]:
 
 
 def stream_error(hub: str, problem: httpx2.HTTPError, message: OutgoingMessage) -> Exception:
-    """The error of a stream. It is `Broken` where the message may have reached the hub, so that it can go on."""
+    """The error of a stream: `Broken` if the message may have reached the hub, so that the stream can go on."""
     if isinstance(problem, httpx2.SSEError):
         return calls.unexpected(hub, problem)
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout) and not message.was_sent:
@@ -66,7 +66,7 @@ class Client:
 
     `url`: of the hub. `token`: `cw_app_…` or `cw_sess_…`. `within_s`: how long the hub may be silent.
 
-    Its methods raise a `HubError`: `BadArguments`, `Unreachable`, `Unauthorized`, `TaskNotFound` or `Refused`.
+    The methods raise a `HubError`: `BadArguments`, `Unreachable`, `Unauthorized`, `TaskNotFound` or `Refused`.
     """
 
     def __init__(self, url: str, token: str = "", *, within_s: float = SILENT_FOR_S) -> None:
@@ -126,7 +126,7 @@ class Client:
     def tasks(
         self, *, agent: str = "", search: str = "", state: str = "", limit: int = 25, before: str = ""
     ) -> QuestionPage:
-        """What the caller asked, newest first. `state`: one of `STATES`. `before`: `next` of the page before."""
+        """The caller's questions, newest first. `state`: one of `STATES`. `before`: `next` of the page before."""
         request = calls.list_questions(agent=agent, search=search, state=state, limit=limit, before=before)
         return self._run(calls.read_answer(request, QuestionPage))
 

@@ -59,7 +59,7 @@ def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
 
 
 def ask_hub(ctx: click.Context, find: Callable[[Client], Items]) -> Items:
-    """What `find` gets from the hub; nothing, and no message, without a sign-in or an answer in time.
+    """The items that `find` gets from the hub; none, and no message, without a sign-in or an answer in time.
 
     The thread is left behind: no time-out of HTTP bounds the look-up of a name, or an answer that drips.
     """

@@ -1,4 +1,4 @@
-"""One message on its way to an agent, and what comes back, without I/O: `Client` and `AsyncClient` share it."""
+"""A message on its way to an agent, and the events that come back, without I/O. Both clients use it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FIRST_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What one event of a stream adds: a piece of the reply (`parts`), or a new state of the task (`status`).
+    """The news of one event of a stream: a piece of the reply (`parts`), or a new state of the task (`status`).
 
     `artifact_id`: of the artifact that `parts` belong to, empty for a message without a task, which is `message`.
     """
@@ -105,7 +105,7 @@ class OutgoingMessage:
         """How long to wait after the stream broke.
 
         Raises:
-            Unreachable: it broke too often in a row.
+            Unreachable: the stream broke too often in a row.
         """
         self._failures += 1
         if self._failures > MAX_RECONNECTS:
@@ -113,7 +113,7 @@ class OutgoingMessage:
         return FIRST_PAUSE_S * float(2 ** (self._failures - 1))
 
     def answer(self) -> HubCall[Task | Message]:
-        """What the agent answered: the task as the hub has it, or the message without a task."""
+        """The answer of the agent: the task as the hub has it, or the message without a task."""
         if self.message is not None:
             return self.message
         return (yield from read_task(self.task_id, self._agent))

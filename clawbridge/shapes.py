@@ -133,7 +133,7 @@ class ArtifactUpdate(WireStruct, frozen=True):
 
 
 class StreamEvent(WireStruct, frozen=True):
-    """One event of a stream: exactly one member is set."""
+    """An event of a stream: exactly one member is set."""
 
     task: Task | None = None
     status_update: StatusUpdate | None = None
@@ -202,7 +202,7 @@ SUFFIXES = {"text/plain": ".txt", "text/markdown": ".md", "application/json": ".
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactFile:
-    """One file. `content`: None where it is elsewhere, at `url`; `name`: a safe file name, unique in the task."""
+    """A file of a task. `content`: None for a file elsewhere, at `url`; `name`: safe, and unique in the task."""
 
     artifact_id: str
     name: str

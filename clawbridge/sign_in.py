@@ -122,7 +122,7 @@ def choose_hub(option: str | None, stored: SignInFile) -> str:
     """The hub of the option, the environment or the last sign-in.
 
     Raises:
-        Failure: there is none.
+        CommandFailure: no hub is named.
     """
     if chosen := option or os.environ.get(HUB_VARIABLE) or stored.hub:
         return checked_hub(chosen)
@@ -133,7 +133,7 @@ def open_hub(hub: str | None, token: str | None, token_file: Path | None, **limi
     """A client of the chosen hub, with the chosen token.
 
     Raises:
-        Failure: the hub or the token is missing, or cannot be one.
+        CommandFailure: the hub or the token is missing, or cannot be one.
     """
     stored = load()
     url = choose_hub(hub, stored)
@@ -149,7 +149,7 @@ def find_token(token: str | None, token_file: Path | None) -> str:
     """The token of an option, if there is one.
 
     Raises:
-        Failure: both options are there, or the file cannot be read.
+        CommandFailure: both options are there, or the file cannot be read.
     """
     if token and token_file:
         raise bad_arguments("want --token or --token-file, not both")
@@ -236,7 +236,7 @@ def wait_for_token(client: Client, codes: DeviceCodesAnswer) -> str:
     """Poll until the user has decided, or the code expires.
 
     Raises:
-        Failure: the user denied it, or did not decide in time.
+        CommandFailure: the user denied it, or did not decide in time.
     """
     deadline = time.monotonic() + codes.expires_in
     interval_s = codes.interval

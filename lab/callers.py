@@ -80,7 +80,7 @@ async def inbound(url: str, agent_id: int, owner_token: str) -> Json:
 
 
 class Stream:
-    """One open SSE answer, line by line."""
+    """An open SSE answer, line by line."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.response = response

@@ -1,8 +1,8 @@
 """Starts programs of the hub without the second that the import of their libraries takes.
 
-A server process imports the libraries once and forks for each program. It then runs `manage.py`, or `-m` and a
-module, as an operator's command line does: with an environment, a process group and an output of its own, and
-every module of ours read anew. `tests/deploy/test_run_stack.py` starts its hubs by their command line.
+A server process imports the libraries once and forks for each program. The fork runs `manage.py`, or `-m` and a
+module, as an operator's command line does: with an environment, a process group and an output of its own, and the
+modules of the project read anew. `tests/deploy/test_run_stack.py` starts its hubs by their command line.
 """
 
 import gc
@@ -71,12 +71,12 @@ class ForkedProcess:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """The exit code, negative for a signal; None while the program runs."""
         with self._one_looks:
             return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code. Raises subprocess.TimeoutExpired when it runs for longer than that, in seconds."""
+        """The exit code. Raises subprocess.TimeoutExpired if the program runs for longer, in seconds."""
         began = time.monotonic()
         while (code := self.poll()) is None:
             if timeout is not None and time.monotonic() - began > timeout:

@@ -1,4 +1,4 @@
-"""One hub as its operator runs it: `manage.py serve`, once or several times, on one storage."""
+"""A hub as its operator runs it: `manage.py serve`, once or several times, on one storage."""
 
 import asyncio
 import os

@@ -130,7 +130,7 @@ def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
     """Run one management command on the storage of a hub; its standard output. `at`: another checkout's.
 
     Raises:
-        ProgramError: it failed; the text holds everything it printed.
+        ProgramError: the command failed; the text holds its whole output.
     """
     done = run_command(env, *arguments, at=at)
     if done.returncode:

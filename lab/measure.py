@@ -43,7 +43,7 @@ IS_SETTLED = "SELECT 1 FROM agents_turn WHERE chat_id = ? AND outcome IS NOT NUL
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table. `names`: what was counted, where that is a list of things."""
+    """A line of the table. `names`: what was counted, where that is a list of things."""
 
     name: str
     value: int

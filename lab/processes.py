@@ -34,7 +34,7 @@ class ProgramError(Exception):
 
 @dataclass(eq=False)
 class Program:
-    """One child process in a process group of its own, and everything it prints. It may be started again.
+    """A child process in a process group of its own, and its output. The program may be started again.
 
     `env`: its whole environment, by default ours. `options` go to Popen. `core`: the only one it may run on.
     `stdin`: what it reads. `is_forked`: a Python program, run in a process that has imported the libraries
@@ -146,7 +146,7 @@ class Program:
         """Wait for the end of the program; the exit code.
 
         Raises:
-            ProgramError: it did not end in time, and was killed.
+            ProgramError: the program did not end in time, and was killed.
         """
         within_s = within_s or self.within_s
         try:
@@ -224,7 +224,7 @@ def run(command: Sequence[str], env: Mapping[str, str], *, folder: Path = ROOT, 
     """Run a program to its end; what it prints on standard output.
 
     Raises:
-        ProgramError: it failed; the text holds everything it printed.
+        ProgramError: the program failed; the text holds its whole output.
     """
     try:
         done = subprocess.run(

@@ -13,7 +13,7 @@ from lab.waiting import until
 
 @dataclass(frozen=True)
 class Received:
-    """One request, its header names in lower case."""
+    """A request, with header names in lower case."""
 
     path: str
     headers: dict[str, str]

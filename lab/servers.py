@@ -29,7 +29,7 @@ STOP_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}  # the modes
 
 
 class Postgres:
-    """One server that keeps its port and its data, in `folder`, when it is started again.
+    """A server that keeps its port and its data, in `folder`, when it is started again.
 
     `password`: of its user `postgres`; without one it trusts every local connection. Without `is_durable` it is
     faster, and loses data when the machine crashes. `copy_of`: the data folder whose copy it begins with.
@@ -123,7 +123,7 @@ class Postgres:
 
 
 class Redis:
-    """One server that keeps its port when it is started again, and nothing else. `settings`: of redis.conf."""
+    """A server that keeps its port, and nothing else, when it is started again. `settings`: of redis.conf."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 
 class AgntAnswer(ProgramAnswer):
-    """Answers an envelope with an envelope, whose payload a program prints. It answers `network.ping` itself.
+    """Answers an envelope with an envelope, whose payload a program prints; `network.ping` needs no program.
 
     `keys`: with them, an envelope whose payload is not signed with one of them is refused.
     """
@@ -82,7 +82,7 @@ class AgntAnswer(ProgramAnswer):
         """The payload that the program prints.
 
         Raises:
-            EnvelopeRefused: it printed an error, or nothing that is a payload, or took too long.
+            EnvelopeRefused: the program printed an error or no payload, or took too long.
         """
         printed: list[str] = []
         room = MAX_RESULT_BYTES
@@ -115,7 +115,7 @@ def build_agnt_answer(command: Command, secrets: str) -> AgntAnswer:
             any, signatures are not checked.
 
     Raises:
-        ValueError: they are no secrets; the text is one line.
+        ValueError: the lines are no secrets; the text is one line.
     """
     lines = secrets.split()
     if not lines:

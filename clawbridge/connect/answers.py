@@ -35,7 +35,7 @@ Answer = Callable[[Question], AsyncIterator[ReplyPart]]
 
 
 class AnswerFailed(Exception):
-    """There is no (whole) answer; the text of this error is sent to the caller. The same as yielding `Failed`."""
+    """There is no (whole) answer; the text of this error is sent to the caller, as that of `Failed` is."""
 
 
 class CannotStart(ValueError):
@@ -87,7 +87,7 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPa
 
 
 async def as_text(parts: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[ReplyPart, None]:
-    """The same for a hub that takes text only: what is not text stands on lines of its own, notes are left out."""
+    """The parts as text, for a hub that takes text only: other parts are lines of their own, without notes."""
     ending = ""
     async with aclosing(parts):
         async for part in parts:
@@ -127,7 +127,7 @@ async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Repl
 
 
 def _clean_part(part: Status | Artifact | End) -> Status | Artifact | End | None:
-    """The same in words the hub takes; None for a note without any."""
+    """The part with texts that the hub takes; None for a note without text."""
     match part:
         case Artifact():
             return replace(

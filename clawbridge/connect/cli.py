@@ -131,7 +131,7 @@ def choose_mcp_answer(options: argparse.Namespace) -> ProgramAnswer:
     """Make the answer of `--mcp`: an `McpAnswer`, whose module is imported for it alone.
 
     Raises:
-        ValueError: there is no SDK, or the options name no server.
+        ValueError: the SDK is not installed, or the options name no server.
     """
     if options.mcp is None:
         raise ValueError("--skill: want --mcp SERVER")
@@ -144,7 +144,7 @@ def import_mcp() -> Any:
     """The module of `--mcp`, whose libraries `connect.pyz` does not have.
 
     Raises:
-        ValueError: they are not installed.
+        ValueError: the libraries are not installed.
     """
     try:
         return import_module("clawbridge.connect.mcp_answer")
@@ -201,7 +201,7 @@ async def run_until_signal(agent: Agent, command: ProgramAnswer | None) -> Endin
     """Run the agent; the first signal asks it to stop, the second ends it and its programs at once.
 
     Raises:
-        CannotStart: what answers is not ready for the agent.
+        CannotStart: the program that answers is not ready for the agent.
     """
     ready = asyncio.Event()
 

@@ -42,7 +42,7 @@ def begin_codex(run: ProgramRun, conversation_id: str) -> Iterator[str]:
 
 
 def read_codex_server(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
-    """One message of the server."""
+    """The parts of a reply in one message of the server."""
     if "method" not in event:
         yield from _read_response(event, run)
     elif "id" in event:

@@ -81,7 +81,7 @@ class Command(ProgramAnswer):
         """Yield what the program says.
 
         Raises:
-            AnswerFailed: it could not be started, or its exit status is not zero.
+            AnswerFailed: the program could not be started, or its exit status is not zero.
         """
         if not self._speaks_lines and (note := left_out(question)) is not None:
             yield note
@@ -207,7 +207,7 @@ async def start_program(
     `keeps_open`: more may follow by `Process.stdin`; without it comes end of file. `directory`: where it works.
 
     Raises:
-        OSError: it could not be started.
+        OSError: the program could not be started.
     """
     if keeps_open:
         process = await asyncio.create_subprocess_exec(

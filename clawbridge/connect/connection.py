@@ -1,4 +1,4 @@
-"""One socket to the hub, from its first frame to its end.
+"""A socket to the hub, from the first frame to the end of the connection.
 
 Each question of a connection is answered in a task of its own.
 """
@@ -123,7 +123,7 @@ async def open_socket(url: str, token: str, subprotocol: str = "", **options: An
 
     Raises:
         OSError: the hub cannot be reached.
-        WebSocketException: it refused.
+        WebSocketException: the hub refused the socket.
     """
     return await connect(
         url,

@@ -28,7 +28,7 @@ VOTE_HINT = "Vote on this proposal. Begin with approve, reject or abstain.\n\n"
 
 
 class GatewayAgent(Agent):
-    """An `Agent` that speaks `a2a-v1`. It needs a name; `votes`: it is also asked to vote on proposals."""
+    """An `Agent` that speaks `a2a-v1`, and needs a name. `votes`: the program votes on proposals, too."""
 
     _subprotocol = gateway_frames.SUBPROTOCOL
 
@@ -55,7 +55,7 @@ class GatewayAgent(Agent):
 
 
 class SeatConnection(HubConnection):
-    """One socket to the gateway. A message is a question; the whole answer is one frame."""
+    """A socket to the gateway. A message is a question; the whole answer is one frame."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ NO_REPLIES = frozenset(
 
 
 class GatewayClient:
-    """One connection. Frames that answer nothing are yielded by `async for`, in the order in which they came.
+    """A connection to the gateway. `async for` yields frames that answer nothing, in the order of their arrival.
 
     Args:
         url: the hub's address, or that of the gateway's socket (`ws://…`).
@@ -97,7 +97,7 @@ class GatewayClient:
         """Send a message and wait for the reply.
 
         Raises:
-            GatewayError: there is none; its `reason` is `response_timeout` when the agent did not answer.
+            GatewayError: no reply came; its `reason` is `response_timeout` when the agent did not answer.
         """
         metadata = {**metadata, "requiresResponse": True}
         said: str | Json = (
@@ -113,7 +113,7 @@ class GatewayClient:
         """Ask a service of the gateway, such as `agents.list`, or one of an agent; its result.
 
         Raises:
-            GatewayError: it refused.
+            GatewayError: the service refused.
         """
         frame = await self._request("request", {"service": service, "params": dict(params or {})}, agent=agent)
         return frame.content.get("result")

@@ -84,7 +84,7 @@ def decode(raw: str | bytes) -> GatewayFrame:
     """Read one frame.
 
     Raises:
-        UnreadableFrame: it is none.
+        UnreadableFrame: the message is no frame.
     """
     fields = read_object(raw)
     if not isinstance(fields.get("type"), str):

@@ -121,7 +121,7 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
     """Make the answer of `--mcp`: a command line, or an http address.
 
     Raises:
-        ValueError: neither is usable; the text is one line.
+        ValueError: `where` is not usable, or the timeout is not; the text is one line.
     """
     if not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise ValueError(f"--tool-timeout: want seconds above 0, up to {MAX_TIMEOUT_S:g}")

@@ -49,7 +49,7 @@ def read_arguments(question: Question, schema: Schema) -> dict[str, Any]:
     Text becomes the one string that a schema requires, and is never read as JSON then.
 
     Raises:
-        BadToolArguments: there are none, or the schema does not allow them.
+        BadToolArguments: the question has no arguments, or the schema does not allow them.
     """
     parts = [part for part in question.parts if isinstance(part, Mapping)]
     data = [part["data"] for part in parts if "data" in part]

@@ -40,7 +40,7 @@ class UnknownTool(ServerFailed):
 
 
 class ToolConnection:
-    """One connection to the server, with its tool as the server describes it now.
+    """A connection to the server, with the tool as the server describes it now.
 
     The SDK requires that the task which opens a connection also closes it, so one task holds it meanwhile.
     """
@@ -70,7 +70,7 @@ class ToolConnection:
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[None]:
-        """One question uses it. If it fails or takes too long, later ones do not; the last one closes it."""
+        """One question uses the connection. If a question fails or takes too long, no later one uses it."""
         self._uses += 1
         try:
             yield
@@ -144,7 +144,7 @@ async def find_tool(client: Client, name: str) -> Tool:
     """The tool as the server lists it.
 
     Raises:
-        UnknownTool: it has none of that name.
+        UnknownTool: the server has no tool of that name.
     """
     names: list[str] = []
     cursor = None

@@ -78,7 +78,7 @@ class ServerLoss:
 
 
 class ProgramServer:
-    """A program that reads and prints one message a line. What it prints on standard error is logged.
+    """A program that reads and prints one message a line. Its standard error is logged.
 
     The SDK's own way reads lines of any length, and logs standard error without a bound.
     """
@@ -92,7 +92,7 @@ class ProgramServer:
         """Run the program while the block runs.
 
         Raises:
-            ServerFailed: it could not be started.
+            ServerFailed: the program could not be started.
         """
         process = await self._start()
         stdout, stderr = readers(process)
@@ -182,7 +182,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 def is_session_ended(response: httpx2.Response) -> bool:
-    """Whether it says, as MCP wants it, that the request's session is over."""
+    """Whether a response says that the session of the request is over."""
     return response.status_code == 404 and "mcp-session-id" in response.request.headers
 
 

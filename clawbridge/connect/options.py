@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class SessionFile:
-    """A file with the id of a session. One process at a time holds it; another one starts a session of its own.
+    """A file with the id of a session. One process at a time holds the file; another process starts a new session.
 
     `hold` before `load` and `save`; the file is let go when the process ends.
     """
@@ -193,7 +193,7 @@ def choose_token(options: argparse.Namespace) -> str:
     """The token of an option, a file or the environment.
 
     Raises:
-        ValueError: there is none, or more than one, or the file cannot be read.
+        ValueError: no token or more than one is given, or the file cannot be read.
     """
     if options.token_file is None:
         return required(options.token, "--token", TOKEN_VARIABLE)

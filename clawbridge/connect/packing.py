@@ -1,8 +1,6 @@
 """Makes `connect.pyz` of the connector, the client of AGNT, and the library `websockets`.
 
-It is one file that Python alone runs.
-
-The same sources make the same bytes: names are sorted, times fixed, nothing is compressed.
+The file needs Python alone. Equal sources make equal bytes: names are sorted, times fixed, nothing is compressed.
 
     python -m clawbridge.connect.packing FOLDER
 """

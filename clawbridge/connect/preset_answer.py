@@ -28,7 +28,7 @@ MAX_CONVERSATIONS = 1_000
 
 @dataclass
 class ProgramConversation:
-    """One caller's conversation. `program_id`: the program's id for it, empty while there is none.
+    """A conversation of one caller. `program_id`: the program's id for it, empty while there is none.
 
     `counted`: the input and output tokens that the program has counted in it, if it counts from turn to turn.
     """
@@ -142,7 +142,7 @@ class PresetAnswer(ProgramAnswer):
         """Yield what the program says.
 
         Raises:
-            AnswerFailed: it could not be started, its exit status is not zero, or it printed no answer.
+            AnswerFailed: the program could not be started, its exit status is not zero, or it printed no answer.
         """
         preset, asking = self._preset, self._preset.asking if self._access == "ask" else None
         read_event = asking.read_event if asking else preset.read_event

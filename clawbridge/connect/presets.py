@@ -40,7 +40,7 @@ class AskingMode:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """One program; the question is its standard input.
+    """A program whose standard input is the question.
 
     `read_only`, `read_write`: arguments by the access the owner gives; None if the program has no such mode.
     `asking`: the mode in which the program asks for each permission, if it has one.

@@ -58,7 +58,7 @@ class ProgramRun:
     counted: Sequence[int] = (0, 0)
 
     def count(self, *totals: object) -> Sequence[int | None]:
-        """What this turn adds to the totals of its conversation; None where that is not known."""
+        """The numbers that this turn adds to the totals of its conversation; None where a number is not known."""
         before, now = self.counted, [total for total in totals if type(total) is int]
         if len(now) < len(totals):
             return [None] * len(totals)
@@ -194,7 +194,7 @@ def _request_of_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
 
 
 def read_codex(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
-    """Codex's `exec --json`. Its usage is that of the whole conversation."""
+    """Codex's `exec --json`, which reports the usage of the whole conversation."""
     kind, item = event.get("type"), object_of(event, "item")
     if kind == "thread.started":
         run.conversation_id = text_of(event, "thread_id")

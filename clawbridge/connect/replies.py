@@ -87,7 +87,7 @@ Inbox = asyncio.Queue[ReplyPart | None]
 
 
 class ProgramReply:
-    """One reply on its way. `takes_more`: the hub takes more than text."""
+    """Sends the reply to one question. `takes_more`: the hub takes more than text."""
 
     def __init__(self, question: Question, send: Send, *, takes_more: bool) -> None:
         self._question = question

@@ -118,7 +118,7 @@ def clean(text: str) -> str:
 
 
 def cleaned(value: Any) -> Any:
-    """The same in every string of a JSON value."""
+    """A JSON value with each of its strings cleaned."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):

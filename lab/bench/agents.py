@@ -24,7 +24,7 @@ SocketKind = TypeVar("SocketKind", bound="RawSocket")
 
 
 class RawSocket(asyncio.Protocol):
-    """One socket; a subclass sends and receives the texts. `path`, `headers`: of the upgrade.
+    """A socket; a subclass sends and receives the texts. `path`, `headers`: of the upgrade.
 
     `welcomed`: done by the subclass when the server has registered it; it fails when the socket is lost before.
     """
@@ -136,7 +136,7 @@ _decode = msgspec.json.decode
 
 
 class RawEchoAgent(RawSocket):
-    """One agent's socket."""
+    """The socket of an agent."""
 
     def __init__(self, token: str, session_id: str | None) -> None:
         super().__init__("/channel", f"Authorization: Bearer {token}\r\n")

@@ -1,7 +1,7 @@
 """`python -m lab.bench.agnt`: envelopes a second of `POST /a2a/v1`, and their times at 400 a second.
 
-One process on SQLite, with 10,000 venues; the same envelopes to an ASGI endpoint with nothing behind it, in the
-same run. The servers share one core, the load has the other one.
+The hub is one process on SQLite, with 10,000 venues. An ASGI endpoint with nothing behind it gets the same
+envelopes in the same run. The servers share one core, the load has the other one.
 """
 
 import time

@@ -66,7 +66,7 @@ class RunCode:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one ask took. `threads`: calls of Python and of C functions in the loop's thread, the ledger's, others.
+    """The cost of an ask. `threads`: calls of Python and C functions in the loop's thread, the ledger's, others.
 
     `calls`: of the loop and the ledger. Other threads do periodic work, so theirs say little of an ask.
     `modules`, `functions`: see `RunCode`. `ledger_trips`: how often the loop gave the ledger something to do.
@@ -122,7 +122,7 @@ class Counting:
         return [CallCount._make(row) for row in self.probe.read()]
 
     async def count_apart(self, work: Awaitable[None]) -> list[CallCount]:
-        """The same without the calls that an idle hub makes in the time that the work takes."""
+        """The calls of some work, without those that an idle hub makes in the same time."""
         idle = {row[:-1]: row.times for row in await self.count(asyncio.sleep(IDLE_S))}
         began_s = time.monotonic()
         ran = await self.count(work)

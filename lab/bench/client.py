@@ -112,7 +112,7 @@ class RawResponse(NamedTuple):
 
 
 class HttpConnection:
-    """One connection to a server of this machine."""
+    """A connection to a server of this machine."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -128,7 +128,7 @@ class HttpConnection:
         return RawResponse(int(head.split()[1]), body)
 
     async def ask_ok(self, request: bytes, *, status: int = 200, part: bytes = b"") -> RawResponse:
-        """The same, for a response that must have this status, and this part in its body.
+        """The response to a request, which must have this status, and this part in its body.
 
         Raises:
             RuntimeError: the response is another one.

@@ -24,7 +24,7 @@ _began = time.monotonic()
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `settings`: further arguments of `add_argument`."""
+    """An option. `settings`: further arguments of `add_argument`."""
 
     flag: str
     default: Any

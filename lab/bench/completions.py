@@ -37,7 +37,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
 
 
 def as_models(target: Target) -> Target:
-    """The same hub and agents, asked for chat completions."""
+    """The target, asked for chat completions."""
     callers = [
         replace(
             caller,

@@ -134,7 +134,7 @@ def stamp() -> int:
 
 
 async def connect(port: int, token: str, names: Sequence[str]) -> list[GatewayClient]:
-    """Seats of these names; without a name a client. One that the hub sends away comes back, as programs do."""
+    """Seats of these names; without a name a client. A seat that the hub closes connects again, as programs do."""
     room, done, again = asyncio.Semaphore(AT_ONCE), itertools.count(1), itertools.count()
 
     async def one(name: str) -> GatewayClient:
@@ -161,7 +161,7 @@ async def connect(port: int, token: str, names: Sequence[str]) -> list[GatewayCl
 
 @dataclass(frozen=True)
 class ToldRun:
-    """One run of told messages. `cpu`: the share of its core that the hub's process had; `carried`: messages that
+    """A run of told messages. `cpu`: the share of its core that the hub's process had; `carried`: messages that
     a second of its processor time carried.
     """
 

@@ -121,7 +121,7 @@ def measure_servers(
 
 @dataclass
 class Tally:
-    """What came of the asks. `took_ms`: from when each was due, so that waiting for a connection counts too."""
+    """The results of the asks. `took_ms`: from when each was due, so that waiting for a connection counts too."""
 
     took_ms: list[float] = field(default_factory=list)
     errors: int = 0

@@ -66,7 +66,7 @@ def _counts_file(folder: Path, pid: int) -> Path:
 
 
 class Calls:
-    """The profile function of every thread, from the thread's start. It counts nothing until the first signal."""
+    """The profile function of every thread, from the thread's start. Counting begins with the first signal."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[int, CodeType, str]] = Counter()

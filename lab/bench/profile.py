@@ -22,8 +22,8 @@ def profile(target: Target, connections: int, folder: Path) -> Path:
     """Record while loading; the file with the top list, the raw stacks beside it.
 
     Only samples that hold the interpreter's lock count: py-spy cannot tell a waiting thread from a working one
-    everywhere. It does not stop the server to look, so some stacks are cut short. What works without the lock
-    (commits, sockets) shows in the threads' processor time.
+    everywhere. py-spy does not stop the server to look, so some stacks are cut short. Work without the
+    lock (commits, sockets) shows in the threads' processor time.
     """
     folder.mkdir(exist_ok=True)
     raw, pid = folder / f"{target.name}-{connections}.raw", target.server.pid

@@ -83,7 +83,7 @@ class Grown:
 
 @dataclass(frozen=True)
 class GrowthRound:
-    """One hub in one round: one asker, then many."""
+    """The runs of one hub in one round: one asker, then many."""
 
     alone: LoadRun
     many: LoadRun

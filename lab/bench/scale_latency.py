@@ -24,7 +24,7 @@ HALF_COLUMNS = ("asks/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "errors", "oth
 
 @dataclass(frozen=True)
 class Round:
-    """One target in one round: as many streams and asks as possible, then, of a hub, half the asks a second."""
+    """The runs of one target in a round: as many streams and asks as possible; half the asks of a hub."""
 
     streams: LoadRun
     asks: LoadRun

@@ -26,7 +26,7 @@ LoadKey = tuple[int, Way, int]  # processes, way, connections
 
 @dataclass(frozen=True)
 class ProcessesRun:
-    """One run. `cores`: those of the web processes, beside the load's, or all for all processes."""
+    """A run. `cores`: those of the web processes, beside the load's, or all for all processes."""
 
     round: int
     cores: str

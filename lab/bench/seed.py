@@ -70,7 +70,7 @@ def _publish(owner: User) -> Agent:
 
 @transaction.atomic
 def seed_crowd(count: int) -> dict[str, str]:
-    """So many agents with a month of usage and turns: every tenth a draft, every twentieth limited.
+    """Write `count` agents with a month of usage and turns: every tenth a draft, every twentieth limited.
 
     The first owner is the caller, whose session token is returned, and who may ask some of the limited agents.
     """
@@ -84,7 +84,7 @@ def seed_crowd(count: int) -> dict[str, str]:
 
 
 def add_agents(count: int) -> list[Agent]:
-    """So many agents, some an owner; the load asks none of them."""
+    """Write `count` agents, several of one owner; the load asks none of them."""
     write_rows(User, (User(login=f"owner-{number}") for number in range(count // AGENTS_AN_OWNER + 1)))
     owners = list(User.objects.filter(login__startswith="owner-").order_by("pk"))
     write_rows(

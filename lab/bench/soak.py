@@ -39,7 +39,7 @@ CONNECTIONS = (
 
 @dataclass(frozen=True)
 class Sample:
-    """One look. `at_s`: since the beginning. All but the databases' counts is summed over the web processes."""
+    """The counts at one time. `at_s`: since the beginning. Counts of web processes are added up."""
 
     at_s: float
     rss_kib: int
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass
 class Soaked:
-    """What happened: a look every so often, how visits ended, and how often agents came back."""
+    """The findings: regular samples, how visits ended, and how often agents came back."""
 
     samples: list[Sample] = field(default_factory=list)
     ends: Ends = field(default_factory=Counter)
@@ -164,7 +164,7 @@ def grown(samples: Sequence[Sample], what: str, warm_s: float) -> tuple[float, f
 
 
 def report(soaked: Soaked, options: Options, processes: int) -> BenchResult:
-    """What grew after the warm-up, and how the visits ended."""
+    """The growth after the warm-up, and how the visits ended."""
     warm_minutes = min(WARM_MINUTES, options.minutes / 3)
     title = f"{options.minutes:g} minutes of mixed asks on {options.home}, {options.rate:g} a second"
     result, rows = BenchResult("soak", title), []

@@ -29,7 +29,7 @@ def mint_imports(env: Mapping[str, str]) -> list[str]:
 
 
 def hub_imports(folder: Path) -> list[str]:
-    """The modules that a hub in a new data folder has imported when it is ready. This makes the folder."""
+    """The modules that a hub in a new data folder has imported when it is ready. The function makes the folder."""
     with _fresh_hub(folder, *SHOWS_IMPORTS) as server:
         return _imports_in(server.output)
 

@@ -27,7 +27,7 @@ Ends = Counter[tuple[str, str]]  # by kind of visit and how it ended
 
 
 async def visit(kinds: Mapping[Visit, int], port: int, caller: BenchCaller, number: int, ends: Ends) -> None:
-    """One visit of a kind drawn by its weight; its end is counted."""
+    """Make a visit of a kind drawn by its weight, and count its end."""
     kind = random.choices(list(kinds), list(kinds.values()))[0]
     try:
         async with asyncio.timeout(WITHIN_S):

@@ -1,7 +1,7 @@
 """Agents that reply with the question and its nonce, whole or in pieces.
 
-They connect again after a loss, to the other process. They log every prompt, so that the checker sees a prompt
-that was sent twice.
+An agent connects again after a loss, to the other process. An agent logs every prompt, so that the checker sees a
+prompt that was sent twice.
 
 `python -m lab.faults.agents URL TOKEN NAME` is one such agent, a process that a fault can stop. The process prints
 `online SESSION-ID` each time the hub has registered the agent.
@@ -26,12 +26,12 @@ PIECES = 3
 
 
 def echo_of(text: str) -> str:
-    """What an agent replies to a question."""
+    """The reply of an agent to a question."""
     return f"echo {text}"
 
 
 class EchoAgent(ChannelAgent):
-    """One agent program. `handle` is set once the agent is published; `online` while it is registered.
+    """An agent program. `handle` is set once the agent is published; `online` while it is registered.
 
     `urls`: the web processes that the agent connects to, in turn. `takes_s`: the longest time of an answer.
     `is_silent`: the agent answers nothing. `connects`, `misses`: how often the hub welcomed it, and did not.

@@ -1,6 +1,7 @@
 """Makes the table of invariants from the log and the database of a run.
 
-I15 is declared here: logs and tables show no token, secret or question. So is I6: PostgreSQL logged no deadlock.
+Two invariants are declared here. I15: logs and tables show no token, secret or question. I6: PostgreSQL logged no
+deadlock.
 """
 
 import subprocess

@@ -129,7 +129,7 @@ class Stack:
         """Wait for the end of a web process, and log it; the exit code.
 
         Raises:
-            ProgramError: it did not end in time, and was killed.
+            ProgramError: the process did not end in time, and was killed.
         """
         program = self._running(index)
         code = await asyncio.to_thread(program.exit_code, within_s=within_s)
