@@ -117,6 +117,14 @@ class JSONNegotiation(DefaultContentNegotiation):
         return super().select_parser(request, parsers)
 
 
+class JSONForAnyAccept(JSONNegotiation):
+    """Ignores the Accept header: a browser that wants a page is redirected to one."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        """The renderer of JSON, which is the only one."""
+        return renderers[0], renderers[0].media_type
+
+
 class Body(serializers.Serializer[Any]):
     """A body, or an object in one, that names nothing but its fields: what would be ignored is an error.
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import msgspec
 from django.db import IntegrityError, models, transaction
 
-from accounts import quotas as account_limits
 from accounts import settings
 from accounts.authn import (
     IMPLIED_SCOPES,
@@ -19,7 +18,7 @@ from accounts.authn import (
 )
 from accounts.errors import Refused
 from accounts.models import USERS_KINDS, ClientGrant, Credential, User
-from accounts.quotas import lock_owner
+from accounts.quotas import LIVE_TOKENS, MINTED_APP_TOKENS, lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -185,7 +184,7 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: TokenLimits 
     Raises:
         accounts.quotas.QuotaExceeded: the user holds as many tokens as one may.
     """
-    account_limits.LIVE_TOKENS.check(user.pk)
+    LIVE_TOKENS.check(user.pk)
     source = Source.MINT
     return mint(user, Kind.CHANNEL, name, user_agent=user_agent, source=source, limits=limits)
 
@@ -206,7 +205,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
         NoSuchSeat: the user's login has changed since the token was made for its seat.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
-    account_limits.LIVE_TOKENS.check(old.user_id)
+    LIVE_TOKENS.check(old.user_id)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
     limits = TokenLimits(tuple(old.scopes.split()), old.only_agent, lifetime, old.is_jwt)
     minted = mint(
@@ -262,7 +261,7 @@ def replace_credential(
     if machine_id:
         user.credentials.filter(kind=kind, machine_id=machine_id, source__in=sources).revoke()
     if kind == Kind.APP:
-        account_limits.LIVE_TOKENS.check(user.pk)
+        LIVE_TOKENS.check(user.pk)
     return mint(
         user,
         kind,
@@ -290,7 +289,7 @@ def mint_app(user: User, name: str, *, user_agent: str, limits: TokenLimits = NO
         NoSuchSeat: the token would connect an agent that cannot be this user's.
         accounts.signing.NoKey: the hub cannot sign a JWT now.
     """
-    account_limits.LIVE_TOKENS.check(user.pk)
-    account_limits.MINTED_APP_TOKENS.check(user.pk)
+    LIVE_TOKENS.check(user.pk)
+    MINTED_APP_TOKENS.check(user.pk)
     app_name = name[:60]
     return mint(user, Kind.APP, name, user_agent=user_agent, source=Source.MINT, app_name=app_name, limits=limits)

@@ -4,8 +4,8 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from accounts import api, invitation_pages, pages
-from accounts.oauth import oidc_views, server, views
 from accounts.oauth import pages as oauth_pages
+from accounts.oauth import sign_in_views, token_views
 
 urlpatterns = [
     path("me", api.Me.as_view(), name="me"),
@@ -18,17 +18,17 @@ urlpatterns = [
     path("auth-sessions/<str:prefix>/revoke", api.RevokeAuthSession.as_view(), name="revoke-auth-session"),
     path("auth/logout", api.Logout.as_view(), name="logout"),
     path("auth/apps/mint", api.MintApp.as_view(), name="mint-app"),
-    path("auth/oauth/start", views.OAuthStart.as_view(), name="oauth-start"),
-    path("auth/oauth/callback", views.OAuthCallback.as_view(), name="oauth-callback"),
-    path("auth/oauth/token", views.OAuthToken.as_view(), name="oauth-token"),
-    path("auth/oidc/<int:number>/start", oidc_views.OidcStart.as_view(), name="oidc-start"),
-    path("auth/oidc/<int:number>/callback", oidc_views.OidcCallback.as_view(), name="oidc-callback"),
-    path("auth/spa/start", views.SpaStart.as_view(), name="spa-start"),
-    path("auth/spa/exchange", views.SpaExchange.as_view(), name="spa-exchange"),
-    path("auth/clients", server.RegisterClient.as_view(), name="register-client"),
-    path("auth/clients/token", server.TokenOfClient.as_view(), name="client-token"),
-    path("auth/device/code", views.DeviceCode.as_view(), name="device-code"),
-    path("auth/device/token", views.DeviceToken.as_view(), name="device-token"),
+    path("auth/oauth/start", sign_in_views.OAuthStart.as_view(), name="oauth-start"),
+    path("auth/oauth/callback", sign_in_views.OAuthCallback.as_view(), name="oauth-callback"),
+    path("auth/oauth/token", token_views.OAuthToken.as_view(), name="oauth-token"),
+    path("auth/oidc/<int:number>/start", sign_in_views.OidcStart.as_view(), name="oidc-start"),
+    path("auth/oidc/<int:number>/callback", sign_in_views.OidcCallback.as_view(), name="oidc-callback"),
+    path("auth/spa/start", token_views.SpaStart.as_view(), name="spa-start"),
+    path("auth/spa/exchange", token_views.SpaExchange.as_view(), name="spa-exchange"),
+    path("auth/clients", token_views.RegisterClient.as_view(), name="register-client"),
+    path("auth/clients/token", token_views.TokenOfClient.as_view(), name="client-token"),
+    path("auth/device/code", token_views.DeviceCode.as_view(), name="device-code"),
+    path("auth/device/token", token_views.DeviceToken.as_view(), name="device-token"),
 ]
 
 
@@ -41,7 +41,7 @@ page_urlpatterns = [
     path("invitations", invitation_pages.invite, name="invitations"),
     path("invitations/<int:invitation_id>/revoke", invitation_pages.revoke_invitation, name="invitation-revoke"),
     path("signout", pages.signout, name="signout"),
-    path(".well-known/oauth-authorization-server", server.metadata, name="authorization-server"),
+    path(".well-known/oauth-authorization-server", token_views.metadata, name="authorization-server"),
     path("consent", oauth_pages.consent, name="consent"),
     path("device", oauth_pages.device, name="device"),
     path("account", pages.account, name="account"),

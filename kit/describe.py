@@ -19,6 +19,12 @@ BEARER, COOKIE, CHANNEL_TOKEN, AGNT_KEY = "bearer", "cookie", "channelToken", "a
 CALLER = (BEARER, COOKIE)
 NO_CREDENTIAL = ""  # among the schemes of an operation: it is open without any, and says more with one
 JSON = "application/json"
+END_OF_TEXT = r"\Z"
+
+
+def as_pattern(checked: str) -> str:
+    """A regular expression of Python for a whole text, as JSON Schema writes it."""
+    return f"^{checked.removesuffix(END_OF_TEXT)}$"
 
 
 class ErrorBody(TypedDict):

@@ -11,7 +11,7 @@ from accounts import settings
 from accounts.authn import digest
 from accounts.errors import InvalidState
 from accounts.models import LoginAttempt
-from accounts.oauth.authorization_requests import AuthorizationRequest
+from accounts.oauth.clients import AuthorizationRequest
 from kit.clock import db_now
 from kit.ids import unguessable
 

@@ -17,9 +17,9 @@ from accounts import settings
 from accounts.authn import Caller, find_caller
 from accounts.errors import AccessDenied, Refused, TooFast
 from accounts.middleware import PAGE_POLICY
-from accounts.oauth import authorization_requests, codes, devices
-from accounts.oauth.authorization_requests import AuthorizationRequest
-from accounts.oauth.codes import Purpose
+from accounts.oauth import clients, grants
+from accounts.oauth.clients import AuthorizationRequest
+from accounts.oauth.grants import Purpose
 from accounts.throttle import check_address, check_code_guesses
 
 Args = ParamSpec("Args")
@@ -78,7 +78,7 @@ def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
         }
         return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
     if request.POST.get("decision") == "allow":
-        answer = {"code": codes.issue(caller.user, _purpose_of(wanted), wanted)}
+        answer = {"code": grants.issue_code(caller.user, _purpose_of(wanted), wanted)}
     else:
         answer = {"error": AccessDenied.code}
     if wanted.client_digest:
@@ -89,9 +89,9 @@ def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 def _read(given: QueryDict) -> AuthorizationRequest:
     if "client_id" in given:
-        return authorization_requests.read_client(given)
+        return clients.read_client(given)
     is_app = "app_name" in given
-    return authorization_requests.read_app(given) if is_app else authorization_requests.read_cli(given)
+    return clients.read_app(given) if is_app else clients.read_cli(given)
 
 
 def _purpose_of(wanted: AuthorizationRequest) -> Purpose:
@@ -113,13 +113,13 @@ def device(request: HttpRequest, caller: Caller) -> HttpResponse:
         check_address(request, "guess")
     except TooFast as fast:
         return _code_form(request, typed, str(fast), status=429)
-    grant = devices.find(typed)
+    grant = grants.find_device_grant(typed)
     if grant is None:
         return _code_form(request, typed, NO_SUCH_CODE, status=400)
     decision = request.POST.get("decision", "")
     if decision not in ("allow", "deny"):
         return render(request, "device_consent.html", {"app_name": grant.app_name, "user_code": typed})
-    if not devices.decide(grant, caller.user, allow=decision == "allow"):
+    if not grants.decide_device_grant(grant, caller.user, allow=decision == "allow"):
         return _code_form(request, typed, NO_SUCH_CODE, status=400)
     said = "is allowed. You can go back to the device." if decision == "allow" else "was turned away."
     messages.success(request, f"{grant.app_name} {said}")

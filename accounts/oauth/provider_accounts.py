@@ -16,8 +16,7 @@ from django.db.models.functions import Lower
 from accounts import settings
 from accounts.errors import LoginTaken, SignupClosed, Suspended
 from accounts.models import ProviderIdentity, User
-from accounts.oauth.github import Profile
-from accounts.oauth.oidc import OidcProfile
+from accounts.oauth.identity_providers import GitHubProfile, OidcProfile
 from accounts.tokens import LOGIN as LOCAL_LOGIN
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -42,7 +41,7 @@ class CannotLink(Exception):
     """The account cannot be linked or renamed; the text says why."""
 
 
-def sign_in_github_user(profile: Profile, *, is_member: Callable[[str], bool]) -> User:
+def sign_in_github_user(profile: GitHubProfile, *, is_member: Callable[[str], bool]) -> User:
     """The user with this GitHub id, with the login they now have; a new user when SIGNUP lets them in.
 
     Raises:
@@ -165,14 +164,14 @@ def _local(login: str) -> User:
     return user
 
 
-def _may_join(profile: Profile, is_member: Callable[[str], bool]) -> bool:
+def _may_join(profile: GitHubProfile, is_member: Callable[[str], bool]) -> bool:
     signup = settings.SIGNUP
     is_named = signup.is_open or profile.login.lower() in signup.logins
     return is_named or any(is_member(org) for org in signup.orgs)
 
 
 @transaction.atomic
-def _account(profile: Profile) -> User:
+def _account(profile: GitHubProfile) -> User:
     user = User.objects.select_for_update().filter(github_id=profile.id).first()
     if user is not None and not user.is_active:
         raise Suspended(SUSPENDED.format(login=user.login))

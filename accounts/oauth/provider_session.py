@@ -1,83 +1,143 @@
-"""HTTP sessions to identity providers: no proxy, no .netrc, no redirects; answers have a deadline and a size."""
+"""HTTP to identity providers during a sign-in: bounded in time and size, with failures that name no details."""
 
-import threading
+import base64
+import logging
 import time
-from queue import Empty, SimpleQueue
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
-import requests
-from authlib.integrations.requests_client import OAuth2Session
-from requests.adapters import HTTPAdapter
+import msgspec
+from authlib.common.errors import AuthlibBaseError
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc.errors import JoseError
 
+from accounts.errors import Refused
+from accounts.oauth.attempts import Started
 from kit.durations import seconds
+from kit.safe_http import NotSent, SafeHttp, TargetRules, Unanswered
+
+logger = logging.getLogger(__name__)
 
 PROVIDER_WITHIN_S = seconds(10.0, at_least_s=4.0)
-CONNECT_WITHIN_S = 5.0
 MAX_ANSWER_BYTES = 262_144
+RULES = TargetRules(allows_private=True)  # the operator names the provider, which may be in the operator's network
+FAILED = "{name} did not answer as it should: try again in a moment"
+REFUSED = "{name} does not accept this sign-in any more: begin again"
+JSON_TYPE = "application/json"
+T = TypeVar("T")
+
+_BROKEN = (
+    AuthlibBaseError,
+    JoseError,
+    NotSent,
+    Unanswered,
+    msgspec.MsgspecError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+)
 
 
-def open_session(client_id: str, client_secret: str, callback: str, **options: Any) -> OAuth2Session:
-    """A session of an OAuth client. Whatever it asks must be answered within PROVIDER_WITHIN_S, all together."""
-    session = OAuth2Session(
-        client_id=client_id,
-        client_secret=client_secret,
-        code_challenge_method="S256",
-        redirect_uri=callback,
-        **options,
+class CodeRefused(Exception):
+    """The token endpoint of a provider refused a code; the text is the provider's error code."""
+
+
+class ProviderSession:
+    """HTTP to one provider: no proxy, no redirect. All answers must come within PROVIDER_WITHIN_S together."""
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + PROVIDER_WITHIN_S
+
+    def get(self, address: str, shape: type[T], *, token: str = "", accept: str = JSON_TYPE) -> T:
+        """The JSON at an address, for the holder of a token.
+
+        Raises:
+            ValueError, NotSent, Unanswered, msgspec.MsgspecError: there is none of this shape.
+        """
+        status, body = self.send("GET", address, {"Accept": accept}, token=token)
+        if status != 200:
+            raise ValueError(f"status {status}")
+        return msgspec.json.decode(body, type=shape)
+
+    def redeem_code(
+        self,
+        endpoint: str,
+        form: Mapping[str, str],
+        *,
+        client: tuple[str, str],
+        callback: str,
+        is_basic: bool = False,
+    ) -> dict[str, Any]:
+        """The answer of a token endpoint to a code. `client`: id and secret; `is_basic`: sent as a header.
+
+        Raises:
+            CodeRefused: the code is not good for this sign-in.
+            ValueError, NotSent, Unanswered, msgspec.MsgspecError: there is no sensible answer.
+        """
+        headers = {"Accept": JSON_TYPE, "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8"}
+        fields = {"grant_type": "authorization_code", "redirect_uri": callback, **form}
+        if is_basic:
+            headers["Authorization"] = "Basic " + base64.b64encode(":".join(client).encode()).decode()
+        else:
+            fields |= {"client_id": client[0], "client_secret": client[1]}
+        status, body = self.send("POST", endpoint, headers, body=urlencode(fields).encode())
+        if status >= 500:
+            raise ValueError(f"status {status}")
+        token = msgspec.json.decode(body, type=dict[str, Any])
+        if "error" in token:
+            raise CodeRefused(str(token["error"])[:100])
+        return token
+
+    def send(
+        self, method: str, address: str, headers: Mapping[str, str], *, token: str = "", body: bytes = b""
+    ) -> tuple[int, bytes]:
+        """The status and the body of an answer.
+
+        Raises:
+            ValueError, NotSent, Unanswered: no whole answer came in time.
+        """
+        left_s = self._deadline - time.monotonic()
+        if left_s <= 0:
+            raise ValueError("the deadline is over")
+        http = SafeHttp(RULES, total_s=left_s, max_answer_bytes=MAX_ANSWER_BYTES)
+        own = {"User-Agent": "clawbridge", "Content-Length": str(len(body))}
+        own |= {"Authorization": f"Bearer {token}"} if token else {}
+        answer = http.send(method, address, headers={**own, **headers}, body=body)
+        if answer.is_cut:
+            raise ValueError("the answer is too long")
+        return answer.status, answer.body
+
+
+@contextmanager
+def reported(
+    name: str, kind: str, refused_as: type[Refused], failed_as: type[Refused], **about: str
+) -> Iterator[None]:
+    """Log what a provider did wrong, and raise the error for the person who signs in, without details."""
+    try:
+        yield
+    except CodeRefused as refused:
+        logger.warning(f"{kind}.refused", extra={**about, "error": str(refused)})  # noqa: G004  two events
+        raise refused_as(REFUSED.format(name=name)) from None
+    except _BROKEN as failure:
+        logger.warning(f"{kind}.failed", extra={**about, "why": f"{type(failure).__name__}: {failure}"[:200]})  # noqa: G004
+        raise failed_as(FAILED.format(name=name)) from None
+
+
+def make_authorize_url(endpoint: str, client_id: str, callback: str, started: Started, **more: str | None) -> str:
+    """Where to send a browser, with the S256 challenge of the verifier."""
+    return str(
+        prepare_grant_uri(
+            endpoint,
+            client_id,
+            "code",
+            callback,
+            state=started.state,
+            code_challenge=create_s256_code_challenge(started.verifier),
+            code_challenge_method="S256",
+            **more,
+        )
     )
-    session.trust_env = False  # neither a proxy nor a .netrc gets to see the secret
-    session.max_redirects = 0
-    session.headers["User-Agent"] = "clawbridge"
-    bounded = _Bounded(time.monotonic() + PROVIDER_WITHIN_S)
-    session.mount("https://", bounded)
-    session.mount("http://", bounded)
-    return session
-
-
-class _Bounded(HTTPAdapter):
-    """Answers that end: one deadline for all of them, and a size."""
-
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
-        """See requests; the body is read here, piece by piece, so that a trickle ends in time too."""
-        kwargs |= {"stream": True, "timeout": (min(CONNECT_WITHIN_S, self._left()), self._left())}
-        response = self._answer_to(request, *args, **kwargs)
-        body = b""
-        while piece := response.raw.read1(65_536, decode_content=True):
-            body += piece
-            if len(body) > MAX_ANSWER_BYTES:
-                response.close()
-                raise requests.exceptions.ContentDecodingError("the answer is too long")
-            self._left()
-        response._content = body  # what requests itself sets after reading
-        return response
-
-    def _answer_to(self, *args: Any, **kwargs: Any) -> requests.Response:
-        """The answer's head, in a thread that is left behind at the deadline: a timeout of a socket begins anew
-        with every byte, so headers that trickle would hold us for ever."""
-        answers: SimpleQueue[requests.Response | Exception] = SimpleQueue()
-        send = super().send
-
-        def ask() -> None:
-            try:
-                answers.put(send(*args, **kwargs))
-            except Exception as failure:  # noqa: BLE001  raised again where it is waited for
-                answers.put(failure)
-
-        threading.Thread(target=ask, name="sign-in", daemon=True).start()
-        try:
-            answer = answers.get(timeout=self._left())
-        except Empty:
-            raise requests.exceptions.ReadTimeout("no answer before the deadline") from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise requests.exceptions.ReadTimeout("the deadline is over")
-        return left

@@ -9,7 +9,7 @@ from django.db.models import Q
 from accounts import settings
 from accounts.errors import NotConfigured
 from accounts.models import Passkey, User
-from accounts.oauth import github
+from accounts.oauth.identity_providers import has_github
 from accounts.passkeys import passkeys_work
 from accounts.signup import Provider
 
@@ -52,9 +52,9 @@ class SignInMethods:
 def find_signin_methods() -> SignInMethods:
     """Find the methods that are set up now. Passkeys and passwords count once an account has one."""
     with_password = User.objects.filter(is_active=True).exclude(Q(password="") | Q(password__startswith="!"))  # noqa: S106
-    is_vouched = github.is_configured() or bool(settings.OIDC_PROVIDERS)
+    is_vouched = has_github() or bool(settings.OIDC_PROVIDERS)
     return SignInMethods(
-        github=github.is_configured(),
+        github=has_github(),
         providers=settings.OIDC_PROVIDERS,
         passkey=passkeys_work() and Passkey.objects.filter(user__is_active=True).exists(),
         password=with_password.exists(),

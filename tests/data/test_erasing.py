@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Credential, User
-from accounts.oauth.github import Profile
+from accounts.oauth.identity_providers import GitHubProfile
 from accounts.oauth.provider_accounts import sign_in_github_user
 from agents.jobs import reap
 from agents.models import Agent, Blob, Event, Halt, OpMessage, QueuedAsk, Turn
@@ -84,7 +84,9 @@ def test_login_and_github_id_are_free_at_once(full_account: Person) -> None:
     login, github_id = full_account.user.login, full_account.user.github_id
     assert github_id is not None
     close(full_account.user.pk)
-    again = sign_in_github_user(Profile(id=github_id, login=login, avatar_url=None), is_member=lambda org: True)
+    again = sign_in_github_user(
+        GitHubProfile(id=github_id, login=login, avatar_url=None), is_member=lambda org: True
+    )
     assert again.pk != full_account.user.pk
     assert jobs.erase_closed() == 1
     again.refresh_from_db()

@@ -18,7 +18,8 @@ from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
 from a2a_bridge.surface.asgi import handle_of
 from a2a_bridge.surface.described import ASK
 from accounts.error_pages import API_PATHS
-from accounts.oauth.shapes import APP_START, CLI_START
+from accounts.oauth.sign_in_views import CLI_START
+from accounts.oauth.token_views import APP_START
 from clawbridge import VERSION
 from hub.descriptions import openapi as written
 from hub.descriptions.openapi import OPERATIONS, openapi

@@ -7,7 +7,7 @@ import pytest
 
 from accounts import sealing
 from accounts.models import ClientGrant, Credential
-from accounts.oauth import clients, refreshing
+from accounts.oauth import clients, grants
 from accounts.quotas import LIVE_TOKENS, QuotaExceeded
 from agents import jobs
 from kit.clock import db_now
@@ -22,10 +22,10 @@ GRANTS = "/admin/accounts/clientgrant/"
 def sign_in(who: Person, times_refreshed: int = 0) -> ClientGrant:
     """A grant of a new client."""
     body = {"redirect_uris": ["https://a.example/"], "client_name": "orchard", "grant_types": ["refresh_token"]}
-    client = clients.register(body, lambda address: True)
-    minted = refreshing.begin(who.user, client, "ask read", user_agent="")
+    client = clients.register(body)
+    minted = grants.grant_refreshing(who.user, client, "ask read", user_agent="")
     for _ in range(times_refreshed):
-        minted = refreshing.refresh(minted.refresh_token, client, "", user_agent="")
+        minted = grants.refresh(minted.refresh_token, client, "", user_agent="")
     grant: ClientGrant = who.user.client_grants.latest("pk")
     return grant
 

@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.errors import InvalidGrant
 from accounts.models import LoginCode
-from accounts.oauth import codes
-from accounts.oauth.authorization_requests import AuthorizationRequest
+from accounts.oauth import grants
+from accounts.oauth.clients import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
 from accounts.tokens import mint_channel
 from agents import limits
@@ -77,13 +77,13 @@ def test_a_code_is_spent_by_a_try_that_finds_no_room(alice: Person, settings: An
     asked = AuthorizationRequest(
         redirect_uri="", state="", code_challenge=challenge, machine_id="", app_name="an app"
     )
-    code = codes.issue(alice.user, LoginCode.Purpose.APP, asked)
+    code = grants.issue_code(alice.user, LoginCode.Purpose.APP, asked)
     settings.TOKENS_PER_OWNER = 1
     with pytest.raises(QuotaExceeded):
-        codes.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
+        grants.exchange_code(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
     settings.TOKENS_PER_OWNER = 0
     with pytest.raises(InvalidGrant):
-        codes.exchange(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
+        grants.exchange_code(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
 
 
 def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:

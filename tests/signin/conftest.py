@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts import throttle
-from accounts.oauth import oidc as oidc_leg
+from accounts.oauth import identity_providers
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from tests.github import GitHub
@@ -110,7 +110,7 @@ def _oidc() -> Iterator[Oidc]:
 def oidc(_oidc: Oidc, settings: Any) -> Oidc:
     """Honest until a test says otherwise; the hub knows it as provider 1."""
     _oidc.reset()
-    oidc_leg._kept.clear()
+    identity_providers._kept.clear()
     settings.SIGNIN_RATE_PER_MINUTE = 1_000_000
     settings.OIDC_PROVIDERS = (_oidc.provider(),)
     return _oidc

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.errors import LoginTaken
 from accounts.models import ProviderIdentity, User
-from accounts.oauth.github import Profile
+from accounts.oauth.identity_providers import GitHubProfile
 from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.signup import Provider, read_providers, read_signup
 from lab.callers import TLS
@@ -188,7 +188,7 @@ def test_providers_that_cannot_be_are_refused(wrong: tuple[str, str, str, str]) 
 def test_the_login_of_an_oidc_user_is_not_given_to_github_either(oidc: Oidc) -> None:
     sign_in_by_oidc(browser())
     with pytest.raises(LoginTaken):
-        sign_in_github_user(Profile(id=5, login="Ann"), is_member=lambda org: False)
+        sign_in_github_user(GitHubProfile(id=5, login="Ann"), is_member=lambda org: False)
 
 
 def test_the_state_travels_and_nothing_else_of_the_attempt(oidc: Oidc) -> None:

@@ -10,7 +10,7 @@ import pytest
 from joserfc.jwk import OctKey
 
 from accounts.models import User
-from accounts.oauth import oidc as oidc_leg
+from accounts.oauth import identity_providers
 from accounts.signup import Provider, read_signup
 from lab.callers import TLS
 from tests.native.rows import browser
@@ -40,7 +40,7 @@ LIES: dict[str, dict[str, Any]] = {
 def test_an_id_token_that_does_not_hold_is_refused(oidc: Oidc) -> None:
     for name, lie in LIES.items():
         oidc.reset()
-        oidc_leg._kept.clear()
+        identity_providers._kept.clear()
         oidc.lies |= lie
         answer = sign_in_by_oidc(browser())
         assert (answer.status_code, COOKIE in answer.cookies) == (502, False), name
@@ -63,7 +63,7 @@ def test_metadata_that_do_not_hold_end_the_leg_at_its_start(oidc: Oidc, subtests
         with subtests.test(metadata=metadata):
             oidc.reset()
             oidc.metadata |= metadata
-            oidc_leg._kept.clear()
+            identity_providers._kept.clear()
             answer = browser().get(START, headers=PAGE)
             assert answer.status_code == 502
             assert "Acme did not answer as it should" in answer.content.decode()
@@ -104,7 +104,7 @@ def test_a_failing_provider_is_refused(oidc: Oidc) -> None:
     paths = ("/.well-known/openid-configuration", "/token", "/jwks", "/userinfo")
     for path, (name, failure) in itertools.product(paths, FAILURES.items()):
         oidc.reset()
-        oidc_leg._kept.clear()
+        identity_providers._kept.clear()
         oidc.instead[path] = failure
         answer = sign_in_by_oidc(browser())
         assert answer.status_code in (400, 502), (path, name)

@@ -1,0 +1,271 @@
+"""GitHub and OpenID Connect providers: where to send a browser, and for which account its code stands.
+
+Of an OpenID Connect provider the ID token counts: its signature by a key of the provider, and its issuer,
+audience, times and nonce. Tokens of providers are used within one request: they are neither stored nor logged.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+
+from accounts import settings
+from accounts.errors import (
+    GitHubFailed,
+    GitHubRefused,
+    NotConfigured,
+    ProviderFailed,
+    ProviderRefused,
+)
+from accounts.oauth.attempts import Started
+from accounts.oauth.provider_session import ProviderSession, make_authorize_url, reported
+from accounts.signup import LOGIN, Provider
+from kit.env import is_safe
+
+GITHUB_CALLBACK = "/api/v1/auth/oauth/callback"
+GITHUB_TOKEN = re.compile(r"[\x21-\x7e]{1,512}\Z")
+
+OIDC_SCOPE = "openid profile email"
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
+LEEWAY_S = 60
+METADATA_KEPT_S = 300.0
+MAX_SUBJECT_CHARS = 255
+T = TypeVar("T")
+
+
+class GitHubProfile(msgspec.Struct, frozen=True):
+    """A user of GitHub. The id never changes hands; the login may."""
+
+    id: Annotated[int, msgspec.Meta(gt=0, lt=2**62)]
+    login: str
+    avatar_url: str | None = None
+
+
+class _Organization(msgspec.Struct, frozen=True):
+    login: str
+
+
+class _Membership(msgspec.Struct, frozen=True):
+    state: str
+    organization: _Organization
+
+
+def has_github() -> bool:
+    """Whether people can sign in with GitHub here."""
+    return bool(settings.GITHUB_CLIENT_ID)
+
+
+def check_github() -> None:
+    """Check that users can sign in with GitHub.
+
+    Raises:
+        NotConfigured: they cannot.
+    """
+    if not has_github():
+        raise NotConfigured(
+            "this hub has no GitHub sign-in: its operator must set GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET"
+            f" of an OAuth app whose callback URL is {settings.PUBLIC_URL}{GITHUB_CALLBACK}"
+        )
+
+
+def github_url(started: Started) -> str:
+    """Where to send a browser to sign in with GitHub."""
+    return make_authorize_url(
+        f"{settings.GITHUB_URL}/login/oauth/authorize",
+        settings.GITHUB_CLIENT_ID,
+        settings.PUBLIC_URL + GITHUB_CALLBACK,
+        started,
+        scope="read:org" if settings.SIGNUP.orgs else None,
+    )
+
+
+class GitHub:
+    """GitHub as the person for whom a code stands sees it, until the deadline of the sign-in.
+
+    Raises:
+        GitHubRefused: the code is not good for this sign-in.
+        GitHubFailed: no answer in time, or no sensible one. Each method raises it, too.
+    """
+
+    def __init__(self, code: str, verifier: str) -> None:
+        self._session = ProviderSession()
+        with self._reported():
+            answer = self._session.redeem_code(
+                f"{settings.GITHUB_URL}/login/oauth/access_token",
+                {"code": code, "code_verifier": verifier},
+                client=(settings.GITHUB_CLIENT_ID, settings.GITHUB_CLIENT_SECRET),
+                callback=settings.PUBLIC_URL + GITHUB_CALLBACK,
+            )
+            self._token = str(answer.get("access_token", ""))
+            if not GITHUB_TOKEN.match(self._token):
+                raise ValueError("no token")
+
+    def profile(self) -> GitHubProfile:
+        """Whose account it is."""
+        with self._reported():
+            profile = self._read("/user", GitHubProfile)
+            if profile is None or not LOGIN.match(profile.login):
+                raise ValueError("profile")
+            return profile
+
+    def is_member(self, org: str) -> bool:
+        """Whether they are an active member of an organisation; an invitation is not enough."""
+        with self._reported():
+            found = self._read(f"/user/memberships/orgs/{quote(org)}", _Membership)
+            return found is not None and found.state == "active" and found.organization.login.lower() == org
+
+    def _read(self, path: str, shape: type[T]) -> T | None:
+        """An answer of the API; None when GitHub says there is none, or that the hub may not see it."""
+        headers = {"Accept": "application/vnd.github+json"}
+        status, body = self._session.send("GET", settings.GITHUB_API_URL + path, headers, token=self._token)
+        if status in (403, 404):
+            return None
+        if status != 200:
+            raise ValueError(f"status {status}")
+        return msgspec.json.decode(body, type=shape)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        with reported("GitHub", "github", GitHubRefused, GitHubFailed):
+            yield
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    """The fields of a provider's `openid-configuration` that the hub uses."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+    authorization_response_iss_parameter_supported: bool = False
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether secrets may travel to each of its addresses."""
+        asked = [self.authorization_endpoint, self.token_endpoint, self.jwks_uri]
+        return all(map(is_safe, [*asked, self.userinfo_endpoint] if self.userinfo_endpoint else asked))
+
+
+@dataclass(frozen=True, slots=True)
+class OidcProfile:
+    """The person for whom a provider vouches. Issuer and subject are the key; the names may change, and are not
+    unique.
+
+    `email` is one that the provider has verified, in lower case, else empty.
+    """
+
+    issuer: str
+    subject: str
+    username: str = ""
+    email: str = ""
+    picture: str = ""
+
+
+def oidc_callback(provider: Provider) -> str:
+    """Where the provider sends browsers back to; the operator registers it there."""
+    return f"{settings.PUBLIC_URL}/api/v1/auth/oidc/{provider.number}/callback"
+
+
+def oidc_url(provider: Provider, started: Started) -> str:
+    """Where to send a browser to sign in at a provider.
+
+    Raises:
+        ProviderFailed: its metadata could not be read.
+    """
+    with _reported_of(provider):
+        metadata = _read_metadata(provider, ProviderSession())
+    endpoint, callback = metadata.authorization_endpoint, oidc_callback(provider)
+    return make_authorize_url(
+        endpoint, provider.client_id, callback, started, scope=OIDC_SCOPE, nonce=started.nonce
+    )
+
+
+def redeem_oidc(provider: Provider, code: str, started: Started, *, issuer: str) -> OidcProfile:
+    """The person for whom a code stands. `issuer`: the `iss` that came with the code, if any (RFC 9207).
+
+    Raises:
+        ProviderRefused: the code is not good for this sign-in.
+        ProviderFailed: no answer in time, or none that holds.
+    """
+    session = ProviderSession()
+    with _reported_of(provider):
+        metadata = _read_metadata(provider, session)
+        if issuer != metadata.issuer and (issuer or metadata.authorization_response_iss_parameter_supported):
+            raise ValueError("the code is of another issuer")
+        token = session.redeem_code(
+            metadata.token_endpoint,
+            {"code": code, "code_verifier": started.verifier},
+            client=(provider.client_id, provider.client_secret),
+            callback=oidc_callback(provider),
+            is_basic="client_secret_post" not in metadata.token_endpoint_auth_methods_supported,
+        )
+        keys = KeySet.import_key_set(cast(Any, session.get(metadata.jwks_uri, dict)))
+        claims = _read_claims(provider, metadata, token, keys, started.nonce)
+        if metadata.userinfo_endpoint and "preferred_username" not in claims:
+            more = session.get(metadata.userinfo_endpoint, dict, token=str(token["access_token"]))
+            claims = more | claims if more.get("sub") == claims["sub"] else claims
+    return _make_profile(metadata.issuer, claims)
+
+
+@contextmanager
+def _reported_of(provider: Provider) -> Iterator[None]:
+    with reported(provider.name, "oidc", ProviderRefused, ProviderFailed, issuer=provider.issuer):
+        yield
+
+
+def _read_claims(
+    provider: Provider, metadata: _Metadata, token: Mapping[str, Any], keys: KeySet, nonce: str
+) -> dict[str, Any]:
+    registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
+    decoded = jwt.decode(str(token["id_token"]), keys, registry=registry)
+    claims = CodeIDToken(
+        decoded.claims,
+        decoded.header,
+        {
+            "iss": {"essential": True, "value": metadata.issuer},
+            "aud": {"essential": True, "value": provider.client_id},
+            "nonce": {"essential": True, "value": nonce},
+        },
+        {"nonce": nonce, "client_id": provider.client_id, "access_token": token.get("access_token")},
+    )
+    claims.validate(leeway=LEEWAY_S)
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS or not subject.isprintable():
+        raise ValueError("sub is no text of 1 to 255 printable characters")
+    return dict(claims)
+
+
+def _make_profile(issuer: str, claims: Mapping[str, Any]) -> OidcProfile:
+    def text(name: str) -> str:
+        value = claims.get(name)
+        return value if isinstance(value, str) and value.isprintable() else ""
+
+    email = text("email").lower() if claims.get("email_verified") in (True, "true") else ""
+    username = text("preferred_username") or text("nickname") or email.partition("@")[0]
+    return OidcProfile(issuer, claims["sub"], username, email, text("picture"))
+
+
+_kept: dict[str, tuple[float, _Metadata]] = {}
+
+
+def _read_metadata(provider: Provider, session: ProviderSession) -> _Metadata:
+    """A provider's own description, read again every METADATA_KEPT_S."""
+    read_at, kept = _kept.get(provider.issuer, (0.0, None))
+    if kept is not None and time.monotonic() < read_at + METADATA_KEPT_S:
+        return kept
+    metadata = session.get(f"{provider.issuer}/.well-known/openid-configuration", _Metadata)
+    if metadata.issuer.rstrip("/") != provider.issuer or not metadata.is_safe:
+        raise ValueError("its metadata name another issuer, or an address without https")
+    _kept[provider.issuer] = (time.monotonic(), metadata)
+    return metadata
