@@ -1,7 +1,7 @@
 """Work that must be done whatever process lives: the reaper and retention. Every job may run twice, or late."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -163,31 +163,26 @@ def _blank_all(default_days: int) -> int:
         stale = User.objects.filter(questions_kept_days=days).filter(
             Q(questions_blanked_to=None) | Q(questions_blanked_to__lt=until - BLANKED_EVERY)
         )
-        blanked += sum(_blank_of(owner, until) for owners in _some(stale) for owner in owners)
+        for some in batches.run_with_pauses(partial(_load_first_owners, stale)):
+            blanked += sum(_blank_questions_of(owner, until) for owner in some)
     return blanked
 
 
-def _some(owners: QuerySet[User]) -> Iterator[list[User]]:
-    found: Iterator[list[User]] = batches.run_with_pauses(lambda: list(owners.order_by("pk")[:OWNERS_AT_ONCE]))
-    return found
+def _load_first_owners(owners: QuerySet[User]) -> list[User]:
+    return list(owners.order_by("pk")[:OWNERS_AT_ONCE])
 
 
-def _blank_of(owner: User, until: datetime) -> int:
-    since = owner.questions_blanked_to
+def _blank_questions_of(owner: User, until: datetime) -> int:
+    since, blanked = owner.questions_blanked_to, 0
     asked = Turn.objects.exclude(outcome=None).exclude(question="").filter(asked_at__lt=until)
     if since is not None:
         asked = asked.filter(asked_at__gte=since - STILL_OPEN)
     own_agents = Agent.objects.filter(owner=owner).values("pk")
     own_sessions = Session.objects.filter(owner=owner).values("pk")
-    blanked = _blank(asked.filter(agent__in=own_agents))
-    blanked += _blank(asked.filter(agent=None, session__in=own_sessions))
+    for turns in (asked.filter(agent__in=own_agents), asked.filter(agent=None, session__in=own_sessions)):
+        for ids in batches.key_batches(turns, BLANKED_AT_ONCE):
+            blanked += Turn.objects.filter(pk__in=ids).update(question="")
     User.objects.filter(pk=owner.pk, questions_kept_days=owner.questions_kept_days).update(
         questions_blanked_to=until
     )
     return blanked
-
-
-def _blank(turns: QuerySet[Turn]) -> int:
-    return sum(
-        Turn.objects.filter(pk__in=ids).update(question="") for ids in batches.key_batches(turns, BLANKED_AT_ONCE)
-    )

@@ -19,7 +19,7 @@ from agents.api.agents import get_own_agent, show_agent
 from agents.api.remote import ApiCardChange, ApiCardMember, CardDecision
 from agents.api.shapes import ApiAgent
 from agents.core import halt_rules
-from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, BulkReport, change_agents
+from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, change_agents
 from agents.core.directory import (
     UnknownLogin,
     block_caller,
@@ -224,14 +224,11 @@ class BulkChanges(APIView):
         """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
         wanted = BulkChange.read(request).validated_data
         report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
-        return Response(_show(report))
-
-
-def _show(report: BulkReport) -> ApiBulkReport:
-    results: list[ApiAgentResult] = [
-        {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
-    ]
-    return {"results": results, "absent": list(report.absent)}
+        results: list[ApiAgentResult] = [
+            {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
+        ]
+        shown: ApiBulkReport = {"results": results, "absent": list(report.absent)}
+        return Response(shown)
 
 
 class CardChange(APIView):

@@ -1,7 +1,7 @@
 """The events of a session, and the messages of its operators: by cursor, or in one line with its files."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -37,8 +37,6 @@ class CursorPage(msgspec.Struct, Generic[Shown], frozen=True, rename="camel"):
 class CursorQuery(serializers.Serializer[Any]):
     """Which part of the list."""
 
-    highest_limit: ClassVar[int]
-
     after = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
     before = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
 
@@ -48,16 +46,12 @@ class CursorQuery(serializers.Serializer[Any]):
             raise serializers.ValidationError("give after or before, not both")
         return attrs
 
-    @property
-    def window(self) -> Window:
-        """The wanted window of events; a limit above the highest gets the highest."""
-        asked = self.validated_data
-        limit = min(asked["limit"], self.highest_limit)
-        return Window(limit=limit, after=asked.get("after"), before=asked.get("before"))
 
-
-def cursor_page(rows: QuerySet[Row, Any], window: Window, show: Callable[[Row], Shown]) -> HttpResponse:
-    """The answer with one window of rows."""
+def cursor_page(
+    rows: QuerySet[Row, Any], query: dict[str, Any], most: int, show: Callable[[Row], Shown]
+) -> HttpResponse:
+    """The answer with the rows that a `CursorQuery` asks for, at most `most`."""
+    window = Window(limit=min(query["limit"], most), after=query.get("after"), before=query.get("before"))
     found, has_more = read(rows, window)
     first, last = (found[0].pk, found[-1].pk) if found else (None, None)
     return json_answer(CursorPage([show(row) for row in found], first, last, has_more))
@@ -95,8 +89,6 @@ class ApiOpMessage(msgspec.Struct, frozen=True, rename="camel"):
 class EventQuery(CursorQuery):
     """Which events."""
 
-    highest_limit = 1000
-
     limit = serializers.IntegerField(default=200, min_value=1)
     kind = serializers.ChoiceField(required=False, choices=Event.Kind.choices)
     type = serializers.CharField(required=False, max_length=64)
@@ -104,8 +96,6 @@ class EventQuery(CursorQuery):
 
 class OpMessageQuery(CursorQuery):
     """Which messages."""
-
-    highest_limit = 500
 
     limit = serializers.IntegerField(default=100, min_value=1)
 
@@ -117,11 +107,10 @@ class Events(APIView):
     def get(self, request: Request, public_id: UUID) -> HttpResponse:
         """Events of a session."""
         session = get_session(request, public_id)
-        query = checked(EventQuery, request)
-        rows = Event.objects.filter(session=session)
-        for field in query.validated_data.keys() & {"kind", "type"}:
-            rows = rows.filter(**{field: query.validated_data[field]})
-        return cursor_page(rows, query.window, lambda event: show_event(event, str(public_id)))
+        query = read_query(EventQuery, request)
+        named = {field: query[field] for field in query.keys() & {"kind", "type"}}
+        rows = Event.objects.filter(session=session, **named)
+        return cursor_page(rows, query, 1000, lambda event: show_event(event, str(public_id)))
 
 
 class OpMessages(APIView):
@@ -132,24 +121,17 @@ class OpMessages(APIView):
         """Messages among the operators of a session."""
         session = get_session(request, public_id)
         rows = OpMessage.objects.filter(session=session).select_related("author")
-        window = checked(OpMessageQuery, request).window
-        return cursor_page(rows, window, lambda message: show_op_message(message, str(public_id)))
-
-
-def checked(query_class: type[CursorQuery], request: Request) -> Any:
-    """The checked query string of a request, with its window."""
-    query = query_class(data=request.query_params)
-    query.is_valid(raise_exception=True)
-    return query
+        query = read_query(OpMessageQuery, request)
+        return cursor_page(rows, query, 500, lambda message: show_op_message(message, str(public_id)))
 
 
 def show_event(event: Event, session_id: str) -> ApiEvent:
-    """One Event."""
+    """An event as REST shows it."""
     return ApiEvent(event.pk, session_id, event.kind, event.type, payload_of(event), iso(event.ts))
 
 
 def show_op_message(message: OpMessage, session_id: str) -> ApiOpMessage:
-    """One OpMessage."""
+    """A message of an operator as REST shows it."""
     author = message.author.login
     return ApiOpMessage(message.pk, session_id, author, message.text, message.mentions, iso(message.ts))
 
@@ -233,7 +215,7 @@ class SessionTimeline(APIView):
 
 
 def show_moment(moment: Moment) -> TimelineEvent | TimelineOpMessage | TimelineFile:
-    """One TimelineItem."""
+    """A moment of the timeline as REST shows it."""
     row, ts = moment.row, iso(moment.ts)
     match row:
         case Event():

@@ -6,7 +6,7 @@ Section 4.8 of the channel's wire is about the latter.
 import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict
 from urllib.parse import quote
 
 from django.core.files.uploadedfile import UploadedFile
@@ -22,9 +22,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.authn import Identity
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, ChannelAuthentication, caller_of
+from accounts.rest import Body, ChannelAuthentication, caller_of, identity_of
 from agents.api.sessions import get_session
 from agents.models import File, Session
 from agents.transcript import files
@@ -167,11 +166,6 @@ def get_file(request: Request, file_id: int, at_least: Role) -> File:
     return file
 
 
-def token_of(request: Request) -> Identity:
-    """The channel token of an authenticated request."""
-    return cast(Identity, request.auth)
-
-
 class ChannelFile(TypedDict):
     """A file an agent handed out."""
 
@@ -224,7 +218,7 @@ class OneChannelFile(APIView):
     def get(self, request: Request, file_id: int) -> HttpResponseBase:
         """The bytes of a live file of the session that last came with this token."""
         wanted = read_query(OwnSession, request)["sessionId"]
-        own = Session.objects.filter(public_id=wanted, credential_id=token_of(request).credential_id)
+        own = Session.objects.filter(public_id=wanted, credential_id=identity_of(request).credential_id)
         file = File.objects.live().filter(pk=file_id, session__in=own, session__owner=caller_of(request)).first()
         slices = files.open_file(file) if file else None
         if file is None or slices is None:

@@ -130,15 +130,6 @@ SHOWN_CHARS = 6000  # of each note: with the rest of the page under 100 KB
 MAX_PROMPTS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A text the owner gave the agent, from its beginning."""
-
-    title: str
-    text: str
-    is_cut: bool
-
-
 @never_cache
 @gzip_page
 @require_safe
@@ -177,14 +168,15 @@ def agent_availability(request: HttpRequest, owner: str, slug: str) -> HttpRespo
     if agent is None:
         raise Http404
     standing, advice = _load_standing(agent, request)
-    return JsonResponse(_as_json(standing, advice))
+    shown = {"state": standing.state, "left": standing.left, "typically": standing.typically}
+    return JsonResponse({**shown, "advice": advice.text, "mayAsk": advice.may_ask})
 
 
-def notes_of(agent: Agent) -> list[Note]:
-    """The owner's notes that are not empty."""
+def notes_of(agent: Agent) -> list[dict[str, Any]]:
+    """The texts that the owner gave the agent and that are not empty, each from its beginning."""
     texts = {"Its instructions": agent.claude_md, "How it is told to speak": agent.personalization_prompt}
     return [
-        Note(title, text[:SHOWN_CHARS], len(text) > SHOWN_CHARS)
+        {"title": title, "text": text[:SHOWN_CHARS], "is_cut": len(text) > SHOWN_CHARS}
         for title, text in texts.items()
         if text and text.strip()
     ]
@@ -194,13 +186,3 @@ def _load_standing(agent: Agent, request: HttpRequest) -> tuple[Availability, Ad
     visitor = request.user if request.user.is_authenticated else None
     standing = load_availability([agent], request.user.pk)[agent.pk]
     return standing, advise(agent, standing, visitor, db_now())
-
-
-def _as_json(standing: Availability, advice: Advice) -> dict[str, Any]:
-    return {
-        "state": standing.state,
-        "left": standing.left,
-        "typically": standing.typically,
-        "advice": advice.text,
-        "mayAsk": advice.may_ask,
-    }

@@ -1,6 +1,6 @@
 """`/desk/agents/{id}/audit`: who asked one agent what, how it went, and whom to answer no more."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -171,23 +171,23 @@ def _block_or_not(request: HttpRequest, owner: User) -> None:
 
 ROWS_AT_ONCE = 500
 SLICE_CHARS = 256 * 1024
-COLUMNS = (
-    "asked_at",
-    "agent",
-    "caller",
-    "surface",
-    "outcome",
-    "reason",
-    "why",
-    "latency_ms",
-    "repeats",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-    "chat_id",
-    "trace_id",
-    "question",
-)
+COLUMNS: dict[str, Callable[[Turn], object]] = {
+    "asked_at": lambda turn: iso(turn.asked_at),
+    "agent": lambda turn: turn.asked,
+    "caller": lambda turn: turn.asker,
+    "surface": lambda turn: turn.surface,
+    "outcome": lambda turn: turn.outcome or OPEN,
+    "reason": lambda turn: turn.reason,
+    "why": lambda turn: explain(turn.outcome, turn.reason, depth=turn.depth).owner if turn.reason else "",
+    "latency_ms": lambda turn: turn.latency_ms,
+    "repeats": lambda turn: turn.repeats,
+    "input_tokens": lambda turn: turn.input_tokens,
+    "output_tokens": lambda turn: turn.output_tokens,
+    "cost_usd": lambda turn: decimal_usd(turn.cost_microusd),
+    "chat_id": lambda turn: turn.chat_id,
+    "trace_id": lambda turn: turn.trace_id,
+    "question": lambda turn: turn.question,
+}
 
 
 def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpResponse:
@@ -203,7 +203,7 @@ def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpR
 
 def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
     """The lines, joined to slices. Long questions are read a few rows at a time."""
-    yield "".join(csv_lines([COLUMNS]))
+    yield "".join(csv_lines([list(COLUMNS)]))
     last: int | None = None
     while sizes := _sizes_of_older(turns, last):
         keys: list[int] = []
@@ -226,17 +226,5 @@ def _sizes_of_older(turns: QuerySet[Turn], than: int | None) -> list[tuple[int, 
 
 def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
     """Rows as lines, without those that were deleted meanwhile."""
-    return "".join(csv_lines(map(_cells, turns.filter(pk__in=keys))))
-
-
-def _why(turn: Turn) -> str:
-    return explain(turn.outcome, turn.reason, depth=turn.depth).owner if turn.reason else ""
-
-
-def _cells(turn: Turn) -> Sequence[object]:
-    return (
-        *(iso(turn.asked_at), turn.asked, turn.asker, turn.surface, turn.outcome or "open", turn.reason),
-        *(_why(turn), turn.latency_ms, turn.repeats),
-        *(turn.input_tokens, turn.output_tokens, decimal_usd(turn.cost_microusd)),
-        *(turn.chat_id, turn.trace_id, turn.question),
-    )
+    rows = turns.filter(pk__in=keys)
+    return "".join(csv_lines([cell(turn) for cell in COLUMNS.values()] for turn in rows))

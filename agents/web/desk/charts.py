@@ -68,22 +68,51 @@ class Chart:
 
 def asks_chart(days: Sequence[AskDay]) -> Chart:
     """Asks per day, one bar a day, by outcome."""
-    numbers = scale(max((one.total for one in days), default=0))
+    return _stacked_chart(
+        [one.day for one in days],
+        [{kind: getattr(one, kind) for kind in OUTCOMES} for one in days],
+        about="A bar for each day, by outcome; the table has the numbers.",
+        kinds=OUTCOMES,
+        describe="{:,}".format,
+        values=[_describe_day(one) for one in days],
+    )
+
+
+def amount_chart(
+    days: Sequence[date], amounts: Sequence[int], *, kind: str, about: str, describe: Callable[[int], str]
+) -> Chart:
+    """One bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
+    return _stacked_chart(
+        days,
+        [{kind: amount} for amount in amounts],
+        about=f"{about} A bar for each day; the table has the numbers.",
+        kinds={kind: kind},
+        describe=describe,
+        values=[describe(amount) for amount in amounts],
+    )
+
+
+def _stacked_chart(
+    days: Sequence[date],
+    counts: Sequence[Mapping[str, int]],
+    *,
+    about: str,
+    kinds: Mapping[str, str],
+    describe: Callable[[int], str],
+    values: Sequence[str],
+) -> Chart:
+    numbers = scale(max((sum(one.values()) for one in counts), default=0))
 
     def draw(number: int, x: float, width: float) -> Sequence[Bar]:
         bars: list[Bar] = []
-        for kind in OUTCOMES:
-            if count := getattr(days[number], kind):
+        for kind, count in counts[number].items():
+            if count:
                 foot = bars[-1].y if bars else BOTTOM
                 bars.append(_bar(kind, x + width * 0.15, width * 0.7, foot=foot, value=count, most=numbers[-1]))
         return bars
 
-    return Chart(
-        about="A bar for each day, by outcome; the table has the numbers.",
-        ticks=[Tick(f"{number:,}", _height(number, numbers[-1])) for number in numbers],
-        columns=_columns([one.day for one in days], draw, [_describe_day(one) for one in days]),
-        kinds=OUTCOMES,
-    )
+    ticks = [Tick(describe(number), _height(number, numbers[-1])) for number in numbers]
+    return Chart(about=about, ticks=ticks, columns=_columns(days, draw, values), kinds=kinds)
 
 
 def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> Chart:
@@ -106,25 +135,6 @@ def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> Chart:
         ticks=[Tick(text, _height(ms, most)) for ms, text in ticks],
         columns=_columns(days, draw, [_describe_latency(one) for one in latencies]),
         kinds={kind: kind for kind in PERCENTILES},
-    )
-
-
-def amount_chart(
-    days: Sequence[date], amounts: Sequence[int], *, kind: str, about: str, describe: Callable[[int], str]
-) -> Chart:
-    """One bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
-    numbers = scale(max(amounts, default=0))
-
-    def draw(number: int, x: float, width: float) -> Sequence[Bar]:
-        if not (amount := amounts[number]):
-            return []
-        return [_bar(kind, x + width * 0.15, width * 0.7, foot=BOTTOM, value=amount, most=numbers[-1])]
-
-    return Chart(
-        about=f"{about} A bar for each day; the table has the numbers.",
-        ticks=[Tick(describe(number), _height(number, numbers[-1])) for number in numbers],
-        columns=_columns(days, draw, [describe(amount) for amount in amounts]),
-        kinds={kind: kind},
     )
 
 
