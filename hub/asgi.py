@@ -60,6 +60,7 @@ from operators.surface.rest import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")
+API = "/api/v1/"
 STARTING = "the hub is starting"
 PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
 SOCKETS_OF_GATEWAY = GATEWAY_PATHS if settings.GATEWAY else frozenset()
@@ -109,6 +110,8 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, request.path
+    if path.startswith(API):
+        return _serve_api(request, send)
     if request.method not in READS and (handle := rpc_handle_of(path)) is not None:
         return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:
@@ -117,10 +120,6 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.mcp(request, send)
     if path.startswith(MODELS):
         return hub_services.models(request, send)
-    if request.method != "OPTIONS" and (asked := find_call(path)) is not None:
-        return hub_services.operators(request, *asked, send)
-    if request.method != "OPTIONS" and path == QUESTIONS_PATH:
-        return hub_services.questions(request, send)
     if not settings.GATEWAY and (is_of_gateway(path) or is_team_agent(path)):
         return refuse_off(send)
     if settings.GATEWAY and is_team_agent(path):
@@ -140,6 +139,16 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
         return hub_services.gateway_health(request, send)
     if path.endswith("/") and (served := without_slash(path)) != path:
         request = HttpRequest({**request.scope, "path": served}, request.receive)
+    return bounded_django.serve(request, send)
+
+
+def _serve_api(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
+    """The native API: Django serves its calls, except those that wait for an agent or read its tasks."""
+    if request.method != "OPTIONS":
+        if (asked := find_call(request.path)) is not None:
+            return runtime.hub_services.operators(request, *asked, send)
+        if request.path == QUESTIONS_PATH:
+            return runtime.hub_services.questions(request, send)
     return bounded_django.serve(request, send)
 
 
