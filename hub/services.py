@@ -10,7 +10,7 @@ from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.surface.asgi import Bridge
-from a2a_bridge.surface.http_json import HttpJson
+from a2a_bridge.surface.http_json import HttpJsonBinding
 from a2a_bridge.surface.my_questions import QuestionList
 from accounts.open_requests import OpenRequests
 from agents.core.ask_starter import AskStarter
@@ -42,7 +42,7 @@ from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.surface.endpoint import McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
-from openai_api.surface.team_agents import TeamAgents
+from openai_api.surface.team_agents import TeamModels
 from operators.surface.rest import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
 
@@ -111,10 +111,10 @@ class HubServices:
     exchanges: Exchanges
     callers: OpenRequests
     bridge: Bridge
-    http_json: HttpJson
+    http_json: HttpJsonBinding
     mcp: McpEndpoint
     models: ModelEndpoint
-    team_agents: TeamAgents
+    team_agents: TeamModels
     questions: QuestionList
     operators: Operators
     operator_sockets: OperatorSockets

@@ -21,7 +21,7 @@ from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.service.tasks.store_by_id import StoresById
 from a2a_bridge.surface.asgi import Access, Bridge
 from a2a_bridge.surface.cards import find_extended_card
-from a2a_bridge.surface.http_json import HttpJson
+from a2a_bridge.surface.http_json import HttpJsonBinding
 from a2a_bridge.surface.my_questions import QuestionList
 from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
@@ -70,7 +70,7 @@ from mcp_server.service.elicitation import Elicitations
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
-from openai_api.surface.team_agents import TeamAgents
+from openai_api.surface.team_agents import TeamModels
 from operators.service.prompts import PromptService
 from operators.surface.rest import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
@@ -158,7 +158,7 @@ def build_services() -> HubServices:
         ),
     )
     gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
-    team_agents = TeamAgents(gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
+    team_agents = TeamModels(gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
     venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
     agnt = _agnt(callers, venue_asker, counts)
     gateway_clients = ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets)
@@ -178,7 +178,7 @@ def build_services() -> HubServices:
         exchanges=exchanges,
         callers=callers,
         bridge=Bridge(access, runner),
-        http_json=HttpJson(access, runner),
+        http_json=HttpJsonBinding(access, runner),
         mcp=McpEndpoint(
             runner,
             agnt.runner if settings.AGNT else None,

@@ -40,7 +40,7 @@ class AsksApproval(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ApprovalVerdict:
     """A caller's decision. `message`: a text for the agent.
 
     `is_named`: the message names the permission request.
@@ -52,7 +52,7 @@ class Verdict:
     is_named: bool = True
 
 
-def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict:
+def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> ApprovalVerdict:
     """Read the decision in a message: from a data part, else from its whole text.
 
     Raises:
@@ -71,7 +71,7 @@ def read_verdict(said: Message, waits_for: tuple[ApprovalAsked, ...]) -> Verdict
     request_id = data.get("requestId", known[0] if len(known) == 1 else None)
     if request_id not in known:
         raise _unnamed(known)
-    return Verdict(request_id, DECISIONS[wanted], message, is_named="requestId" in data)
+    return ApprovalVerdict(request_id, DECISIONS[wanted], message, is_named="requestId" in data)
 
 
 def _read_words(text: str) -> dict[str, str]:

@@ -46,7 +46,7 @@ class FollowUpTasks:
         self._pushes = pushes
 
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
-        """See `agents.core.ports.FollowUpTaker`. Without a task store, the next ask shows it all the same."""
+        """Keep a follow-up (`agents.core.ports.FollowUpTaker`). If the store is away, the next task shows it."""
         kept = await self._kept(session_id, chat_id, text, only_of)
         if kept.agent is None or not kept.task_id:
             return
@@ -103,7 +103,7 @@ def _artifact(follow_up: FollowUp) -> Artifact:
 
 
 def _text_type(agent: Agent | None) -> str:
-    """See `agents.core.types.Target.text_type`."""
+    """The media type of an agent's texts, see `agents.core.types.Target`."""
     return text_type_of(json.dumps(agent.output_modes)) if agent else ""
 
 

@@ -65,7 +65,7 @@ TaskId = Annotated[str, Meta(max_length=64)]
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class QuestionPosition:
     """The place of a row in the list."""
 
     asked_at: datetime
@@ -73,12 +73,12 @@ class Position:
 
     @property
     def cursor(self) -> str:
-        """As the `before` of a query."""
+        """The `before` of a query for the rows behind this one."""
         return f"{(self.asked_at - EPOCH) // timedelta(microseconds=1)}.{self.pk}"
 
     @property
     def older(self) -> Q:
-        """Rows behind it. The first part lets the index serve."""
+        """The rows behind this one. The first condition is redundant: with it the database uses the index."""
         behind = Q(asked_at__lt=self.asked_at) | Q(asked_at=self.asked_at, pk__lt=self.pk)
         return Q(asked_at__lte=self.asked_at) & behind
 
@@ -90,7 +90,7 @@ class Position:
 
 
 class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which questions. `q`: words that are each in it; `agent`: a handle; `day`: in the time zone `tz`.
+    """A query for questions. `q`: words that are each in it; `agent`: a handle; `day`: in the time zone `tz`.
 
     `task`: the id of a task, which may have several questions.
     """
@@ -106,7 +106,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether some questions are left out."""
+        """Whether the query leaves some questions out."""
         return bool(self.q or self.agent or self.state or self.task or self.day)
 
     @property
@@ -120,12 +120,12 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.agent.strip().removeprefix("@")
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> QuestionPosition | None:
         """The place in the list before which the page begins."""
         if self.before is None:
             return None
         us, _, pk = self.before.partition(".")
-        return Position(EPOCH + timedelta(microseconds=int(us)), int(pk))
+        return QuestionPosition(EPOCH + timedelta(microseconds=int(us)), int(pk))
 
     @property
     def hours(self) -> tuple[datetime, datetime] | None:
@@ -163,7 +163,7 @@ class AskedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionPage:
+class AskedPage:
     """A page of questions. `next`: the `before` of the page after it; None where there is none.
 
     A page that looks for something may be short, or empty, and have a next one: it read SEARCHED rows.
@@ -198,7 +198,7 @@ def read_query(given: Mapping[str, str]) -> QuestionQuery:
     return query
 
 
-def find_questions(user_id: int, query: QuestionQuery) -> QuestionPage:
+def find_questions(user_id: int, query: QuestionQuery) -> AskedPage:
     """A page of what this user asked of agents, newest first; on the first page those that wait come first."""
     asked, end = _asked(user_id, query)
     found = list(_cut(asked).select_related("agent")[: query.limit + 1])
@@ -206,8 +206,8 @@ def find_questions(user_id: int, query: QuestionQuery) -> QuestionPage:
     queued = _queued(user_id, query)
     askable = _askable(user_id, [*queued, *shown])
     questions = [*(_of_queued(one, askable) for one in queued), *(_of_turn(one, askable) for one in shown)]
-    last = Position(shown[-1].asked_at, shown[-1].pk) if len(found) > query.limit else end
-    return QuestionPage(questions, last.cursor if last else None)
+    last = QuestionPosition(shown[-1].asked_at, shown[-1].pk) if len(found) > query.limit else end
+    return AskedPage(questions, last.cursor if last else None)
 
 
 def asked_agents(user_id: int) -> list[str]:
@@ -217,8 +217,8 @@ def asked_agents(user_id: int) -> list[str]:
     return list(agents.values_list("handle", flat=True)[:MOST_AGENTS])
 
 
-def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], Position | None]:
-    """The turns that are meant, and the place up to which turns were looked at; None when that is the end."""
+def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], QuestionPosition | None]:
+    """The turns that a query means, and the place up to which it looks at turns; None if it looks at all."""
     asked = Turn.objects.asked_by(user_id).order_by(*NEWEST_FIRST)
     if query.state == "queued":
         return asked.none(), None
@@ -226,7 +226,7 @@ def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], Position
         asked = asked.filter(query.position.older)
     asked = _of_day(asked, query, "asked_at")
     at_end = asked.values_list("asked_at", "pk")[SEARCHED - 1 : SEARCHED + 1]
-    end = Position(*at_end[0]) if len(at_end) == 2 else None
+    end = QuestionPosition(*at_end[0]) if len(at_end) == 2 else None
     if end is not None:
         asked = asked.filter(end.as_new)
     if query.state is not None:
@@ -273,7 +273,7 @@ def _matching(rows: Rows, query: QuestionQuery) -> Rows:
 
 
 def _cut(rows: Rows) -> Rows:
-    """Long questions are not read whole."""
+    """The rows with the beginnings of their questions, so that long questions are not read whole."""
     return rows.defer("question").annotate(**{TEXT: Left("question", MAX_CHARS + 1)})
 
 

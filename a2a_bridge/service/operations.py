@@ -19,7 +19,16 @@ from a2a_bridge.service.tasks.store import TaskQuery
 from a2a_bridge.wire.dialects.dialect import Operation, get_renderer
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import agent_unreachable, not_cancelable, not_followable
-from a2a_bridge.wire.requests import Cancel, CreatePush, Get, List, ListPush, NamePush, Send, Subscribe
+from a2a_bridge.wire.requests import (
+    CancelTask,
+    CreatePush,
+    FollowTask,
+    GetTask,
+    ListPush,
+    ListTasks,
+    NamePush,
+    Send,
+)
 from a2a_bridge.wire.task import Task
 from agents.core.errors import NotPublished
 from agents.core.post import Cancel as CancelMessage
@@ -41,19 +50,19 @@ class Operations:
         match call.request:
             case Send() as send:
                 return take_send(self.services, call, send)
-            case Subscribe() as subscribe:
+            case FollowTask() as subscribe:
                 return self._subscribe(call, subscribe)
             case _:
                 return self._result(call)
 
     async def _result(self, call: Call) -> Done:
         match call.request:
-            case Get() as get:
+            case GetTask() as get:
                 task = await find(self.services, call, get.task_id)
                 return Done(call.dialect.render_task(await _as_shown(call, task), get.history_length))
-            case List() as wanted:
+            case ListTasks() as wanted:
                 return Done(await self._page(call, wanted))
-            case Cancel() as cancel:
+            case CancelTask() as cancel:
                 return Done(call.dialect.render_task(await self._cancel(call, cancel.task_id), None))
             case CreatePush() as create:
                 return Done(await self._create_push(call, create))
@@ -64,7 +73,7 @@ class Operations:
             case _:  # ShowCard
                 return Done(await self._show_card(call.caller))
 
-    async def _page(self, call: Call, wanted: List) -> object:
+    async def _page(self, call: Call, wanted: ListTasks) -> object:
         query = TaskQuery(
             caller_id=call.caller.identity.user_id,
             handle=call.caller.agent.handle,
@@ -106,7 +115,7 @@ class Operations:
         except TimeoutError:
             raise agent_unreachable(task.state) from None
 
-    async def _subscribe(self, call: Call, subscribe: Subscribe) -> Outcome:
+    async def _subscribe(self, call: Call, subscribe: FollowTask) -> Outcome:
         streaming = TaskStreams(call.dialect, subscribe, self.services.reader)
         if call.seen:
             return await again(self.services, call, streaming, subscribe.task_id)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from django.db import connection, transaction
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from a2a_bridge import limits
 from a2a_bridge.models import PushConfig
@@ -39,7 +40,7 @@ _LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF c SKIP LOCKED"}
 
 
 class Secrets(msgspec.Struct, frozen=True):
-    """Headers only the receiver and its caller know."""
+    """The headers of a push that only its receiver and the caller know."""
 
     token: str = ""
     scheme: str = ""
@@ -73,14 +74,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
             ended_seq=task.seq if task.is_terminal else None,
             **fields,
         )
-    kept = PushTarget(
-        url=target.url,
-        config_id=config_id,
-        token=target.token,
-        scheme=target.scheme,
-        credentials=target.credentials,
-    )
-    return kept, turn is not None and turn.outcome is not None
+    return replace(target, config_id=config_id), turn is not None and turn.outcome is not None
 
 
 @transaction.atomic
@@ -121,7 +115,7 @@ def page(task_id: str, size: int, after: int) -> tuple[Sequence[PushTarget], int
 
 @transaction.atomic
 def drop(task_id: str, config_id: str = "") -> None:
-    """Forget one address of a task with all that waits to be sent there, or all of them."""
+    """Delete one address of a task, or all of them, with the pushes that wait for it."""
     rows = _of(task_id).filter(config_id=config_id) if config_id else _of(task_id)
     for held in rows.order_by("pk").select_for_update(of=("self",)):
         held.delete()
@@ -140,7 +134,7 @@ def _shown(row: PushConfig) -> PushTarget:
 
 
 def seal(target: PushTarget) -> str:
-    """Its secrets as they are stored."""
+    """The secrets of an address, sealed."""
     secrets = Secrets(target.token, target.scheme, target.credentials)
     return sealing.seal(msgspec.json.encode(secrets).decode("utf-8"), PURPOSE)
 
@@ -155,7 +149,7 @@ def unseal(sealed: str) -> Secrets:
 
 
 def reseal_all() -> tuple[int, int]:
-    """Seal all of them anew with the newest key; how many were, and how many could not be read."""
+    """Seal all secrets anew with the newest key; the function returns how many it sealed, and could not read."""
     return sealing.reseal_all(PushConfig.objects.all(), PURPOSE, "sealed")
 
 

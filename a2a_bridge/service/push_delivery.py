@@ -92,9 +92,9 @@ def _signature(config: PushConfig, seq: int, body: bytes, now: datetime) -> str:
 
 
 def queue_missed_ends() -> int:
-    """Tell the failure of turns that ended without their process; how many addresses.
+    """Queue the failures of turns that ended without their process; the result is the number of addresses.
 
-    A turn whose process lives is settled in one transaction with what its addresses are told.
+    A process that lives queues the end of its turn in the transaction that settles the turn.
     """
     failed = Turn.objects.filter(chat_id=OuterRef("chat_id"), outcome=Outcome.FAILED)
     lost = PushConfig.objects.filter(Exists(failed), ended_seq=None).order_by("pk")[:AT_ONCE]
@@ -117,7 +117,7 @@ def forget_configs() -> int:
 
 @transaction.atomic
 def _end(lost: PushConfig, turn: Turn) -> bool:
-    """False when its task's end was told in this moment."""
+    """Queue the end of a task for one address; False if another process has just queued it."""
     config = PushConfig.objects.select_for_update(no_key=True).filter(pk=lost.pk, ended_seq=None).first()
     if config is None:
         return False

@@ -1,4 +1,4 @@
-"""Push notifications as the rest of the bridge uses them."""
+"""The push notifications of tasks, for coroutines: addresses are checked and kept, and events are queued."""
 
 import logging
 import re
@@ -32,7 +32,7 @@ VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")  # what a header ma
 
 
 class Pushes:
-    """Keeps the addresses of tasks and queues what they are told. `wake`: call it when something is queued."""
+    """Keeps the addresses of tasks and queues their events. `wake`: starts sending once something is queued."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class Pushes:
         self.wake = wake
 
     async def check(self, target: PushTarget, within: str = "") -> None:
-        """See `check_target`."""
+        """Check an address as `check_target` does, in a thread of the pool."""
         await db_call(check_target)(target, within)
 
     async def keep(self, task: Task, target: PushTarget, within: str = "") -> tuple[PushTarget, bool]:
-        """See `a2a_bridge.service.push_configs.keep`.
+        """Keep an address as `push_configs.keep` does, in a thread of the pool.
 
         Raises:
             RpcError: -32602, there are too many.
@@ -65,7 +65,7 @@ class Pushes:
             raise invalid(f"{within}id", f"{within}id: {many}") from None
 
     async def add(self, task: Task, target: PushTarget) -> PushTarget:
-        """Keep a checked address of a task that runs wherever it runs; from now on it is told."""
+        """Keep a checked address of a task of any process; later events are sent to the address."""
         kept, has_ended = await self.keep(task, target)
         feed = self._feeds.find(task.id)
         if feed is not None and feed.is_fed:
@@ -97,11 +97,11 @@ class Pushes:
         return shown, str(last) if last else ""
 
     async def drop(self, task_id: str, config_id: str = "") -> None:
-        """Forget an address, or all of a task's."""
+        """Delete an address of a task, or all of them."""
         await db_call(push_configs.drop)(task_id, config_id)
 
     async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
-        """Queue what happened between turns, or while one runs; what cannot be queued now is not told."""
+        """Queue events between turns, or of a running one. An event that cannot be queued now is not sent."""
         await self._write(task, queue_pushes(task, events, traceparent))
 
     async def continue_task(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> bool:
@@ -117,12 +117,12 @@ class Pushes:
             await self.tell(task, events)
 
     def attend(self, task_id: str) -> None:
-        """Another process keeps an address of a task that runs here."""
+        """Queue pushes of a task that runs here, because another process keeps an address of it."""
         if feed := self._feeds.find(task_id):
             feed.has_pushes = True
 
     async def _tell_end(self, task: Task) -> None:
-        """Of a turn that has ended in the database, and is about to in the store."""
+        """Queue the end of a turn that the database has, and that the task store is about to have."""
         feed = self._feeds.of(task)
         for _ in range(LOOKS):
             now = await self._reader.find(task.id, task.caller_id)
@@ -147,7 +147,7 @@ class Pushes:
 
 
 def check_target(target: PushTarget, within: str = "") -> None:
-    """Look at an address as sending would now; `within` names where in the request it stands. It may take seconds.
+    """Check an address as sending would now, which may take seconds. `within`: its place in the request.
 
     Raises:
         RpcError: -32602, naming the field.
@@ -172,6 +172,6 @@ def _run(writes: Sequence[sql.Query]) -> None:
 
 
 def _move(task: Task) -> int:
-    """The addresses of a task know its newest turn; how many there are."""
+    """Set the turn of a task's addresses to its newest one; the function returns how many addresses there are."""
     rows = PushConfig.objects.filter(task_id=task.id, ended_seq=None)
     return rows.update(chat_id=task.chat_id, touched_at=db_now())

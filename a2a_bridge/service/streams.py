@@ -11,7 +11,7 @@ from a2a_bridge.service.tasks.feed import Feed
 from a2a_bridge.service.tasks.pieces import answer_message
 from a2a_bridge.service.tasks.reader import LOOK_EVERY_S, TaskReader
 from a2a_bridge.wire.dialects.dialect import Dialect, EventRenderer, get_renderer
-from a2a_bridge.wire.requests import Request, Send, Subscribe
+from a2a_bridge.wire.requests import FollowTask, Request, Send
 from a2a_bridge.wire.task import OPEN, Task, TaskEvent, after
 from kit.durations import seconds
 
@@ -31,11 +31,11 @@ class SilenceTimer:
 
     @property
     def left_s(self) -> float:
-        """How long it may go on; nothing once a comment is due."""
+        """The seconds until a comment is due; 0 once it is."""
         return max(self._since + KEEPALIVE_S - time.monotonic(), 0.0)
 
     def end(self) -> None:
-        """Something went out."""
+        """Record that the stream has sent something."""
         self._since = time.monotonic()
 
 
@@ -110,16 +110,16 @@ class TaskStreams:
             yield frame
 
     async def of_message(self, shown: object) -> AsyncIterator[Frame | None]:
-        """Words that are no task."""
+        """The one frame of a stream that shows a message without a task."""
         yield "", shown
 
     async def of_snapshot(self, task: Task) -> AsyncIterator[Frame | None]:
-        """A task to which nothing more is told."""
+        """The frames of a task that does not change any more."""
         for frame in self._opening(task):
             yield frame
 
     async def of_task(self, feed: Feed) -> AsyncIterator[Frame | None]:
-        """A task from now on."""
+        """The frames of a task as it is, and of its later events."""
         seq = feed.task.seq
         for frame in self._opening(feed.task):
             yield frame
@@ -127,7 +127,7 @@ class TaskStreams:
             yield told
 
     async def again(self, feed: Feed, missed: Sequence[TaskEvent] | None, seq: int) -> AsyncIterator[Frame | None]:
-        """A task to a caller who saw its events up to `seq`; the snapshot when they are not known any more."""
+        """The frames after the event `seq`, for a caller that saw it; a snapshot if later events are not known."""
         if missed is None:
             async for told in self.of_task(feed):
                 yield told
@@ -138,7 +138,7 @@ class TaskStreams:
             yield told
 
     async def of_feed(self, feed: Feed, seq: int) -> AsyncIterator[Frame | None]:
-        """The events after that event."""
+        """The frames of the events after the event `seq`."""
         quiet = SilenceTimer()
         while not self._is_over(feed.task) or feed.task.seq > seq:
             if await feed.wait_for_events(seq, quiet.left_s if feed.is_fed else min(quiet.left_s, LOOK_EVERY_S)):
@@ -177,9 +177,9 @@ class TaskStreams:
         return [(frame_id, shown) for shown in self.dialect.render_opening(task, self.request)]
 
     def _events(self, task: Task, events: Sequence[TaskEvent]) -> Iterator[Frame]:
-        """Of events that end more than one turn only the last can end the stream.
+        """The frames of events. Where they end more than one turn, only the last event can end the stream.
 
-        Made as they are taken: a caller who takes nothing costs no memory for what it has not taken.
+        A frame is made when the caller takes it, so that frames that are not taken use no memory.
         """
         task = after(task, events)  # what was read from the store may be further on than the feed
         render = self._render = self._render or self.dialect.follow(task)
@@ -192,5 +192,5 @@ class TaskStreams:
         """A send's stream also ends when the task waits for its caller; a subscription only with the task."""
         if task.state in OPEN:
             return False
-        stays = isinstance(self.request, Subscribe) and not self.dialect.passes_ended
+        stays = isinstance(self.request, FollowTask) and not self.dialect.passes_ended
         return task.is_terminal or (task.is_interrupted and not stays)

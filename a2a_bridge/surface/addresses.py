@@ -5,7 +5,6 @@ Each also exists as `/{tenant}/…`. No card declares a tenant, so any is ignore
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -83,17 +82,13 @@ class HttpCall(NamedTuple):
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Address:
     """A path below an agent's and its calls by HTTP method; `{names}` are members of the operation's params."""
 
-    path: str
-    calls: Mapping[str, HttpCall]
-    _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        pattern = IN_BRACES.sub(r"(?P<\1>[^/:]+)", re.escape(self.path))
-        object.__setattr__(self, "_pattern", re.compile(pattern))
+    def __init__(self, path: str, calls: Mapping[str, HttpCall]) -> None:
+        self.path = path
+        self.calls = calls
+        self._pattern = re.compile(IN_BRACES.sub(r"(?P<\1>[^/:]+)", re.escape(path)))
 
     @property
     def verbs(self) -> list[str]:

@@ -45,19 +45,19 @@ ROLE = "ask"  # what a token is needed for; an empty list would be dropped by so
 
 @dataclass(frozen=True, slots=True)
 class UsageToday:
-    """The values that change by the minute: asks accepted on this UTC day, and whether the agent is connected."""
+    """The values that change by the minute: accepted asks of this UTC day, and whether the agent is connected."""
 
     queries: int = 0
     online: bool = False
 
 
 def read_today(agent: Agent) -> UsageToday:
-    """How it stands now."""
+    """The agent's usage and connection as they are now."""
     return UsageToday(queries_today(agent), is_online(agent.session_id))
 
 
 def url_of(agent: Agent, public_url: str) -> str:
-    """Where the agent is asked, in every dialect and binding; built from PUBLIC_URL alone.
+    """The agent's address in every dialect and binding; built from PUBLIC_URL alone.
 
     It has no slash at the end: clients of the HTTP+JSON binding put `/message:send` after it.
     """

@@ -4,6 +4,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
 from a2a_bridge.surface.catalog import CATALOG, Catalog
+from a2a_bridge.surface.documents import describe_document
 from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
 from a2a_bridge.wire.versions import DIALECTS
 from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Either, Operation, Parameter, describe_failures
@@ -50,7 +51,6 @@ VERSION = Parameter(
     shape=Literal["1.0", "0.3"],
     text="`1.0`: A2A 1.0. None or `0.3`: A2A 0.3 for methods with a slash, the hub's own dialect for the others.",
 )
-SAME = DescribedAnswer(text="The reader's copy holds (`If-None-Match`, `If-Modified-Since`).")
 CARD_VERSION = Parameter(name="A2A-Version", place="header", text="`1.0`: a strict card of A2A 1.0, signed.")
 
 GIVEN = Parameter(
@@ -85,15 +85,9 @@ ASK = Operation(
 
 
 def _card(path: str, name: str, *parameters: Parameter) -> Operation:
-    return Operation(
-        method="get",
-        path=AGENT + path,
-        name=name,
-        summary="The AgentCard of a published agent.",
-        tag="a2a",
-        security=(),
-        parameters=parameters,
-        answers={200: DescribedAnswer(shape=dict[str, Any], text="The card, of A2A's shape."), 304: SAME},
+    answer = DescribedAnswer(shape=dict[str, Any], text="The card, of A2A's shape.")
+    return describe_document(
+        AGENT + path, name, "The AgentCard of a published agent.", answer, parameters=parameters
     )
 
 
@@ -102,16 +96,9 @@ def _catalog(path: str, name: str, media_type: str) -> Operation:
         Parameter(name="from", text="The handle a part begins with."),
         Parameter(name="to", text="And ends before."),
     )
-    return Operation(
-        method="get",
-        path=path,
-        name=name,
-        summary="The catalog of published, public agents; of further catalogs, when there are very many.",
-        tag="a2a",
-        security=(),
-        parameters=bounds,
-        answers={200: DescribedAnswer(shape=Catalog, media_types=(media_type,)), 304: SAME},
-    )
+    summary = "The catalog of published, public agents; of further catalogs, when there are very many."
+    answer = DescribedAnswer(shape=Catalog, media_types=(media_type,))
+    return describe_document(path, name, summary, answer, parameters=bounds)
 
 
 OPERATIONS = (
@@ -123,14 +110,11 @@ OPERATIONS = (
     _card("/core", "getCoreBase", CARD_VERSION),
     _card("/v1", "getStrictBase"),
     _card("/{given}/.well-known/agent-card.json", "getCardBelow", GIVEN),
-    Operation(
-        method="get",
-        path=f"{AGENT}/usage.md",
-        name="getUsageSheet",
-        summary="How another agent asks this one, as Markdown.",
-        tag="a2a",
-        security=(),
-        answers={200: DescribedAnswer(shape=str, text="The sheet.", media_types=("text/markdown",)), 304: SAME},
+    describe_document(
+        f"{AGENT}/usage.md",
+        "getUsageSheet",
+        "How another agent asks this one, as Markdown.",
+        DescribedAnswer(shape=str, text="The sheet.", media_types=("text/markdown",)),
     ),
     _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
     _catalog("/.well-known/ard.json", "getArd", "application/json"),

@@ -1,7 +1,7 @@
-"""HTTP of documents that programs only read: of every origin, with validators for those who keep a copy."""
+"""Documents that programs only read: open to pages of every origin, with validators for readers with a copy."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
@@ -13,6 +13,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 
 from accounts.error_pages import json_error
+from kit.describe import DescribedAnswer, Operation, Parameter
 
 STARTED_AT = datetime.now(UTC)
 REVALIDATED = "public, max-age=0, must-revalidate"
@@ -27,13 +28,36 @@ View = Callable[..., HttpResponse]
 encode = msgspec.json.Encoder().encode
 
 
+def describe_document(
+    path: str,
+    name: str,
+    summary: str,
+    answer: Any,
+    *,
+    parameters: Sequence[Parameter] = (),
+    tag: str = "a2a",
+    validators: str = "`If-None-Match`, `If-Modified-Since`",
+) -> Operation:
+    """A read of an open document, for the public description. `validators`: what a reader with a copy sends."""
+    return Operation(
+        method="get",
+        path=path,
+        name=name,
+        summary=summary,
+        tag=tag,
+        security=(),
+        parameters=parameters,
+        answers={200: answer, 304: DescribedAnswer(text=f"The reader's copy holds ({validators}).")},
+    )
+
+
 def weak_etag(stable: Any) -> str:
     """An ETag of what does not change by the minute."""
     return f'W/"{hashlib.sha256(rfc8785.dumps(stable)).hexdigest()}"'
 
 
 def last_modified(changed_at: datetime) -> int:
-    """When an answer last changed, in seconds since 1970: by its data, or by the code that writes it."""
+    """The second since 1970 in which an answer last changed: its data, or the code that writes it."""
     return int(max(changed_at, STARTED_AT).timestamp())
 
 
@@ -44,7 +68,7 @@ def not_modified(request: HttpRequest, etag: str, modified: int | None = None) -
 
 
 def with_validators(answer: HttpResponse, etag: str, modified: int | None = None) -> HttpResponse:
-    """The same answer, with what the reader needs to ask again.
+    """The answer with the validators by which a reader asks again.
 
     Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it,
     so that no cached copy counts as fresh until that second is over.

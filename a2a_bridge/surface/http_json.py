@@ -102,7 +102,7 @@ class EnvelopeWire(HttpJsonWire):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpJson:
+class HttpJsonBinding:
     """The addresses below every published agent's own."""
 
     access: Access

@@ -234,14 +234,14 @@ def query_of(request: asgi.HttpRequest) -> QuestionQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionRow:
+class ShownQuestion:
     """One question as the page shows it. `note`: why it has no reply; empty where the script looks for one."""
 
     question: AskedQuestion
 
     @property
     def state(self) -> str:
-        """How it stands, in a word or two."""
+        """The state of the question, in a word or two."""
         return STATES["queued"] if self.question.state == "queued" else self._explanation.label
 
     @property
@@ -302,7 +302,7 @@ def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     page = find_questions(asker.pk, query)
     kept = {name: value for name in (*FILTERS, "tz") if (value := given.get(name)) and not error}
     context = {
-        "rows": [QuestionRow(one) for one in page.questions if query.state in (None, one.state)],
+        "rows": [ShownQuestion(one) for one in page.questions if query.state in (None, one.state)],
         "query": query,
         "typed": given,
         "error": error,

@@ -134,7 +134,7 @@ def _choices(agents: Iterable[Agent]) -> list[AgentChoice]:
 
 
 def _speech(one: Dialect) -> dict[str, Any]:
-    """How the page's script speaks a dialect: `methods` by what they do, `message` to fill in."""
+    """A dialect for the page's script: its `methods` by operation, and a `message` to fill in."""
     return {
         "key": key_of(one),
         "title": one.description.title,

@@ -48,11 +48,11 @@ class Render:
     media_type: str = "application/json"
 
     def stable(self, agent: Agent) -> Any:
-        """The members that do not change by the minute."""
+        """The document without the members that change by the minute."""
         return self.make(agent, UsageToday(), settings.PUBLIC_URL)
 
     def written(self, agent: Agent, today: UsageToday) -> bytes:
-        """As it stands now."""
+        """The agent as it is now, as bytes."""
         return self.write(self.make(agent, today, settings.PUBLIC_URL))
 
 
@@ -104,7 +104,7 @@ def card_below(request: HttpRequest, owner: str, slug: str, given: str) -> HttpR
 @csrf_exempt
 @allow_cross_origin
 def agent_usage(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
-    """How another agent asks this one, as Markdown; seen by those who see the card."""
+    """The sheet on how to ask an agent, as Markdown; callers who may see the card may see it."""
     return _shown(request, owner, slug, USAGE)
 
 

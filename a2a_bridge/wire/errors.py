@@ -61,54 +61,54 @@ class AgentUnreachable(RpcError):
 
 
 def denied_text(denied: Denied, handle: str) -> str:
-    """The public words of a refusal."""
+    """The public text of a refusal."""
     return denied.text(f"agent @{handle}")
 
 
 def failure_text(reason: str, wait_s: float) -> str:
-    """The public words of a failed turn; `wait_s` is how long its caller waited."""
+    """The public text of a failed turn, whose caller waited `wait_s` seconds."""
     return find_failure(reason).text.format(agent="the agent", wait_s=wait_s)
 
 
 def task_not_found() -> RpcError:
-    """The same for absent, expired and foreign tasks."""
+    """The error for a task that is absent, expired or another caller's."""
     return RpcError(TASK_NOT_FOUND, "task not found")
 
 
 def not_cancelable(state: str) -> RpcError:
-    """The task has ended."""
+    """The error for canceling a task that has ended."""
     return RpcError(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}")
 
 
 def agent_unreachable(state: str) -> RpcError:
-    """The task continues in a process that cannot be reached."""
+    """The error for canceling a task of a process that cannot be reached."""
     return AgentUnreachable(TASK_NOT_CANCELABLE, f"the task cannot be canceled: it is {state}, and out of reach")
 
 
 def not_continuable(state: State) -> RpcError:
-    """Only a task that asks for something takes a further message."""
+    """The error for a message to a task that does not ask for anything."""
     kind = TaskEnded if state in TERMINAL else RpcError
     return kind(UNSUPPORTED_OPERATION, f"the task takes no message now: it is {state}")
 
 
 def other_context() -> RpcError:
-    """The message's context is not its task's."""
+    """The error for a message whose context is not that of its task."""
     field = "message.contextId"
     return OtherContext(INVALID_PARAMS, f"{field}: the task belongs to another context", field=field)
 
 
 def not_followable(state: str) -> RpcError:
-    """The task has ended: no event will follow."""
+    """The error for a subscription to a task that has ended."""
     return RpcError(UNSUPPORTED_OPERATION, f"the task has ended: it is {state}; read it instead")
 
 
 def refused(text: str) -> RpcError:
-    """A further message to a task was refused by admission; the task still asks."""
+    """The error for a further message that admission refused; the task still asks."""
     return RpcError(REFUSED, text)
 
 
 def wrong_mode(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
-    """The agent has no output mode that the caller accepts."""
+    """The error for an agent that has no output mode that the caller accepts."""
     text = f"the agent gives {' and '.join(available)}, not {', '.join(accepted)[:200]}"
     refused = OutputRefused(CONTENT_TYPE_NOT_SUPPORTED, text)
     refused.accepted, refused.available = accepted, available
@@ -116,38 +116,38 @@ def wrong_mode(accepted: Sequence[str], available: Sequence[str]) -> RpcError:
 
 
 def input_refused(where: str, taken: Sequence[str]) -> RpcError:
-    """The agent's card does not list such input. `where`: the part."""
+    """The error for input that the agent's card does not list. `where`: the part."""
     text = f"{where} is not supported: the agent takes {', '.join(taken)}"
     return InputRefused(CONTENT_TYPE_NOT_SUPPORTED, text, field=where)
 
 
 def agent_not_found() -> RpcError:
-    """The same for absent, draft and deleted agents."""
+    """The error for an agent that is absent, a draft or deleted."""
     return RpcError(AGENT_NOT_FOUND, "no such agent", status=404)
 
 
 def too_large(limit_bytes: int) -> RpcError:
-    """The hub's own limit, or the agent's."""
+    """The error for a body over the limit of the hub or of the agent."""
     return RpcError(INVALID_REQUEST, f"the body is over {limit_bytes} bytes", status=413)
 
 
 def unauthenticated() -> RpcError:
-    """No live token; the answer carries WWW-Authenticate."""
+    """The error for a request without a live token; its response has WWW-Authenticate."""
     return RpcError(UNAUTHENTICATED, "sign in: send a live token as Authorization: Bearer", status=401)
 
 
 def foreign_origin() -> RpcError:
-    """A cookie sent by a page of another origin."""
+    """The error for a cookie that a page of another origin sent."""
     return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
 
 
 def out_of_scope() -> RpcError:
-    """The token is for something else, or for another agent."""
+    """The error for a token that is for another purpose, or for another agent."""
     return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
 
 
 def form_error(refused: RequestRefused) -> RpcError:
-    """The error for a refusal of the request guard; about authentication the bridge has texts of its own."""
+    """The error for a refusal of the request guard. For authentication the bridge has its own texts."""
     if (of_caller := OF_CALLER.get(type(refused))) is not None:
         return of_caller()
     code = CONTENT_TYPE_NOT_SUPPORTED if refused.status == 415 else INVALID_REQUEST
@@ -155,12 +155,12 @@ def form_error(refused: RequestRefused) -> RpcError:
 
 
 def too_many_streams(limit: int) -> RpcError:
-    """End one of the open streams first; nothing was sent."""
+    """The error for a caller who has too many open streams; nothing was sent."""
     return RpcError(TOO_MANY_STREAMS, f"you hold {limit} streams open, the most there may be", status=429)
 
 
 def unavailable() -> RpcError:
-    """Try again shortly; nothing was sent."""
+    """The error for a hub that takes no asks now; nothing was sent."""
     return RpcError(UNAVAILABLE, Unavailable.text, status=503)
 
 

@@ -7,7 +7,7 @@ from agents.transcript.pieces import Json, Part
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):
-    """Where to tell a task's changes. `scheme`, `credentials`: what the Authorization header shall hold."""
+    """An address for a task's changes. `scheme`, `credentials`: the parts of a push's Authorization header."""
 
     url: str
     config_id: str = ""
@@ -61,15 +61,15 @@ class Send(Struct, frozen=True, kw_only=True):
     metadata: Json | UnsetType = UNSET
 
 
-class Get(Struct, frozen=True, kw_only=True):
-    """One task."""
+class GetTask(Struct, frozen=True, kw_only=True):
+    """Read a task."""
 
     task_id: str
     history_length: int | None = None
 
 
-class List(Struct, frozen=True, kw_only=True):
-    """A page of the caller's tasks with this agent. `since`: a timestamp, inclusive."""
+class ListTasks(Struct, frozen=True, kw_only=True):
+    """Read a page of the caller's tasks with this agent. `since`: a timestamp, inclusive."""
 
     context_id: str = ""
     state: State | None = None
@@ -80,34 +80,34 @@ class List(Struct, frozen=True, kw_only=True):
     with_artifacts: bool = False
 
 
-class Cancel(Struct, frozen=True, kw_only=True):
+class CancelTask(Struct, frozen=True, kw_only=True):
     """End a task."""
 
     task_id: str
 
 
-class Subscribe(Struct, frozen=True, kw_only=True):
+class FollowTask(Struct, frozen=True, kw_only=True):
     """Follow a task."""
 
     task_id: str
 
 
 class CreatePush(Struct, frozen=True, kw_only=True):
-    """Tell a task's changes to this address."""
+    """Send a task's changes to this address."""
 
     task_id: str
     target: PushTarget
 
 
 class NamePush(Struct, frozen=True, kw_only=True):
-    """One of a task's push addresses."""
+    """Read or delete one of a task's push addresses."""
 
     task_id: str
     config_id: str
 
 
 class ListPush(Struct, frozen=True, kw_only=True):
-    """A task's push addresses."""
+    """Read a page of a task's push addresses."""
 
     task_id: str
     page_size: int = 50
@@ -115,7 +115,7 @@ class ListPush(Struct, frozen=True, kw_only=True):
 
 
 class ShowCard(Struct, frozen=True):
-    """The agent's card for who is signed in."""
+    """Read the agent's card for callers who are signed in."""
 
 
-Request = Send | Get | List | Cancel | Subscribe | CreatePush | NamePush | ListPush | ShowCard
+Request = Send | GetTask | ListTasks | CancelTask | FollowTask | CreatePush | NamePush | ListPush | ShowCard

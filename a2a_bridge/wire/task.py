@@ -72,7 +72,7 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_reply(self) -> bool:
-        """Whether the hub made it of the chunks of a reply. An artifact of a remote server may have such an id."""
+        """Whether the hub made the artifact of the chunks of a reply; a remote server may use such an id, too."""
         return self.id.startswith(REPLY) and not self.turn
 
 
@@ -115,7 +115,7 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
 
     @property
     def closes_only(self) -> bool:
-        """Whether it changes nothing of the artifact, and says only that no more of it will come."""
+        """Whether the event only says that nothing more of the artifact will come."""
         return self.append and self.artifact == Artifact(self.artifact.id, ())
 
 
@@ -151,22 +151,22 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it will not change any more."""
+        """Whether the task has ended."""
         return self.state in TERMINAL
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it waits for its caller."""
+        """Whether the task waits for its caller."""
         return self.state in INTERRUPTED
 
     @property
     def is_open(self) -> bool:
-        """Whether its agent works on it, or is about to."""
+        """Whether the agent works on the task, or is about to."""
         return self.state in OPEN
 
     @property
     def is_running(self) -> bool:
-        """Whether its turn goes on: its agent works on it, or waits for the caller's approval."""
+        """Whether the turn goes on: the agent works on the task, or waits for the caller's approval."""
         return self.is_open or bool(self.approvals)
 
     @property
@@ -205,7 +205,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return [(one, part) for one in others for part in one.parts if not (one.turn and plain_text_in([part]))]
 
     def artifact(self, artifact_id: str) -> Artifact | None:
-        """One of its artifacts."""
+        """The artifact of that id; None if the task has none."""
         for one in self.artifacts:
             if one.id == artifact_id:
                 return one
@@ -213,13 +213,13 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def size_bytes(self) -> int:
-        """About what it weighs in memory."""
+        """The approximate bytes of the task in memory."""
         messages = (*self.history, self.message) if self.message else self.history
         return 800 + _weight(self.metadata) + sum(map(size_of, messages)) + sum(map(size_of, self.artifacts))
 
 
 def after(task: Task, events: Iterable[TaskEvent]) -> Task:
-    """The task once these have happened; those it holds already change nothing."""
+    """The task after these events; events that it has already change nothing."""
     for event in events:
         if event.seq > task.seq:
             task = _with_status(task, event) if isinstance(event, StatusEvent) else _with_artifact(task, event)
@@ -227,7 +227,7 @@ def after(task: Task, events: Iterable[TaskEvent]) -> Task:
 
 
 def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
-    """Whether a store that kept events alone should keep the task itself again: reading puts them together."""
+    """Whether a store should write a snapshot of the task now: readers apply all events after the last one."""
     return any(
         event.seq % SNAPSHOT_EVERY == 0 or (isinstance(event, StatusEvent) and event.state is not State.WORKING)
         for event in events
@@ -240,7 +240,7 @@ def metadata_with_usage(metadata: Json | UnsetType, usage: Usage) -> Json:
 
 
 def size_of(held: Message | Artifact) -> int:
-    """About what it weighs in memory."""
+    """The approximate bytes of a message or an artifact in memory."""
     besides: tuple[object, ...]
     if isinstance(held, Message):
         besides = (held.metadata, *held.extensions, *held.reference_task_ids)
@@ -304,7 +304,7 @@ def _merged(old: Artifact, new: Artifact) -> Artifact:
 
 
 def _weight(value: object) -> int:
-    """Of JSON, lists and objects weigh the most, however little they hold."""
+    """The approximate bytes of a JSON value in memory: lists and objects weigh the most, also small ones."""
     if value is UNSET or value == "":
         return 0
     if isinstance(value, str):

@@ -13,7 +13,7 @@ django.setup()
 import msgspec  # noqa: E402
 
 from a2a_bridge.wire.dialects.dialect import Dialect  # noqa: E402
-from a2a_bridge.wire.requests import Subscribe  # noqa: E402
+from a2a_bridge.wire.requests import FollowTask  # noqa: E402
 from a2a_bridge.wire.task import (  # noqa: E402
     Artifact,
     ArtifactEvent,
@@ -55,7 +55,7 @@ def _costs_us(dialect: Dialect, task: Task, events: Mapping[str, TaskEvent], tim
         name: _us(lambda event=event: render_event(task, event, is_last=event.seq == task.seq), times)  # type: ignore[misc]
         for name, event in events.items()
     }
-    return costs | {"snapshot": _us(lambda: dialect.render_opening(task, Subscribe(task_id=task.id)), times)}
+    return costs | {"snapshot": _us(lambda: dialect.render_opening(task, FollowTask(task_id=task.id)), times)}
 
 
 def _us(render: Callable[[], object], times: int) -> float:

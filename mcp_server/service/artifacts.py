@@ -1,12 +1,10 @@
 """The artifacts of a caller's tasks as resources of MCP: their addresses, and in which tasks they are."""
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from a2a_bridge.wire.errors import AGENT_NOT_FOUND, INSUFFICIENT_SCOPE, TASK_NOT_FOUND
-from a2a_bridge.wire.requests import Get
+from a2a_bridge.wire.requests import GetTask
 from a2a_bridge.wire.task import Artifact, Task
 from accounts.authn import TokenScope
 from agents.models import Turn
@@ -19,13 +17,6 @@ TASKS_PER_PAGE = 20
 ABSENT = {AGENT_NOT_FOUND, INSUFFICIENT_SCOPE, TASK_NOT_FOUND}  # for a caller these look the same
 
 _URI = re.compile(r"clawbridge://tasks/([^/?#]+)/artifacts/([^/?#]+)")
-
-
-class TaskPart(NamedTuple):
-    """Some of a caller's latest tasks. `cursor`: names what follows; empty: nothing does."""
-
-    tasks: Sequence[Task]
-    cursor: str
 
 
 def address_artifact(task: Task, artifact: Artifact) -> str:
@@ -47,14 +38,14 @@ async def find_task(calls: ToolCalls, caller: ToolCaller, task_id: str) -> Task 
     Raises:
         RpcError: the hub cannot tell.
     """
-    result = await calls.run_of_task(caller, task_id, Get(task_id=task_id))
+    result = await calls.run_of_task(caller, task_id, GetTask(task_id=task_id))
     if result.error is not None and result.error.code not in ABSENT:
         raise result.error
     return result.task if result.error is None else None
 
 
-async def load_latest_tasks(calls: ToolCalls, caller: ToolCaller, cursor: str) -> TaskPart:
-    """The tasks of the caller's latest questions that are kept, newest first, behind the one of `cursor`.
+async def load_latest_tasks(calls: ToolCalls, caller: ToolCaller, cursor: str) -> tuple[list[Task], str]:
+    """The kept tasks of the caller's latest questions, newest first, after that of `cursor`; and the next cursor.
 
     Raises:
         RpcError: the hub cannot tell.
@@ -63,7 +54,7 @@ async def load_latest_tasks(calls: ToolCalls, caller: ToolCaller, cursor: str) -
     begin = ids.index(cursor) + 1 if cursor in ids else len(ids) if cursor else 0
     shown = ids[begin : begin + TASKS_PER_PAGE]
     tasks = [task for one in shown if (task := await find_task(calls, caller, one)) is not None]
-    return TaskPart(tasks, shown[-1] if len(ids) > begin + TASKS_PER_PAGE else "")
+    return tasks, shown[-1] if len(ids) > begin + TASKS_PER_PAGE else ""
 
 
 def find_latest_task_ids(caller: ToolCaller) -> list[str]:

@@ -13,7 +13,7 @@ from a2a_bridge.surface.asgi import PREFIX, RpcWire, handle_of
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.wire.errors import agent_not_found, unauthenticated
-from a2a_bridge.wire.requests import Cancel, Get, Request, Send, Subscribe
+from a2a_bridge.wire.requests import CancelTask, FollowTask, GetTask, Request, Send
 from a2a_bridge.wire.task import Task
 from accounts.authn import Identity, Presented
 from agents.core.errors import Denied
@@ -23,9 +23,9 @@ from mcp_server.service.open_calls import OpenCall
 
 OPERATIONS: dict[type[Request], Operation] = {
     Send: Operation.SEND,
-    Get: Operation.GET,
-    Cancel: Operation.CANCEL,
-    Subscribe: Operation.SUBSCRIBE,
+    GetTask: Operation.GET,
+    CancelTask: Operation.CANCEL,
+    FollowTask: Operation.SUBSCRIBE,
 }
 
 Progress = Callable[[str], Awaitable[None]]
@@ -148,9 +148,9 @@ class ToolCalls:
 
         `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either, a
         message is a stream: its task can be read from the beginning. A task that asks for something is followed
-        (`Subscribe`) until it does not.
+        (`FollowTask`) until it does not.
         """
-        writer = ToolWriter(caller.open_call, progress, wait_s, until_resumed=isinstance(request, Subscribe))
+        writer = ToolWriter(caller.open_call, progress, wait_s, until_resumed=isinstance(request, FollowTask))
         is_stream = isinstance(request, Send) and not request.waits
         incoming = Incoming(
             handle=handle_of(f"{PREFIX}{handle}"),

@@ -1,7 +1,6 @@
 """The agents that a caller may ask: as a list, as tools of their own, and what their owners suggest to ask."""
 
 import hashlib
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
@@ -13,8 +12,7 @@ from mcp_server.service.calls import ToolCaller
 from mcp_server.wire.tools import MAX_HANDLE_CHARS, AgentList, ListAgents, ListedAgent
 
 MAX_LISTED = 50
-TOOLS_PER_PAGE = 50
-AGENTS_PER_PAGE = 50  # of prompts: an agent has up to 6
+AGENTS_PER_PAGE = 50  # of tools and of prompts: an agent has up to 6 prompts
 MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
 TOOL_PREFIX = "ask_"
 MAX_TOOL_NAME_CHARS = 64  # clients refuse longer names
@@ -29,26 +27,12 @@ class AgentTool(NamedTuple):
     description: str
 
 
-class ToolPage(NamedTuple):
-    """Agents as tools. `cursor`: names the next page; empty: there is none."""
-
-    tools: Sequence[AgentTool]
-    cursor: str
-
-
 class AgentPrompt(NamedTuple):
     """A question to an agent that its owner suggests."""
 
     name: str
     handle: str
     question: str
-
-
-class PromptPage(NamedTuple):
-    """Suggested questions. `cursor`: names the next page; empty: there is none."""
-
-    prompts: Sequence[AgentPrompt]
-    cursor: str
 
 
 def find_agents(caller: ToolCaller, wanted: ListAgents) -> AgentList:
@@ -67,34 +51,34 @@ def find_agents(caller: ToolCaller, wanted: ListAgents) -> AgentList:
     return AgentList(listed, has_more=len(agents) > MAX_LISTED)
 
 
-def load_agent_tools(caller: ToolCaller, cursor: str) -> ToolPage:
-    """A page of the agents that the caller may ask, by handle, behind the one of `cursor`. Reads the database.
-
-    Empty for a token that may not list agents.
-    """
-    agents = list(_listed_for(caller).filter(handle_key__gt=cursor)[: TOOLS_PER_PAGE + 1])
-    shown = agents[:TOOLS_PER_PAGE]
+def load_agent_tools(caller: ToolCaller, cursor: str) -> tuple[list[AgentTool], str]:
+    """A page of the agents that the caller may ask, as tools; and the cursor of the next page (`_load_page`)."""
+    agents, next_cursor = _load_page(_listed_for(caller), cursor)
     tools = [
         AgentTool(
             name_tool(agent.handle),
             agent.name,
             f"Ask the agent @{agent.handle}. Its owner says of it: {describe_agent(agent.name, _summary(agent))}",
         )
-        for agent in shown
+        for agent in agents
     ]
-    return ToolPage(tools, shown[-1].handle_key if len(agents) > TOOLS_PER_PAGE else "")
+    return tools, next_cursor
 
 
-def load_prompts(caller: ToolCaller, cursor: str) -> PromptPage:
-    """The suggested questions to a page of agents, by handle, behind the one of `cursor`. Reads the database.
+def load_prompts(caller: ToolCaller, cursor: str) -> tuple[list[AgentPrompt], str]:
+    """The suggested questions to a page of agents; and the cursor of the next page (`_load_page`)."""
+    agents, next_cursor = _load_page(_listed_for(caller).exclude(suggested_prompts=[]), cursor)
+    return [prompt for agent in agents for prompt in _prompts_of(agent)], next_cursor
 
-    Empty for a token that may not list agents.
+
+def _load_page(found: QuerySet[Agent], cursor: str) -> tuple[list[Agent], str]:
+    """A page of agents by handle, behind the one of `cursor`; and the cursor of the next page, empty at the end.
+
+    The function reads the database.
     """
-    found = _listed_for(caller).exclude(suggested_prompts=[]).filter(handle_key__gt=cursor)
-    agents = list(found[: AGENTS_PER_PAGE + 1])
+    agents = list(found.filter(handle_key__gt=cursor)[: AGENTS_PER_PAGE + 1])
     shown = agents[:AGENTS_PER_PAGE]
-    prompts = [prompt for agent in shown for prompt in _prompts_of(agent)]
-    return PromptPage(prompts, shown[-1].handle_key if len(agents) > AGENTS_PER_PAGE else "")
+    return shown, shown[-1].handle_key if len(agents) > len(shown) else ""
 
 
 def find_prompt(caller: ToolCaller, name: str) -> AgentPrompt | None:

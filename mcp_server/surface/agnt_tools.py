@@ -21,8 +21,7 @@ from clawbridge.agnt.fields import (
     MAX_TTL_MS,
 )
 from kit import strict_json
-from mcp_server.surface.results import render_text
-from mcp_server.wire.tools import schema_of
+from mcp_server.surface.results import ListedTool, render_text
 
 SENDER = "mcp"  # where the key names none
 OF_ENVELOPE = ("sender", "timestamp")  # arguments that are fields of the envelope and not of its payload
@@ -80,27 +79,12 @@ class ConfirmArguments(Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgntTool:
+class AgntTool(ListedTool):
     """An intent as a tool."""
 
     intent: str
-    arguments: type[Struct]
-    title: str
-    description: str
     ttl_ms: int = DEFAULT_TTL_MS
     is_read_only: bool = True
-
-    def shown_as(self, name: str) -> types.Tool:
-        """As a list of tools shows it."""
-        return types.Tool(
-            name=name,
-            title=self.title,
-            description=self.description,
-            input_schema=schema_of(self.arguments),
-            annotations=types.ToolAnnotations(
-                read_only_hint=self.is_read_only, destructive_hint=False, open_world_hint=True
-            ),
-        )
 
 
 AGNT_TOOLS: Mapping[str, AgntTool] = {

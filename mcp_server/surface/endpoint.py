@@ -171,7 +171,7 @@ class McpEndpoint:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         cors = allowing(request.headers.get("origin"), self._addresses.app_origins)
-        response = Response(send, [*cors, EXPOSED, request.enter_trace()])
+        response = SdkResponse(send, [*cors, EXPOSED, request.enter_trace()])
         try:
             self._addresses.check(request.headers)
             if request.method == "OPTIONS":
@@ -217,7 +217,7 @@ class McpEndpoint:
         await self._sdk_of_keys.close()
 
     async def _answer_key(
-        self, envelopes: EnvelopeRunner, request: HttpRequest, response: "Response", key: str
+        self, envelopes: EnvelopeRunner, request: HttpRequest, response: "SdkResponse", key: str
     ) -> None:
         """Answer a caller with an AGNT key, who has tools of its own, and can be asked nothing.
 
@@ -277,7 +277,7 @@ def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str
 
 
 def find_return_s(user_agent: str) -> float | None:
-    """How long a call may take until it returns what is known; None where the client has no known time-out."""
+    """The seconds after which a call returns the task as it is; None if the client has no known time-out."""
     return RETURNS_WITHIN_S if _GIVES_UP_AFTER_60_S.fullmatch(user_agent) else None
 
 
@@ -310,7 +310,7 @@ def read_message(body: bytes) -> dict[str, Any]:
         raise
 
 
-class Response:
+class SdkResponse:
     """The response to one request: adds headers to what the SDK sends, and knows whether it has begun."""
 
     def __init__(self, send: Send, headers: list[Header]) -> None:

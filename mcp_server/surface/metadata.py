@@ -7,7 +7,14 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
-from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
+from a2a_bridge.surface.documents import (
+    allow_cross_origin,
+    describe_document,
+    encode,
+    not_modified,
+    weak_etag,
+    with_validators,
+)
 from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Operation, Parameter, describe_failures
 from mcp_server.surface.endpoint import METADATA_PATH, PATH, SCOPES
 
@@ -83,18 +90,9 @@ _FAILURES = {status: COMMON_FAILURES[status] for status in (403, 408, 413, 415)}
 
 
 def _describe_metadata(path: str, name: str) -> Operation:
-    return Operation(
-        method="get",
-        path=path,
-        name=name,
-        summary="Where clients of /mcp sign in.",
-        tag="mcp",
-        security=(),
-        answers={
-            200: DescribedAnswer(shape=ProtectedResource, text="The metadata."),
-            304: DescribedAnswer(text="The reader's copy holds (`If-None-Match`)."),
-        },
-    )
+    answer = DescribedAnswer(shape=ProtectedResource, text="The metadata.")
+    summary = "Where clients of /mcp sign in."
+    return describe_document(path, name, summary, answer, tag="mcp", validators="`If-None-Match`")
 
 
 OPERATIONS = (

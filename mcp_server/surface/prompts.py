@@ -40,10 +40,10 @@ class PromptHandlers:
         caller: ToolCaller = context.request.scope[CALLER_KEY]
         cursor = read_cursor(params)
         with public_errors():
-            page = await db_call(load_prompts)(caller, cursor)
-        shown = [_show(one) for one in page.prompts]
+            found, next_cursor = await db_call(load_prompts)(caller, cursor)
+        shown = [_show(one) for one in found]
         prompts = shown if cursor else [ASK_PROMPT, *shown]
-        return types.ListPromptsResult(prompts=prompts, next_cursor=page.cursor or None)
+        return types.ListPromptsResult(prompts=prompts, next_cursor=next_cursor or None)
 
     async def get(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """A user message that tells the model to ask the agent."""
@@ -93,7 +93,7 @@ class CompletionHandler:
         return types.CompleteResult(completion=shown)
 
     async def _find(self, caller: ToolCaller, params: types.CompleteRequestParams) -> Sequence[str]:
-        """One value more than are shown, if there are so many.
+        """The values that begin like the argument; one more than are shown, if there are so many.
 
         Raises:
             MCPError: there is no such argument.

@@ -34,9 +34,9 @@ class ResourceHandlers:
         """The artifacts of the caller's latest tasks, the newest first."""
         caller: ToolCaller = context.request.scope[CALLER_KEY]
         with public_errors():
-            found = await load_latest_tasks(self.calls, caller, read_cursor(params))
-        shown = [_show(task, artifact) for task in found.tasks for artifact in task.artifacts if artifact.parts]
-        return types.ListResourcesResult(resources=shown, next_cursor=found.cursor or None)
+            tasks, next_cursor = await load_latest_tasks(self.calls, caller, read_cursor(params))
+        shown = [_show(task, artifact) for task in tasks for artifact in task.artifacts if artifact.parts]
+        return types.ListResourcesResult(resources=shown, next_cursor=next_cursor or None)
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import mcp_types as types
@@ -31,7 +32,7 @@ from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcErro
 from mcp_server.service.artifacts import address_artifact
 from mcp_server.service.calls import CallResult
 from mcp_server.service.catalog import describe_agent
-from mcp_server.wire.tools import AgentList, ListAgents, NamedFile, TaskResult
+from mcp_server.wire.tools import AgentList, ListAgents, NamedFile, TaskResult, schema_of
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"
 URI_META = "clawbridge/uri"  # of a file that can be read as a resource
@@ -63,6 +64,30 @@ ENDED_ADVICE = {
 Contents = list[types.ContentBlock]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTool:
+    """A tool as clients see it."""
+
+    arguments: type[msgspec.Struct]
+    title: str
+    description: str
+    output: type[msgspec.Struct] | None = None
+    is_read_only: bool = False
+
+    def shown_as(self, name: str) -> types.Tool:
+        """The entry of this tool in a list of tools."""
+        return types.Tool(
+            name=name,
+            title=self.title,
+            description=self.description,
+            input_schema=schema_of(self.arguments),
+            output_schema=schema_of(self.output) if self.output is not None else None,
+            annotations=types.ToolAnnotations(
+                read_only_hint=self.is_read_only, destructive_hint=False, open_world_hint=True
+            ),
+        )
+
+
 def render_text(*lines: str, is_error: bool = False) -> types.CallToolResult:
     """A result that is text."""
     text = "\n".join(filter(None, lines))
@@ -70,7 +95,7 @@ def render_text(*lines: str, is_error: bool = False) -> types.CallToolResult:
 
 
 def render_error(error: RpcError) -> types.CallToolResult:
-    """A call that failed, and what to do."""
+    """The result of a call that failed, with advice."""
     return render_text(f"Error: {error.message}.", ERROR_ADVICE.get(error.code, ""), is_error=True)
 
 
@@ -119,7 +144,7 @@ def render_result(result: CallResult, note: str = "") -> types.CallToolResult:
 
 
 def _structure(task: Task, content: Contents) -> TaskResult:
-    """The same as content, for clients that show their model the structured content alone."""
+    """The content as data, for clients that show their model the structured content alone."""
     texts = [one.text for one in content if isinstance(one, types.TextContent)]
     files = [named for one in content if (named := _name_file(one)) is not None]
     return TaskResult(task.id, task.context_id, task.handle, task.state, "\n".join(texts), files)
@@ -165,7 +190,7 @@ def _contents(task: Task, result: CallResult) -> Contents:
 
 
 def _advise(task: Task, denied: Denied | None) -> str:
-    """What to do after a task that ended without an answer."""
+    """The advice after a task that ended without an answer."""
     metadata = task.message.metadata if task.message is not None else UNSET
     reason = metadata.get("reason") if isinstance(metadata, dict) else None
     entry: Explanation | None = denied.entry if denied is not None else None
@@ -188,7 +213,7 @@ _WORDS = {
 
 
 def _names(task: Task) -> types.TextContent:
-    """How later calls name this task and its conversation."""
+    """The text that tells the model how to name this task and its conversation in later calls."""
     return types.TextContent(text=f"task_id: {task.id}\ncontext_id: {task.context_id}")
 
 

@@ -10,10 +10,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
-from msgspec import Struct
 
 from a2a_bridge.service.answering import public_error
-from a2a_bridge.wire.requests import Cancel, Get
+from a2a_bridge.wire.requests import CancelTask, GetTask
 from a2a_bridge.wire.task import State
 from agnt.service.intake.runner import EnvelopeRunner
 from kit.async_db import db_call
@@ -25,7 +24,7 @@ from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.surface.prompts import CompletionHandler, PromptHandlers
 from mcp_server.surface.resources import ResourceHandlers
-from mcp_server.surface.results import render_agents, render_error, render_result, render_text
+from mcp_server.surface.results import ListedTool, render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
     Answer,
     Context,
@@ -47,7 +46,6 @@ from mcp_server.wire.tools import (
     NameTask,
     TaskResult,
     make_send,
-    schema_of,
 )
 
 NAME, TITLE = "clawbridge", "Clawbridge"
@@ -66,28 +64,10 @@ INSTRUCTIONS_OF_KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HubTool:
+class HubTool(ListedTool):
     """A tool that every caller has."""
 
     run: Callable[[ToolCall], Awaitable[Answer]]
-    arguments: type[Struct]
-    title: str
-    description: str
-    output: type[Struct] | None = None
-    is_read_only: bool = False
-
-    def shown_as(self, name: str) -> types.Tool:
-        """As a list of tools shows it."""
-        return types.Tool(
-            name=name,
-            title=self.title,
-            description=self.description,
-            input_schema=schema_of(self.arguments),
-            output_schema=schema_of(self.output) if self.output is not None else None,
-            annotations=types.ToolAnnotations(
-                read_only_hint=self.is_read_only, destructive_hint=False, open_world_hint=True
-            ),
-        )
 
 
 async def list_agents(call: ToolCall) -> Answer:
@@ -107,7 +87,7 @@ async def ask_agent(call: ToolCall) -> Answer:
 
 
 async def ask_this_agent(handle: str, call: ToolCall) -> Answer:
-    """The same, for a tool that names its agent."""
+    """Ask the agent of a tool of its own, and wait for the answer."""
     wanted: AskThisAgent = call.read(AskThisAgent)
     return await _ask(call, handle, wanted)
 
@@ -144,15 +124,15 @@ async def answer_task(call: ToolCall) -> Answer:
 
 
 async def get_task(call: ToolCall) -> Answer:
-    """A task as it is."""
+    """Read a task as it is."""
     task_id = call.read(NameTask).task_id
-    return render_result(await call.calls.run_of_task(call.caller, task_id, Get(task_id=task_id)))
+    return render_result(await call.calls.run_of_task(call.caller, task_id, GetTask(task_id=task_id)))
 
 
 async def cancel_task(call: ToolCall) -> Answer:
     """End a task."""
     task_id = call.read(NameTask).task_id
-    result = await call.calls.run_of_task(call.caller, task_id, Cancel(task_id=task_id))
+    result = await call.calls.run_of_task(call.caller, task_id, CancelTask(task_id=task_id))
     if result.error is None and result.task is not None and result.task.state is State.CANCELED:
         return render_text(f"The task {task_id} is canceled.")
     return render_result(result)
@@ -217,9 +197,9 @@ class ToolHandlers:
         if not (scope[LISTS_AGENTS_KEY] and caller.identity.may_list_agents):
             return types.ListToolsResult(tools=LISTED)
         with public_errors():
-            page = await db_call(load_agent_tools)(caller, cursor)
-        shown = [_show_agent(*one) for one in page.tools]
-        return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=page.cursor or None)
+            found, next_cursor = await db_call(load_agent_tools)(caller, cursor)
+        shown = [_show_agent(*one) for one in found]
+        return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=next_cursor or None)
 
     async def call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         """Run a tool; wrong arguments and refusals are results that say what to do."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from a2a_bridge.service.answering import public_error
 from a2a_bridge.wire.dialects.reading import read_params
-from a2a_bridge.wire.requests import Get, Subscribe
+from a2a_bridge.wire.requests import FollowTask, GetTask
 from a2a_bridge.wire.task import State, Task
 from kit.jsonrpc import RpcError
 from mcp_server.service.calls import CallResult, Progress, ToolCaller, ToolCalls
@@ -51,7 +51,7 @@ class ToolCall:
         return read_params(arguments, self.params.arguments or {})
 
     def find_wait_s(self, wanted_s: int | None) -> float | None:
-        """How long to wait for an agent: as the caller wants, else until the client gives up; None: no limit."""
+        """The seconds to wait for an agent: the caller's, else those until the client gives up; None: no limit."""
         within_s = self.caller.returns_within_s
         if wanted_s is not None or within_s is None:
             return wanted_s
@@ -160,7 +160,7 @@ async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], t
     """
     asking = asyncio.ensure_future(elicited)
     # An operator may decide, another client answer or cancel. As an open stream it counts for the caller's limit.
-    following = asyncio.ensure_future(call.calls.run(call.caller, task.handle, Subscribe(task_id=task.id)))
+    following = asyncio.ensure_future(call.calls.run(call.caller, task.handle, FollowTask(task_id=task.id)))
     try:
         await asyncio.wait((asking, following), return_when=asyncio.FIRST_COMPLETED)
         return asking.result() if asking.done() else None
@@ -172,7 +172,7 @@ async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], t
 
 async def render_unanswered(call: ToolCall, task_id: str) -> Answer:
     """A task whose caller's user gave no answer, as it is by now."""
-    result = await call.calls.run_of_task(call.caller, task_id, Get(task_id=task_id))
+    result = await call.calls.run_of_task(call.caller, task_id, GetTask(task_id=task_id))
     still_waits = result.error is None and result.task is not None and result.task.is_interrupted
     return render_result(result, NOT_ANSWERED if still_waits else "")
 

@@ -1,7 +1,5 @@
 """The agents that a caller may ask, as models."""
 
-from typing import NamedTuple
-
 from a2a_bridge.surface.asgi import PREFIX, handle_of
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import agent_not_found
@@ -15,15 +13,8 @@ from openai_api.wire.shapes import Model, ModelPage
 MAX_LISTED = 1_000
 
 
-class ModelQuery(NamedTuple):
-    """Which models are wanted: so many, behind the one of that id."""
-
-    limit: int
-    after: str
-
-
-def read_query(request: HttpRequest) -> ModelQuery:
-    """The checked query of a request.
+def read_query(request: HttpRequest) -> tuple[int, str]:
+    """The number of models that a request wants, and the key of the agent behind which they begin.
 
     Raises:
         RpcError: -32602, a value has the wrong form.
@@ -35,7 +26,7 @@ def read_query(request: HttpRequest) -> ModelQuery:
     is_id = after.startswith(MODEL_PREFIX) and after.isprintable() and len(after) <= MAX_MODEL_CHARS
     if after and not is_id:
         raise invalid("after", f"after: want the id of a model, such as {MODEL_PREFIX}OWNER/SLUG")
-    return ModelQuery(int(limit), after.removeprefix(MODEL_PREFIX).lower())
+    return int(limit), after.removeprefix(MODEL_PREFIX).lower()
 
 
 def get_handle(model: str) -> str:
@@ -63,7 +54,7 @@ def load_models(caller: Identity, limit: int, after: str) -> ModelPage:
 
 
 def load_model(caller: Identity, model: str) -> Model:
-    """One of them. Reads the database.
+    """The model of that id. The function reads the database.
 
     Raises:
         RpcError: there is none of that id for this caller.

@@ -40,7 +40,7 @@ CHAT = make_task_dialect(Surface.CHAT)
 
 
 class StreamEnd(NamedTuple):
-    """What a stream has come to: its task, why the agent was not asked, and the text that was sent."""
+    """The end of a stream: its task, the reason if the agent was not asked, and the text that was sent."""
 
     task: Task | None
     denied: Denied | None = None
@@ -245,7 +245,7 @@ def task_in(result: object) -> Task:
 
 
 def refusal_after(task: Task, denied: Denied | None) -> ModelRefused | None:
-    """Why there is no answer; None when there is one."""
+    """The refusal that tells why there is no answer; None if there is an answer."""
     if denied is not None:
         return refusal_of_denied(denied, task.handle)
     if task.state is State.COMPLETED or task.is_interrupted:

@@ -55,7 +55,7 @@ OUT_OF_BUDGET = 429  # the status for a limit without a code in the protocol
 
 
 def is_team_agent(path: str) -> bool:
-    """Whether `TeamAgents` serves a path."""
+    """Whether `TeamModels` serves a path."""
     return PATH.fullmatch(path) is not None
 
 
@@ -74,7 +74,7 @@ class TeamWire(ChatWire):
 
 
 @dataclass(frozen=True, slots=True)
-class TeamAgents:
+class TeamModels:
     """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own."""
 
     http: GatewayHttp

@@ -55,7 +55,7 @@ class ReplyFormat(NamedTuple):
 
     @property
     def instructions(self) -> str:
-        """What the agent has to know of it."""
+        """The text that tells the agent the format."""
         if self.schema is None:
             return f"{JSON_ALONE} {ANY_OBJECT}"
         return "\n".join(filter(None, [JSON_ALONE, self.description, OF_SCHEMA, compact(self.schema)]))

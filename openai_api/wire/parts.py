@@ -151,7 +151,7 @@ def attachments_of(task: Task, public_url: str) -> str:
 
 
 def content_of(task: Task, public_url: str) -> str:
-    """All of it."""
+    """The reply and the attachments of a task, as Markdown."""
     return joined_texts([reply_of(task), attachments_of(task, public_url)])
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from a2a_bridge.service.approvals import Verdict, read_verdict
+from a2a_bridge.service.approvals import ApprovalVerdict, read_verdict
 from a2a_bridge.service.tasks.pieces import events_of
 from a2a_bridge.wire.task import Message, Role, State, Task, after
 from agents.models import PermissionRequest
@@ -57,11 +57,11 @@ def test_a_note_and_a_chunk_meanwhile_answer_nothing() -> None:
 
 def test_a_verdict_is_data_or_one_word() -> None:
     for text, data, verdict in [
-        ("approve", NO_DATA, Verdict("r1", "allow", is_named=False)),
-        (" Deny.\n", NO_DATA, Verdict("r1", "deny", is_named=False)),
-        ("Approve r1", NO_DATA, Verdict("r1", "allow")),
-        ("", {"decision": "approve"}, Verdict("r1", "allow", is_named=False)),
-        ("no", {"requestId": "r1", "decision": "deny", "message": "why?"}, Verdict("r1", "deny", "why?")),
+        ("approve", NO_DATA, ApprovalVerdict("r1", "allow", is_named=False)),
+        (" Deny.\n", NO_DATA, ApprovalVerdict("r1", "deny", is_named=False)),
+        ("Approve r1", NO_DATA, ApprovalVerdict("r1", "allow")),
+        ("", {"decision": "approve"}, ApprovalVerdict("r1", "allow", is_named=False)),
+        ("no", {"requestId": "r1", "decision": "deny", "message": "why?"}, ApprovalVerdict("r1", "deny", "why?")),
     ]:
         parts = (Part(text=text), *(() if data is NO_DATA else (Part(data=data),)))
         assert read_verdict(Message("m", Role.USER, parts), (ONE,)) == verdict, (text, data, verdict)
@@ -70,7 +70,9 @@ def test_a_verdict_is_data_or_one_word() -> None:
 def test_of_several_requests_a_verdict_names_one() -> None:
     with pytest.raises(RpcError):
         read_verdict(Message("m", Role.USER, (Part(text="approve"),)), (ONE, TWO))
-    assert read_verdict(Message("m", Role.USER, (Part(text="deny r2"),)), (ONE, TWO)) == Verdict("r2", "deny")
+    assert read_verdict(Message("m", Role.USER, (Part(text="deny r2"),)), (ONE, TWO)) == ApprovalVerdict(
+        "r2", "deny"
+    )
     with pytest.raises(RpcError):
         read_verdict(Message("m", Role.USER, (Part(text="approve r3"),)), (ONE, TWO))
     named = Part(data={"decision": "approve", "requestId": "r2"})

@@ -13,7 +13,7 @@ from a2a_bridge.service.tasks.pieces import closing
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import V1
-from a2a_bridge.wire.requests import Subscribe
+from a2a_bridge.wire.requests import FollowTask
 from a2a_bridge.wire.task import State, Task, TaskEvent, after
 from tests.contracts.stored_tasks import Clock, chunk, keep, state, story, task, with_message
 
@@ -43,7 +43,7 @@ class Elsewhere:
 
     async def follow(self, feed: Feed, seq: int) -> list[int]:
         """The events a stream tells after that one, to the end of the task."""
-        streaming = TaskStreams(V1, Subscribe(task_id=feed.task.id), self.reader)
+        streaming = TaskStreams(V1, FollowTask(task_id=feed.task.id), self.reader)
         told = streaming.of_feed(feed, seq)
         return [int(frame[0].rpartition(".")[2]) async for frame in told if frame is not None]
 
@@ -101,7 +101,7 @@ async def test_what_was_missed_may_be_further_on_than_the_task_that_was_found() 
     assert missed is not None
     assert now.reply is not None
     for dialect in (V1, V03):
-        streaming = TaskStreams(dialect, Subscribe(task_id=found.id), here.reader)
+        streaming = TaskStreams(dialect, FollowTask(task_id=found.id), here.reader)
         async with asyncio.timeout(30):
             told = [frame async for frame in streaming.again(feed, missed, 0) if frame is not None]
         shown: list[dict[str, Any]] = [to_builtins(frame) for _, frame in told]

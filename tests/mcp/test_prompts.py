@@ -73,11 +73,11 @@ def test_prompts_come_by_pages_of_agents_that_have_some() -> None:
     caller = make_caller()
     for number in range(AGENTS_PER_PAGE + 2):
         publish(f"owner/a{number:03}", suggested_prompts=["one", " ", "three"] if number else [])
-    first = load_prompts(caller, "")
-    assert [one.name for one in first.prompts[:3]] == ["ask_owner_a001_1", "ask_owner_a001_3", "ask_owner_a002_1"]
-    last = load_prompts(caller, first.cursor)
-    assert ([one.question for one in last.prompts], last.cursor) == (["one", "three"], "")
+    first, cursor = load_prompts(caller, "")
+    assert [one.name for one in first[:3]] == ["ask_owner_a001_1", "ask_owner_a001_3", "ask_owner_a002_1"]
+    last, end = load_prompts(caller, cursor)
+    assert ([one.question for one in last], end) == (["one", "three"], "")
     limited = make_caller(only_agent="owner/a007")
-    assert [one.handle for one in load_prompts(limited, "").prompts] == ["owner/a007"] * 2
+    assert [one.handle for one in load_prompts(limited, "")[0]] == ["owner/a007"] * 2
     assert find_prompt(limited, "ask_owner_a007_1") is not None
     assert find_prompt(limited, "ask_owner_a008_1") is None

@@ -40,7 +40,7 @@ def test_each_name_leads_back_to_its_agent() -> None:
     for handle in handles:
         publish(handle)
     publish(f"owner/{LONG}-private", access="private")
-    shown = [tool.name for tool in load_agent_tools(caller, "").tools]
+    shown = [tool.name for tool in load_agent_tools(caller, "")[0]]
     assert [find_handle(caller, name) for name in shown] == handles
     assert find_handle(caller, name_tool(f"owner/{LONG}-private")) is None
 

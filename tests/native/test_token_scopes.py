@@ -271,7 +271,7 @@ def test_agents_are_tools_of_tokens_that_may_list_them(alice: Person) -> None:
         assert shown is not None, (scope, lists)
         assert holder is not None, (scope, lists)
         caller = ToolCaller(token=shown, identity=holder.identity, body_bytes=0, traceparent="")
-        assert [one.name for one in load_agent_tools(caller, "").tools] == ["ask_alice_helper"] * lists, (
+        assert [one.name for one in load_agent_tools(caller, "")[0]] == ["ask_alice_helper"] * lists, (
             scope,
             lists,
         )

@@ -14,7 +14,7 @@ from a2a_bridge.service.tasks.pieces import end_of, events_of
 from a2a_bridge.wire.dialects.dialect import Dialect
 from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import V1
-from a2a_bridge.wire.requests import Subscribe
+from a2a_bridge.wire.requests import FollowTask
 from a2a_bridge.wire.task import Message, Role, State, StatusEvent, Task, TaskEvent, after
 from agents.core.types import SettledTurn
 from agents.models.choices import Outcome
@@ -172,7 +172,7 @@ def lagging_stream(dialect: Dialect, seed: int, *, is_late: bool) -> Json:
     asked, events = random_story(some, is_remote=dialect is V03 and some.random() < 0.5)
     joins_at = some.randrange(len(events)) if is_late else 0
     task = after(asked, events[:joins_at])
-    frames = [*dialect.render_opening(task, Subscribe(task_id=task.id))]
+    frames = [*dialect.render_opening(task, FollowTask(task_id=task.id))]
     render = dialect.follow(task)
     ended = after(asked, events)
     seen = joins_at

@@ -50,7 +50,7 @@ DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ShownField:
     """One field as it is on the wire. `name`: a path for what lies inside others, `message.parts[].text`."""
 
     name: str
@@ -59,14 +59,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class ShownMethod:
     """One JSON-RPC method. `id`: its place on the page. `direct`: an answer that is no task, if one may come."""
 
     id: str
     name: str
     summary: str
     streams: bool
-    params: list[Field]
+    params: list[ShownField]
     request: str
     answer: str
     direct: str
@@ -80,65 +80,57 @@ class Language:
     title: str
     version: str
     about: str
-    methods: list[Method]
+    methods: list[ShownMethod]
 
 
 @dataclass(frozen=True, slots=True)
-class HttpCall:
-    """One call of the HTTP+JSON binding and the method it is."""
-
-    verb: str
-    path: str
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
+class ShownFrame:
     """One frame of a socket."""
 
     type: str
     summary: str
-    fields: list[Field]
+    fields: list[ShownField]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Everything, in the order in which it is told.
+    """All parts of the reference, in the order of the page.
 
     `states`: a row for each, as the `languages` write it, and its meaning. `cards`: paths below an agent's own.
     """
 
     languages: list[Language]
-    http_calls: list[HttpCall]
+    http_calls: list[dict[str, str]]
     states: list[tuple[list[str], str]]
     cards: list[list[str]]
     codes: list[errors.Code]
     refusals: list[errors.ReasonShown]
     failures: list[errors.ReasonShown]
     limits: list[list[str]]
-    from_agent: list[Shape]
-    replies: list[Shape]
-    to_agent: list[Shape]
-    to_operator: list[Shape]
+    from_agent: list[ShownFrame]
+    replies: list[ShownFrame]
+    to_agent: list[ShownFrame]
+    to_operator: list[ShownFrame]
     settings: list[list[str]]
 
 
 @cache
 def reference(public_url: str) -> Reference:
     """The reference of this hub's code; it does not change while the process lives."""
+    names = {operation: name for name, operation in V1.methods.items()}
     return Reference(
         languages=[_language(one, public_url) for one in DIALECTS],
-        http_calls=_http_calls(),
+        http_calls=[{"verb": one.verb, "path": f"/{one.path}", "method": names[one.operation]} for one in CALLS],
         states=[([samples.status_of(one, state) for one in DIALECTS], text) for state, text in STATES.items()],
         cards=[[row[0].strip("`").removeprefix("{base}"), row[1]] for row in errors.rows("cards.md", "Where")],
         codes=errors.codes(),
         refusals=errors.refusals(),
         failures=errors.failures(),
         limits=errors.rows("methods.md", "Limits"),
-        from_agent=_shapes(frames.FROM_AGENT.values()),
-        replies=[Shape(name, summary(kind), list(fields_of(kind))) for name, kind in PAYLOADS.items()],
-        to_agent=_shapes(frames.TO_AGENT),
-        to_operator=_shapes(FROM_LIVE),
+        from_agent=_frames(frames.FROM_AGENT.values()),
+        replies=[ShownFrame(name, summary(kind), list(fields_of(kind))) for name, kind in PAYLOADS.items()],
+        to_agent=_frames(frames.TO_AGENT),
+        to_operator=_frames(FROM_LIVE),
         settings=errors.rows("settings.md", ""),
     )
 
@@ -154,10 +146,10 @@ def _language(one: Dialect, public_url: str) -> Language:
     return Language(key_of(one), said.title, said.header, said.about, methods)
 
 
-def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> Method:
+def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> ShownMethod:
     struct = one.description.method(operation).params
     request = samples.request_of(one, name, operation)
-    return Method(
+    return ShownMethod(
         id=f"{key_of(one)}-{name.replace('/', '-')}",
         name=name,
         summary=SUMMARIES[operation],
@@ -169,20 +161,11 @@ def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> M
     )
 
 
-def _http_calls() -> list[HttpCall]:
-    names = {operation: name for name, operation in V1.methods.items()}
-    return [HttpCall(one.verb, f"/{one.path}", names[one.operation]) for one in CALLS]
+def _frames(structs: Iterable[type[Struct]]) -> list[ShownFrame]:
+    return [ShownFrame(str(one.__struct_config__.tag), summary(one), list(fields_of(one))) for one in structs]
 
 
-def _shapes(structs: Iterable[type[Struct]]) -> list[Shape]:
-    return [_shape(struct) for struct in structs]
-
-
-def _shape(struct: type[Struct]) -> Shape:
-    return Shape(str(struct.__struct_config__.tag), summary(struct), list(fields_of(struct)))
-
-
-def fields_of(shape: type[Struct], before: str = "") -> Iterator[Field]:
+def fields_of(shape: type[Struct], before: str = "") -> Iterator[ShownField]:
     """The fields of a struct, those of structs inside it after each."""
     info = inspect.type_info(shape)
     if not isinstance(info, inspect.StructType):
@@ -190,10 +173,10 @@ def fields_of(shape: type[Struct], before: str = "") -> Iterator[Field]:
     yield from _fields(info, before)
 
 
-def _fields(info: inspect.StructType, before: str) -> Iterator[Field]:
+def _fields(info: inspect.StructType, before: str) -> Iterator[ShownField]:
     for field in info.fields:
         name = f"{before}{field.encode_name}"
-        yield Field(name, _named(field.type), field.required)
+        yield ShownField(name, _named(field.type), field.required)
         inner, path = _inside(field.type, name)
         if isinstance(inner, inspect.StructType) and name.count(".") < DEEPEST:
             yield from _fields(inner, path)

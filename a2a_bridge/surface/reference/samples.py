@@ -20,7 +20,7 @@ from a2a_bridge.wire.dialects.dialect import (
     Operation,
     get_renderer,
 )
-from a2a_bridge.wire.requests import List, PushTarget, Request, Send
+from a2a_bridge.wire.requests import ListTasks, PushTarget, Request, Send
 from a2a_bridge.wire.task import Message, Role, State, StatusEvent, Task, TaskEvent, TaskPage, after
 from agents.core.types import SettledTurn
 from agents.models import Agent
@@ -142,7 +142,7 @@ def _result(one: Dialect, wanted: Request, operation: Operation, public_url: str
         case Operation.CANCEL:
             canceled = story(SettledTurn(Outcome.FAILED, Failure.CANCELED), [StatusNote("reading")])
             return one.render_task(after(ASKED, canceled), None)
-        case Operation.LIST if isinstance(wanted, List):
+        case Operation.LIST if isinstance(wanted, ListTasks):
             return get_renderer(one.render_page)(TaskPage((done,), 1, is_last=True), wanted, "")
         case Operation.CREATE_PUSH | Operation.GET_PUSH:
             return get_renderer(one.render_push)(SAMPLE_TASK_ID, TARGET)

@@ -85,7 +85,7 @@ def _of_turn(task: Task) -> list[Artifact]:
 
 
 def _messages(task: Task, said: str, seq: int) -> list[shapes.OldMessage]:
-    """One message with the agent's words; no message without words."""
+    """A list with one message that has the agent's words; empty without words."""
     message = Message(f"{task.message_id}-said-{seq}", Role.AGENT, (Part(text=said),))
     return [shapes.render_message(task.context_id, message, task.id)] if said else []
 

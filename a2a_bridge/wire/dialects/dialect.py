@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, NotRequired, Protocol, TypedDict, Type
 
 from msgspec import Struct, defstruct
 
-from a2a_bridge.wire.requests import List, PushTarget, Request, Send
+from a2a_bridge.wire.requests import ListTasks, PushTarget, Request, Send
 from a2a_bridge.wire.task import Message, Task, TaskEvent, TaskPage
 from agents.models.choices import Surface
 from kit import describe
@@ -226,7 +226,7 @@ class Dialect:
     # empty.
     render_message: Callable[[str, Message], object] | None = None
     # A page of tasks, and the token of the next one, if any.
-    render_page: Callable[[TaskPage, List, str], object] | None = None
+    render_page: Callable[[TaskPage, ListTasks, str], object] | None = None
     # A push address of a task.
     render_push: Callable[[str, PushTarget], object] | None = None
     # A page of them, and the token of the next one, if any.

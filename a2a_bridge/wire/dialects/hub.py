@@ -30,7 +30,7 @@ from a2a_bridge.wire.dialects.reading import (
     invalid,
     read_params,
 )
-from a2a_bridge.wire.requests import Get, Request, Send
+from a2a_bridge.wire.requests import GetTask, Request, Send
 from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, TaskEvent, metadata_with_usage, text_in
 from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, plain_text_in, question_of
 from kit.describe import Family, Time
@@ -71,9 +71,9 @@ class GetTaskParams(Struct, frozen=True):
     id: str
 
 
-def read_get(params: Any) -> Get:
+def read_get(params: Any) -> GetTask:
     """GetTask."""
-    return Get(task_id=read_params(GetTaskParams, params).id)
+    return GetTask(task_id=read_params(GetTaskParams, params).id)
 
 
 def read_send(params: Any, *, is_stream: bool = False) -> Send:

@@ -119,6 +119,4 @@ def needs_of(parts: Iterable[tuple[str, Part]], *, suffix: str = "") -> tuple[In
 
 def last(messages: list[Shown], length: int | None) -> list[Shown]:
     """The most recent of a history, all when no length is given."""
-    return (
-        messages if length is None else messages[len(messages) - length :] if length < len(messages) else messages
-    )
+    return messages if length is None else messages[max(len(messages) - length, 0) :]

@@ -57,7 +57,11 @@ CODES: Mapping[type[RpcError], int] = {
 
 
 def check_answer(task: Task, send: Send) -> None:
-    """Where a plain reply would be a message: files alone, none of a mode that the caller named, are an error."""
+    """Refuse a reply that would be a message of files alone, none of which is of a mode that the caller named.
+
+    Raises:
+        RpcError: -32005.
+    """
     if not send.output_modes or not send.takes_direct or task.state is not State.COMPLETED or task.message:
         return
     parts = [part for one in task.artifacts for part in one.parts]

@@ -17,7 +17,7 @@ from a2a_bridge.wire.dialects.reading import (
     read_params,
 )
 from a2a_bridge.wire.errors import UNSUPPORTED_OPERATION
-from a2a_bridge.wire.requests import Cancel, Get, Request, Send, Subscribe
+from a2a_bridge.wire.requests import CancelTask, FollowTask, GetTask, Request, Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import LEFT_OUT, Json, Part, question_of
 from kit.jsonrpc import RpcError
@@ -124,20 +124,20 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
 read_stream = partial(read_send, is_stream=True)
 
 
-def read_get(params: Any) -> Get:
+def read_get(params: Any) -> GetTask:
     """tasks/get: no history unless some is asked for."""
     named: TaskParams = read_params(TaskParams, _sound(params))
-    return Get(task_id=named.id, history_length=_count(named.history_length) or 0)
+    return GetTask(task_id=named.id, history_length=_count(named.history_length) or 0)
 
 
-def read_cancel(params: Any) -> Cancel:
+def read_cancel(params: Any) -> CancelTask:
     """tasks/cancel."""
-    return Cancel(task_id=read_params(TaskParams, _sound(params)).id)
+    return CancelTask(task_id=read_params(TaskParams, _sound(params)).id)
 
 
-def read_subscribe(params: Any) -> Subscribe:
+def read_subscribe(params: Any) -> FollowTask:
     """tasks/resubscribe."""
-    return Subscribe(task_id=read_params(TaskParams, _sound(params)).id)
+    return FollowTask(task_id=read_params(TaskParams, _sound(params)).id)
 
 
 def read_show_card(params: Any) -> Request:
@@ -220,6 +220,6 @@ def _data_part(part: V03Part) -> Part:
 
 
 def _count(value: Any) -> int | None:
-    """How much history; what is no sound number counts as absent."""
+    """The wanted number of messages; a value that is no sound number counts as absent."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 0 <= value < 2**31 else None

@@ -20,16 +20,16 @@ from a2a_bridge.wire.dialects.reading import (
     read_params,
 )
 from a2a_bridge.wire.requests import (
-    Cancel,
+    CancelTask,
     CreatePush,
-    Get,
-    List,
+    FollowTask,
+    GetTask,
     ListPush,
+    ListTasks,
     NamePush,
     PushTarget,
     Send,
     ShowCard,
-    Subscribe,
 )
 from a2a_bridge.wire.task import Message, Role, State
 from agents.transcript.pieces import Json, Part, question_of
@@ -198,18 +198,18 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
 read_stream = partial(read_send, is_stream=True)
 
 
-def read_get(params: Any) -> Get:
+def read_get(params: Any) -> GetTask:
     """GetTask."""
     named: TaskParams = _read(TaskParams, params)
-    return Get(task_id=named.id, history_length=_count(named.history_length, "historyLength"))
+    return GetTask(task_id=named.id, history_length=_count(named.history_length, "historyLength"))
 
 
-def read_list(params: Any) -> List:
+def read_list(params: Any) -> ListTasks:
     """ListTasks."""
     wanted: ListParams = _read(ListParams, params)
     if wanted.status not in NO_STATE and wanted.status not in STATES:
         raise invalid("status", "status: not a TASK_STATE_ name")
-    return List(
+    return ListTasks(
         context_id=wanted.context_id,
         state=STATES[wanted.status] if wanted.status not in NO_STATE and wanted.status is not None else None,
         page_size=_page_size(wanted.page_size),
@@ -220,14 +220,14 @@ def read_list(params: Any) -> List:
     )
 
 
-def read_cancel(params: Any) -> Cancel:
+def read_cancel(params: Any) -> CancelTask:
     """CancelTask."""
-    return Cancel(task_id=_read(TaskParams, params).id)
+    return CancelTask(task_id=_read(TaskParams, params).id)
 
 
-def read_subscribe(params: Any) -> Subscribe:
+def read_subscribe(params: Any) -> FollowTask:
     """SubscribeToTask."""
-    return Subscribe(task_id=_read(TaskParams, params).id)
+    return FollowTask(task_id=_read(TaskParams, params).id)
 
 
 def read_create_push(params: Any) -> CreatePush:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.wire import task as record
 from a2a_bridge.wire.dialects.reading import last
-from a2a_bridge.wire.requests import Get, List, PushTarget, Request, Send
+from a2a_bridge.wire.requests import GetTask, ListTasks, PushTarget, Request, Send
 from a2a_bridge.wire.task import ArtifactEvent, Role, State, StatusEvent, TaskEvent, metadata_with_usage
 from a2a_bridge.wire.task import TaskPage as FoundPage
 from agents.transcript.pieces import Json, Part
@@ -165,7 +165,7 @@ def render_message(context_id: str, message: record.Message) -> Sent:
 
 def render_opening(task: record.Task, request: Request) -> Sequence[StreamEvent]:
     """The task as it is."""
-    length = request.history_length if isinstance(request, Send | Get) else None
+    length = request.history_length if isinstance(request, Send | GetTask) else None
     return [StreamEvent(task=render_task(task, length))]
 
 
@@ -224,7 +224,7 @@ def render_artifact(artifact: record.Artifact) -> Artifact:
     )
 
 
-def render_page(page: FoundPage, request: List, token: str) -> TaskPage:
+def render_page(page: FoundPage, request: ListTasks, token: str) -> TaskPage:
     """A ListTasksResponse."""
     tasks = [
         render_task(task, request.history_length, with_artifacts=request.with_artifacts) for task in page.tasks
