@@ -8,9 +8,16 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from kit.async_db import db_call
-from mcp_server.service.artifacts import URI_TEMPLATE, find_latest_task_ids, find_task
 from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.catalog import AgentPrompt, find_handles, find_prompt, load_prompts
+from mcp_server.service.catalog import (
+    URI_TEMPLATE,
+    AgentPrompt,
+    find_handles,
+    find_latest_task_ids,
+    find_prompt,
+    find_task,
+    load_prompts,
+)
 from mcp_server.surface.endpoint import CALLER_KEY
 from mcp_server.surface.tool_call import Context, public_errors, read_cursor
 from mcp_server.wire.tools import MAX_HANDLE_CHARS

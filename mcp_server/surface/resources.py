@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from a2a_bridge.wire.task import Artifact, Task
 from agents.transcript.pieces import Part
-from mcp_server.service.artifacts import URI_TEMPLATE, address_artifact, find_artifact, load_latest_tasks
 from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.service.catalog import URI_TEMPLATE, address_artifact, find_artifact, load_latest_tasks
 from mcp_server.surface.endpoint import CALLER_KEY
 from mcp_server.surface.tool_call import Context, public_errors, read_cursor
 

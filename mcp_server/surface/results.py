@@ -29,9 +29,8 @@ from agents.core.reasons import Explanation
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
-from mcp_server.service.artifacts import address_artifact
 from mcp_server.service.calls import CallResult
-from mcp_server.service.catalog import describe_agent
+from mcp_server.service.catalog import address_artifact, describe_agent
 from mcp_server.wire.tools import AgentList, ListAgents, NamedFile, TaskResult, schema_of
 
 TASK_META, CONTEXT_META, STATE_META = "clawbridge/task_id", "clawbridge/context_id", "clawbridge/state"

@@ -12,8 +12,8 @@ from hub import wiring
 from kit.async_db import db_call
 from lab.agents import Echo, TaskPeer, online
 from lab.hub_process import HubProcess
-from mcp_server.service.artifacts import URI_TEMPLATE, find_latest_task_ids
 from mcp_server.service.calls import ToolCalls
+from mcp_server.service.catalog import URI_TEMPLATE, find_latest_task_ids
 from mcp_server.surface.endpoint import CALLER_KEY
 from mcp_server.surface.prompts import MAX_VALUES, CompletionHandler
 from tests.contracts.rows import admitted, ask, published

@@ -6,7 +6,7 @@ from mcp.shared.exceptions import MCPError
 
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
-from mcp_server.service.artifacts import TASKS_PER_PAGE
+from mcp_server.service.catalog import TASKS_PER_PAGE
 from mcp_server.surface.results import MAX_EMBEDDED_CHARS, NAME_META, URI_META
 from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of
 
