@@ -70,6 +70,21 @@ async def get_task(url: str, handle: str, task_id: str, token: str) -> Json:
     return answer
 
 
+async def mint_app(url: str, session: str, name: str, **limits: Any) -> str:
+    """An app token of a signed-in user."""
+    async with web(url, headers=bearer(session)) as client:
+        minted = await client.post("/api/v1/auth/apps/mint", json={"name": name, **limits})
+    return str(minted.json()["token"])
+
+
+async def revoke_app(url: str, session: str, name: str) -> None:
+    """Revoke the app token of that name."""
+    async with web(url, headers=bearer(session)) as client:
+        tokens = (await client.get("/api/v1/tokens")).json()["items"]
+        found = next(one["id"] for one in tokens if one["name"] == name)
+        assert (await client.delete(f"/api/v1/tokens/{found}")).status_code == 204
+
+
 async def inbound(url: str, agent_id: int, owner_token: str) -> Json:
     """The asks of an agent, as its owner sees them."""
     async with web(url) as client:

@@ -13,7 +13,7 @@ import pytest
 
 from lab import ROOT
 from lab.agents import Chunker, Echo, Held, TaskPeer, gone, online
-from lab.callers import bearer, web
+from lab.callers import bearer, mint_app, web
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
 from tests.chat.clients import client_of, read, user
@@ -174,14 +174,14 @@ async def test_who_may_ask_and_list_models(embedded_hub: HubProcess, subtests: p
                     await call
                 assert unknown.value.code == "invalid_api_key"
         assert len(agent.prompts) == 1
-    async with web(embedded_hub.url, headers=bearer(alice)) as http:
-        body = {"name": "publishes", "scopes": ["publish"], "format": "jwt", "expires_in": 600}
-        minted = await http.post("/api/v1/auth/apps/mint", json=body)
-    async with client_of(embedded_hub.url, minted.json()["token"]) as client:
+    limits = {"scopes": ["publish"], "format": "jwt", "expires_in": 600}
+    publishes = await mint_app(embedded_hub.url, alice, "publishes", **limits)
+    async with client_of(embedded_hub.url, publishes) as client:
         with pytest.raises(openai.PermissionDeniedError):
             await client.models.list()
 
 
+SEE = {"role": "user", "content": "see"}
 SOUND = {"model": "agent/a/b", "messages": user("hi")}
 FROM_A_FILE = {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}
 BAD: Sequence[tuple[Any, str]] = [
@@ -199,15 +199,39 @@ BAD: Sequence[tuple[Any, str]] = [
     (SOUND | {"messages": user([{"type": "text", "text": "see"}, FROM_A_FILE])}, "image_url"),
     ([], "object"),
 ]
+BAD_RESPONSES: Sequence[tuple[dict[str, Any], str]] = [
+    ({}, "input"),
+    ({"input": ""}, "input"),
+    ({"input": []}, "input"),
+    ({"input": 7}, "input"),
+    ({"input": "hi", "instructions": ["be"]}, "instructions"),
+    ({"input": "", "instructions": "be brief"}, "input"),
+    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input"),
+    ({"input": [{"role": "boss", "content": "hi"}]}, "role"),
+    ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "type"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file-1"}]}]}, "image_url"),
+    ({"input": "hi", "conversation": ""}, "conversation"),
+    ({"input": "hi", "conversation": "a", "previous_response_id": "b"}, "previous_response_id"),
+    ({"input": "hi", "previous_response_id": "\u0007"}, "previous_response_id"),
+    ({"input": "hi", "tool_choice": "required"}, "tool_choice"),
+    ({"input": "hi", "background": True}, "background"),
+    ({"input": "hi", "prompt": {"id": "pmpt_1"}}, "prompt"),
+    (
+        {"input": [SEE, {"role": "user", "content": [{"type": "input_file", "file_url": "file:///etc/passwd"}]}]},
+        "input[1].content[0].file_url",
+    ),
+]
 
 
 async def test_a_bad_body_is_an_error_that_names_the_field(
     embedded_hub: HubProcess, subtests: pytest.Subtests
 ) -> None:
     async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("alice", "session"))) as http:
-        for body, named in BAD:
-            with subtests.test(body=body):
-                answer = await http.post("/v1/chat/completions", json=body)
+        cases = [("/v1/chat/completions", *one) for one in BAD]
+        cases += [("/v1/responses", {"model": "agent/a/b", **body}, named) for body, named in BAD_RESPONSES]
+        for path, body, named in cases:
+            with subtests.test(path=path, body=body):
+                answer = await http.post(path, json=body)
                 assert answer.status_code == 400, answer.text
                 error = answer.json()["error"]
                 assert (error["type"], named in error["message"]) == ("invalid_request_error", True), error

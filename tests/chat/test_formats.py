@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from lab.agents import Held, TaskPeer, online
-from lab.callers import Json, bearer, web
+from lab.callers import Json, bearer, mint_app, revoke_app, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
@@ -230,19 +230,14 @@ async def test_for_a_caller_that_left_an_agent_is_not_asked_again(embedded_hub: 
 
 async def test_a_token_that_is_revoked_ends_the_answer(embedded_hub: HubProcess) -> None:
     session = embedded_hub.mint("carol", "session")
-    async with (
-        online(embedded_hub, Held) as agent,
-        web(embedded_hub.url, headers=bearer(session)) as http,
-    ):
-        minted = (await http.post("/api/v1/auth/apps/mint", json={"name": "formats, soon revoked"})).json()
-        async with client_of(embedded_hub.url, minted["token"]) as client:
+    name = "formats, soon revoked"
+    async with online(embedded_hub, Held) as agent:
+        async with client_of(embedded_hub.url, await mint_app(embedded_hub.url, session, name)) as client:
             asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("weather?")}
             stream = await client.chat.completions.create(**asked, response_format=FORMAT, stream=True)
             whole = asyncio.create_task(client.chat.completions.create(**asked, response_format=FORMAT))
             await agent.heard("prompt", count=2)
-            tokens = (await http.get("/api/v1/tokens")).json()["items"]
-            mine = next(one["id"] for one in tokens if one["name"] == "formats, soon revoked")
-            assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+            await revoke_app(embedded_hub.url, session, name)
             with pytest.raises(openai.APIError) as ended:
                 await read(stream)
             assert ended.value.code == "invalid_api_key"

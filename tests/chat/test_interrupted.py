@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from lab.agents import Echo, Held, TaskPeer, online
-from lab.callers import bearer, get_task, reply_text, web
+from lab.callers import bearer, get_task, mint_app, reply_text, revoke_app, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.chat.clients import client_of, read, user
@@ -51,16 +51,14 @@ async def test_a_client_that_leaves_a_stream_does_not_stop_the_agent(hub: HubPro
 
 async def test_a_token_that_is_revoked_ends_its_streams(hub: HubProcess) -> None:
     session = hub.mint("carol", "session")
-    async with web(hub.url, headers=bearer(session)) as http, online(hub, Held) as agent:
-        minted = (await http.post("/api/v1/auth/apps/mint", json={"name": "chat, soon revoked"})).json()
-        async with client_of(hub.urls[-1], minted["token"]) as client:
+    name = "chat, soon revoked"
+    async with online(hub, Held) as agent:
+        async with client_of(hub.urls[-1], await mint_app(hub.url, session, name)) as client:
             model = f"agent/{agent.handle}"
             stream = await client.chat.completions.create(model=model, messages=user("wait"), stream=True)
             events = await client.responses.create(model=model, input="wait too", stream=True)
             await agent.heard("prompt", count=2)
-            tokens = (await http.get("/api/v1/tokens")).json()["items"]
-            mine = next(one["id"] for one in tokens if one["name"] == "chat, soon revoked")
-            assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+            await revoke_app(hub.url, session, name)
             with pytest.raises(openai.APIError) as ended:
                 await asyncio.wait_for(read(stream), REVOKED_WITHIN_S)
             assert ended.value.code == "invalid_api_key"

@@ -7,7 +7,6 @@ import openai
 import pytest
 
 from lab.agents import Chunker, Echo, TaskPeer, online
-from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from tests.chat.clients import client_of, user
 
@@ -144,41 +143,6 @@ async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:
             await hers.responses.create(model="agent/owner/absent", input="hello")
         assert len(agent.prompts) == 1
         assert not other.prompts
-
-
-SEE = {"role": "user", "content": "see"}
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({}, "input"),
-    ({"input": ""}, "input"),
-    ({"input": []}, "input"),
-    ({"input": 7}, "input"),
-    ({"input": "hi", "instructions": ["be"]}, "instructions"),
-    ({"input": "", "instructions": "be brief"}, "input"),
-    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input"),
-    ({"input": [{"role": "boss", "content": "hi"}]}, "role"),
-    ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "type"),
-    ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file-1"}]}]}, "image_url"),
-    ({"input": "hi", "conversation": ""}, "conversation"),
-    ({"input": "hi", "conversation": "a", "previous_response_id": "b"}, "previous_response_id"),
-    ({"input": "hi", "previous_response_id": "\u0007"}, "previous_response_id"),
-    ({"input": "hi", "tool_choice": "required"}, "tool_choice"),
-    ({"input": "hi", "background": True}, "background"),
-    ({"input": "hi", "prompt": {"id": "pmpt_1"}}, "prompt"),
-    (
-        {"input": [SEE, {"role": "user", "content": [{"type": "input_file", "file_url": "file:///etc/passwd"}]}]},
-        "input[1].content[0].file_url",
-    ),
-]
-
-
-async def test_a_bad_body_of_a_response_is_an_error_that_names_the_field(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with web(embedded_hub.url, headers=bearer(token)) as http:
-        for body, named in BAD:
-            answer = await http.post("/v1/responses", json={"model": "agent/a/b", **body})
-            assert answer.status_code == 400, (body, answer.text)
-            error = answer.json()["error"]
-            assert named in error["message"], (body, error)
 
 
 async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> None:

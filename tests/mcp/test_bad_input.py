@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from lab.agents import Echo, Held, TaskPeer, online
-from lab.callers import Json, bearer, web
+from lab.callers import Json, bearer, mint_app, revoke_app, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
@@ -215,20 +215,18 @@ async def test_who_asks_by_tools(embedded_hub: HubProcess) -> None:
                 assert (f"- {agent.handle} " in listed) is may
             if not may:
                 assert text_of(answer).startswith("Error: no such agent.")
-    async with web(embedded_hub.url, headers=bearer(alice)) as http:
-        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "reads", "scopes": ["read"]})
-    async with mcp_client(embedded_hub.url, minted.json()["token"]) as client:
+    reads = await mint_app(embedded_hub.url, alice, "reads", scopes=["read"])
+    async with mcp_client(embedded_hub.url, reads) as client:
         answer = await client.call_tool("ask_agent", {"handle": "owner/x", "message": "hello"})
         assert answer.is_error
 
 
 async def test_a_token_that_may_not_list_agents_finds_none_among_the_tools(embedded_hub: HubProcess) -> None:
     owner = embedded_hub.mint("owner", "session")
-    async with web(embedded_hub.url, headers=bearer(owner)) as http:
-        minted = await http.post("/api/v1/auth/apps/mint", json={"name": "publishes", "scopes": ["publish"]})
+    publishes = await mint_app(embedded_hub.url, owner, "publishes", scopes=["publish"])
     async with (
         online(embedded_hub, Echo) as agent,
-        mcp_client(embedded_hub.url, minted.json()["token"], query="?agents=tools") as client,
+        mcp_client(embedded_hub.url, publishes, query="?agents=tools") as client,
     ):
         assert (await client.call_tool("list_agents", {})).is_error
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
@@ -236,28 +234,14 @@ async def test_a_token_that_may_not_list_agents_finds_none_among_the_tools(embed
             await client.call_tool("ask_" + agent.handle.replace("/", "_"), {"message": "hello"})
 
 
-async def mint_app(hub: HubProcess, session: str) -> str:
-    """A token that a test revokes."""
-    async with web(hub.url, headers=bearer(session)) as http:
-        return str((await http.post("/api/v1/auth/apps/mint", json={"name": "soon revoked"})).json()["token"])
-
-
-async def revoke_app(hub: HubProcess, session: str) -> None:
-    """Revoke it."""
-    async with web(hub.url, headers=bearer(session)) as http:
-        tokens = (await http.get("/api/v1/tokens")).json()["items"]
-        mine = next(one["id"] for one in tokens if one["name"] == "soon revoked")
-        assert (await http.delete(f"/api/v1/tokens/{mine}")).status_code == 204
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_token_revoked_in_the_middle_ends_the_call(hub: HubProcess, mode: str) -> None:
     session = hub.mint("carol", "session")
-    token = await mint_app(hub, session)
+    token = await mint_app(hub.url, session, "soon revoked")
     async with online(hub, Held) as agent, mcp_client(hub.urls[-1], token, mode) as client:
         call = asyncio.create_task(client.call_tool("ask_agent", {"handle": agent.handle, "message": "wait"}))
         await agent.heard("prompt")
-        await revoke_app(hub, session)
+        await revoke_app(hub.url, session, "soon revoked")
         ended = await asyncio.wait_for(call, 20)
         assert ended.is_error
         assert "sign in" in text_of(ended).lower()

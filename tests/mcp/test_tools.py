@@ -7,7 +7,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from lab.agents import Chunker, Echo, Held, TaskPeer, online
-from lab.callers import bearer, web
+from lab.callers import mint_app
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.channel.agents import eventually_queued, sql
@@ -285,9 +285,8 @@ async def test_agents_are_tools_of_their_own_where_the_address_says_so(hub: HubP
 async def test_a_limited_token_lists_and_asks_its_one_agent(embedded_hub: HubProcess) -> None:
     session = embedded_hub.mint("alice", "session")
     async with online(embedded_hub, Echo) as agent, online(embedded_hub, Echo) as other:
-        body = {"name": "one agent", "scopes": [f"ask:{agent.handle}"], "format": "jwt", "expires_in": 600}
-        async with web(embedded_hub.url, headers=bearer(session)) as http:
-            token = (await http.post("/api/v1/auth/apps/mint", json=body)).json()["token"]
+        limits = {"scopes": [f"ask:{agent.handle}"], "format": "jwt", "expires_in": 600}
+        token = await mint_app(embedded_hub.url, session, "one agent", **limits)
         async with mcp_client(embedded_hub.url, token, HANDSHAKE) as client:
             assert text_of(await client.call_tool("list_agents", {})).startswith(f"- {agent.handle} (online)")
             asked = {"handle": agent.handle, "message": "hello"}

@@ -60,18 +60,6 @@ def body_of(text: str = "hello") -> bytes:
     return json.dumps(envelope("SendMessage", question(text))).encode()
 
 
-async def test_row_12_json_is_accepted_and_another_media_type_is_415(embedded_hub: HubProcess) -> None:
-    """`malformed/test_nasty_v1.py` has more names of both kinds."""
-    async with online(embedded_hub, Echo) as agent:
-        for media_type in ("text/plain", "application/x-www-form-urlencoded", "x"):
-            refused = await post(embedded_hub, agent.handle, body_of(), Content_Type=media_type)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (415, -32005)
-        assert agent.prompts == []
-        for headers in ({}, {"Content_Type": "Application/JSON;charset=UTF-8"}):
-            answer = await post(embedded_hub, agent.handle, body_of(), **headers)
-            assert reply_text(answer.json()["result"]) == "echo: hello"
-
-
 async def test_row_13_a_body_at_the_limit_is_read_and_one_over_it_is_413(embedded_hub: HubProcess) -> None:
     async with online(embedded_hub, Echo) as agent:
         assert (await post(embedded_hub, agent.handle, body_of().ljust(MIB))).status_code == 200
