@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from clawbridge.connect import cli
+from clawbridge.connect import Agent, Ending, cli
 from clawbridge.connect.__main__ import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -151,12 +151,27 @@ async def online(hub, tmp_path, monkeypatch):
         yield online
 
 
+@pytest.fixture
+async def library(hub):
+    """Run an `Agent` of that answer and welcome it; the answer is the visit. The agent stops after the test."""
+    async with AsyncExitStack() as stack:
+
+        async def library(answer, *, features=None, **options):
+            agent = Agent(hub=hub.url, token=TOKEN, answer=answer, **options)
+            stack.push_async_callback(end, agent, None, asyncio.create_task(agent.run()))
+            visit = await hub.next_visit()
+            await visit.welcome(**({} if features is None else {"features": features}))
+            return visit
+
+        yield library
+
+
 async def end(agent, command, run):
     """As a second signal ends it: with its programs."""
     if command is not None:
         command.kill()
     await agent.stop()
-    await run
+    assert await run is Ending.STOPPED
 
 
 class Lifeline:

@@ -53,7 +53,7 @@ async def test_cancelling_it_closes_the_answer_and_the_socket(hub):
     assert visit.socket.close_code == 1000
 
 
-async def test_two_open_questions_of_one_chat_id_are_both_answered(hub):
+async def test_two_open_questions_of_one_chat_id_are_both_answered(library):
     both_begun, failures = asyncio.Barrier(2), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
 
@@ -61,15 +61,10 @@ async def test_two_open_questions_of_one_chat_id_are_both_answered(hub):
         await both_begun.wait()
         yield question.text
 
-    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
-    run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await library(answer, streams=False)
     for text in ("first", "second"):
         await visit.ask(text)
     assert {(await visit.receive())["payload"]["text"] for _ in range(2)} == {"first", "second"}
-    await agent.stop()
-    assert await run is Ending.STOPPED
     gc.collect()  # reports the exception of a task that no other waits for
     assert not failures
 
@@ -102,18 +97,13 @@ async def test_stopping_before_the_hub_answers_is_quick():
         (RuntimeError("secret"), "so far\nthe agent failed to answer"),
     ],
 )
-async def test_a_failed_answer_ends_in_words(hub, error, expected):
+async def test_a_failed_answer_ends_in_words(library, error, expected):
     async def answer(question):
         yield "so far"
         raise error
 
-    agent = Agent(hub=hub.url, token=TOKEN, answer=answer)
-    run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await library(answer)
     assert await visit.answer("hi") == expected
-    await agent.stop()
-    await run
 
 
 async def test_a_silent_hub_is_left_and_visited_again(hub):
@@ -143,7 +133,7 @@ async def test_a_hub_that_cannot_be_reached_is_tried_again():
         assert await run is Ending.STOPPED
 
 
-async def test_at_most_twenty_questions_are_answered_at_once(hub):
+async def test_at_most_twenty_questions_are_answered_at_once(library):
     begun, go_on = asyncio.Queue(), asyncio.Event()
 
     async def answer(question):
@@ -151,10 +141,7 @@ async def test_at_most_twenty_questions_are_answered_at_once(hub):
         await go_on.wait()
         yield "ok"
 
-    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
-    run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await library(answer, streams=False)
     for number in range(25):
         await visit.ask("hi", f"c{number}")
     await visit.send(type="ping", ts="now")
@@ -163,8 +150,6 @@ async def test_at_most_twenty_questions_are_answered_at_once(hub):
     go_on.set()
     replied = {(await visit.receive())["payload"]["chatId"] for _ in range(25)}
     assert replied == {f"c{number}" for number in range(25)}
-    await agent.stop()
-    await run
 
 
 def test_the_waits_grow_to_a_minute_and_vary_by_a_fifth():

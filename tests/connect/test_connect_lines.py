@@ -7,13 +7,11 @@ import textwrap
 
 import pytest
 
-from clawbridge.connect import Agent, Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
+from clawbridge.connect import Artifact, AuthRequired, Failed, InputRequired, Rejected, Status, Usage
 from clawbridge.connect.frames import Question
 from clawbridge.connect.lines import Lines, read_line
 from clawbridge.connect.replies import ProgramReply
 from tests.connect.command_lines import FEATURES
-
-TOKEN = "ck_live_test"
 
 
 @pytest.fixture
@@ -156,7 +154,7 @@ async def test_a_cancel_of_something_else_changes_nothing(online):
     assert await visit.answer("again\n") == "again\n"
 
 
-async def test_a_question_in_line_is_canceled_before_it_begins(hub):
+async def test_a_question_in_line_is_canceled_before_it_begins(library):
     begun, go_on = [], asyncio.Event()
 
     async def answer(question):
@@ -164,10 +162,7 @@ async def test_a_question_in_line_is_canceled_before_it_begins(hub):
         await go_on.wait()
         yield "ok"
 
-    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, streams=False)
-    run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    visit = await library(answer, features=FEATURES, streams=False)
     for number in range(21):
         await visit.ask("hi", f"c{number}")
     await visit.send(type="cancel", chatId="c20")
@@ -175,8 +170,6 @@ async def test_a_question_in_line_is_canceled_before_it_begins(hub):
     assert (payload["chatId"], payload["state"]) == ("c20", "failed")
     go_on.set()
     assert {(await visit.receive())["payload"]["chatId"] for _ in range(20)} == set(begun)
-    await agent.stop()
-    await run
 
 
 async def test_a_failing_command_fails_its_task(online):
@@ -202,7 +195,7 @@ async def test_the_caller_learns_that_a_program_of_text_gets_no_file(online):
 
 
 @pytest.mark.parametrize("features", [[], ["task_status"], None, "task_status", [7]])
-async def test_an_older_hub_gets_text(hub, features):
+async def test_an_older_hub_gets_text(library, features):
     async def answer(question):
         yield Status(text="left out")
         yield "so far"
@@ -210,29 +203,14 @@ async def test_an_older_hub_gets_text(hub, features):
         yield Artifact(artifact_id="b", parts=[{"raw": "YQ==", "filename": "b.png"}, {"url": "https://c"}])
         yield InputRequired("which one?")
 
-    visit, stop = await answering(hub, answer, features=features)
+    visit = await library(answer, features=features)
+    await visit.ask("hi")
     expected = "so far\nresult\n1\n[left out: a file, b.png]\nhttps://c\nwhich one?"
     assert "".join(await visit.chunks()) == expected
-    await stop()
-
-
-async def answering(hub, answer, features=FEATURES, **options):
-    """An agent of that answer that was asked by a hub with these features: its end of the socket, and its end."""
-    agent = Agent(hub=hub.url, token=TOKEN, answer=answer, **options)
-    run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome(features=features)
-    await visit.ask("hi")
-
-    async def end():
-        await agent.stop()
-        await run
-
-    return visit, end
 
 
 @pytest.mark.parametrize("end", [InputRequired("x"), AuthRequired("x"), Failed("x"), Rejected("x")])
-async def test_a_whole_answer_with_another_end_comes_in_pieces(hub, end):
+async def test_a_whole_answer_with_another_end_comes_in_pieces(library, end):
     async def answer(question):
         yield "one "
         yield Status(text="note")
@@ -241,37 +219,38 @@ async def test_a_whole_answer_with_another_end_comes_in_pieces(hub, end):
         yield end
         raise AssertionError("asked for more after the end")
 
-    visit, stop = await answering(hub, answer, streams=False)
+    visit = await library(answer, features=FEATURES, streams=False)
+    await visit.ask("hi")
     assert await told(visit, 4) == [
         ("task_status", {"state": "working", "text": "note"}),
         ("task_artifact", {"artifactId": "a", "parts": [{"text": "t\ufffd"}]}),
         ("reply_chunk", {"text": "one two", "done": False}),
         ("task_status", {"state": end.state, "text": "x"}),
     ]
-    await stop()
 
 
-async def test_words_are_made_to_fit(hub):
+async def test_words_are_made_to_fit(library):
     async def answer(question):
         yield Status(text="é" * 20_000, metadata={"a\0": ["\ud800"]})
         yield InputRequired(" ")
 
-    visit, stop = await answering(hub, answer)
+    visit = await library(answer, features=FEATURES)
+    await visit.ask("hi")
     [(_, note), (_, asked)] = await told(visit, 2)
     assert note["text"] == "é" * 8_000
     assert note["metadata"] == {"a\ufffd": ["?"]}
     assert asked == {"state": "input_required", "text": "input required"}
-    await stop()
 
 
-async def test_a_flood_of_notes_leaves_room_for_the_reply(hub):
+async def test_a_flood_of_notes_leaves_room_for_the_reply(library):
     async def answer(question):
         for number in range(3000):
             yield f"{number} "
             yield Status(text=str(number))
         yield Artifact(artifact_id="a", parts=[{"text": "t"}])
 
-    visit, stop = await answering(hub, answer)
+    visit = await library(answer, features=FEATURES)
+    await visit.ask("hi")
     pieces = []
     while not pieces or not pieces[-1][1].get("done"):
         pieces += await told(visit, 1)
@@ -279,34 +258,33 @@ async def test_a_flood_of_notes_leaves_room_for_the_reply(hub):
     texts = [payload["text"] for type_, payload in pieces if type_ == "reply_chunk"]
     assert "".join(texts) == "".join(f"{number} " for number in range(3000))
     assert [type_ for type_, _ in pieces].count("task_artifact") == 1
-    await stop()
 
 
 @pytest.mark.parametrize("streams", [True, False])
-async def test_too_many_artifacts_fail_before_the_hub_says_so(hub, streams):
+async def test_too_many_artifacts_fail_before_the_hub_says_so(library, streams):
     async def answer(question):
         for number in range(3000):
             yield Artifact(artifact_id=f"a{number}", parts=[{"text": "t"}])
 
-    visit, stop = await answering(hub, answer, streams=streams)
+    visit = await library(answer, features=FEATURES, streams=streams)
+    await visit.ask("hi")
     count = 0
     while (event := await visit.receive())["eventType"] == "task_artifact":
         count += 1
     assert count < 1000
     assert event["payload"]["text"] == "the reply was cut: it has too many artifacts"
-    await stop()
 
 
-async def test_artifacts_count_toward_the_size_of_a_reply(hub):
+async def test_artifacts_count_toward_the_size_of_a_reply(library):
     async def answer(question):
         yield Artifact(artifact_id="a", parts=[{"raw": "QUFB" * 150_000}])
         yield Artifact(artifact_id="b", parts=[{"raw": "QUFB" * 150_000}])
 
-    visit, stop = await answering(hub, answer)
+    visit = await library(answer, features=FEATURES)
+    await visit.ask("hi")
     [(first, _), (_, failed)] = await told(visit, 2)
     assert first == "task_artifact"
     assert failed == {"state": "failed", "text": "the reply was cut: it is longer than 1000000 bytes"}
-    await stop()
 
 
 def test_output_may_be_cut_anywhere():
