@@ -5,7 +5,7 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import uvloop
@@ -13,7 +13,7 @@ import uvloop
 from lab.bench import command, hubs, streams
 from lab.bench.command import Option, Options, bench, show_progress
 from lab.bench.hubs import Hub, Target, User
-from lab.bench.meter import Meter, Used
+from lab.bench.meter import Meter
 from lab.bench.streams import STREAMS_A_CALLER, count_alive, first_chunks_ms, open_streams, settled_kib
 from lab.figures import BenchResult, spread
 from lab.processes import Program
@@ -29,23 +29,6 @@ AT_ONCE = 500
 AGENTS_AN_OWNER = 20
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """The agents and streams that were held, those that stayed to the end, and their cost for the web process."""
-
-    agents: int
-    agents_left: int
-    streams: int
-    streams_left: int
-    came_in_s: float
-    rest_kib: int
-    agents_kib: int
-    streams_kib: int
-    idle: Used
-    quiet_ms: Sequence[float]
-    crowded_ms: Sequence[float]
-
-
 def measure(options: Options, folder: Path) -> BenchResult:
     """Connect many agents and open many streams, leave them alone for a while, and count those that stayed."""
     agents = streams.room_for(options.agents + options.streams) - options.streams
@@ -54,48 +37,68 @@ def measure(options: Options, folder: Path) -> BenchResult:
         storage = new_storage()
         users = hubs.seed(storage, max(online, agents // AGENTS_AN_OWNER))
         with hubs.running(storage, users[:online], REPLY_WAIT_S="3600") as hub:
-            crowd = uvloop.run(crowded(hub, users, agents, folder, options))
-    return report(crowd, options.home)
+            return uvloop.run(crowded(hub, users, agents, folder, options))
 
 
-async def crowded(hub: Hub, owners: Sequence[User], count: int, folder: Path, options: Options) -> Crowd:
-    """Fill a hub with agents of these owners.
+async def crowded(hub: Hub, owners: Sequence[User], count: int, folder: Path, options: Options) -> BenchResult:
+    """Fill a hub with agents of these owners: what stays, what each takes, and what holding them costs.
 
     The agent that the last user asks may not be connected: the last user but one asks, the others hold streams.
     """
     process = hub.asked()[0]
     asker = replace(process, callers=process.callers[-2:-1])
     holders = replace(process, callers=process.callers[:-2])
-    quiet = await first_chunks_ms(asker, options.times)
-    rest = await settled_kib(process)
+    quiet_ms = await first_chunks_ms(asker, options.times)
+    rest_kib = await settled_kib(process)
     with ExitStack() as stack:
         show_progress(f"connecting {count} agents")
         began = time.monotonic()
         connected = [stack.enter_context(each) for each in _idle(process, owners, count, folder)]
         came_in_s = time.monotonic() - began
-        with_agents = await settled_kib(process)
+        with_agents_kib = await settled_kib(process)
         show_progress(f"opening {options.streams} streams")
         async with open_streams(holders, options.streams, streams_a_caller=STREAMS_A_CALLER) as held:
-            with_streams = await settled_kib(process)
+            with_streams_kib = await settled_kib(process)
             show_progress(f"leaving them alone for {options.seconds} s")
             meter = Meter(hub.web, [*hub.agents, *connected])
             await asyncio.sleep(options.seconds)
             idle = meter.used()
-            crowd_ms = await first_chunks_ms(asker, options.times)
-            lost = sum(line.startswith("agent:") for one in connected for line in one.lines)
-            return Crowd(
-                agents=count,
-                agents_left=count - lost,
-                streams=options.streams,
-                streams_left=await count_alive(held, ALIVE_WITHIN_S),
-                came_in_s=came_in_s,
-                rest_kib=rest,
-                agents_kib=with_agents - rest,
-                streams_kib=with_streams - with_agents,
-                idle=idle,
-                quiet_ms=quiet,
-                crowded_ms=crowd_ms,
-            )
+            crowded_ms = await first_chunks_ms(asker, options.times)
+            agents_left = count - sum(line.startswith("agent:") for one in connected for line in one.lines)
+            streams_left = await count_alive(held, ALIVE_WITHIN_S)
+    title = f"{count:,} idle agents and {options.streams:,} open streams on one web process, {options.home}"
+    result = BenchResult("scale-crowded", title)
+    socket_kib = (with_agents_kib - rest_kib) / max(1, count)
+    stream_kib = (with_streams_kib - with_agents_kib) / max(1, options.streams)
+    cpu = idle.web_s / idle.took_s
+    rows = [
+        ["agents that stayed", f"{agents_left} of {count}"],
+        ["streams that stayed", f"{streams_left} of {options.streams}"],
+        ["agents that came a second, one process", f"{count / came_in_s:.0f}"],
+        ["web process at rest, MiB", f"{rest_kib / 1024:.0f}"],
+        ["with all of them, MiB", f"{with_streams_kib / 1024:.0f}"],
+        ["an agent's socket, KiB", f"{socket_kib:.1f}"],
+        ["an open stream, KiB", f"{stream_kib:.1f}"],
+        ["web process, pings and keep-alives alone, share of a core", f"{cpu:.1%}"],
+        ["PostgreSQL meanwhile, share of a core", f"{idle.postgres_s / idle.took_s:.1%}"],
+        ["a streamed ask's first chunk before, p50 and p99 ms", ", ".join(spread(quiet_ms, 0.5, 0.99))],
+        ["the same among the crowd", ", ".join(spread(crowded_ms, 0.5, 0.99))],
+    ]
+    result.table(f"Left alone for {idle.took_s:.0f} s", ["", ""], rows)
+    result.goal("agents lost", "at most", 0.5, count - agents_left)
+    result.goal("streams lost", "at most", 0.5, options.streams - streams_left)
+    result.goal("KiB of an agent's socket", "at most", SOCKET_GOAL_KIB, socket_kib)
+    result.goal("KiB of an open stream", "at most", STREAM_GOAL_KIB, stream_kib)
+    result.goal("share of a core while nothing happens", "at most", CPU_GOAL, cpu)
+    result.note_others([idle.others])
+    left = {"agents_left": agents_left, "streams_left": streams_left, "came_in_s": came_in_s}
+    kib = {
+        "rest_kib": rest_kib,
+        "agents_kib": with_agents_kib - rest_kib,
+        "streams_kib": with_streams_kib - with_agents_kib,
+    }
+    result.runs = [left | kib | {"idle": asdict(idle), "quiet_ms": quiet_ms, "crowded_ms": crowded_ms}]
+    return result
 
 
 def _idle(
@@ -106,37 +109,6 @@ def _idle(
     for first in range(0, count, AT_ONCE):
         some = list(itertools.islice(tokens, min(AT_ONCE, count - first)))
         yield hubs.idle_agents(process, some, folder)
-
-
-def report(crowd: Crowd, home: str) -> BenchResult:
-    """The agents and streams that stayed, what each takes, and what holding them costs while nothing happens."""
-    title = f"{crowd.agents:,} idle agents and {crowd.streams:,} open streams on one web process, {home}"
-    result = BenchResult("scale-crowded", title)
-    socket_kib = crowd.agents_kib / max(1, crowd.agents)
-    stream_kib = crowd.streams_kib / max(1, crowd.streams)
-    cpu = crowd.idle.web_s / crowd.idle.took_s
-    rows = [
-        ["agents that stayed", f"{crowd.agents_left} of {crowd.agents}"],
-        ["streams that stayed", f"{crowd.streams_left} of {crowd.streams}"],
-        ["agents that came a second, one process", f"{crowd.agents / crowd.came_in_s:.0f}"],
-        ["web process at rest, MiB", f"{crowd.rest_kib / 1024:.0f}"],
-        ["with all of them, MiB", f"{(crowd.rest_kib + crowd.agents_kib + crowd.streams_kib) / 1024:.0f}"],
-        ["an agent's socket, KiB", f"{socket_kib:.1f}"],
-        ["an open stream, KiB", f"{stream_kib:.1f}"],
-        ["web process, pings and keep-alives alone, share of a core", f"{cpu:.1%}"],
-        ["PostgreSQL meanwhile, share of a core", f"{crowd.idle.postgres_s / crowd.idle.took_s:.1%}"],
-        ["a streamed ask's first chunk before, p50 and p99 ms", ", ".join(spread(crowd.quiet_ms, 0.5, 0.99))],
-        ["the same among the crowd", ", ".join(spread(crowd.crowded_ms, 0.5, 0.99))],
-    ]
-    result.table(f"Left alone for {crowd.idle.took_s:.0f} s", ["", ""], rows)
-    result.goal("agents lost", "at most", 0.5, crowd.agents - crowd.agents_left)
-    result.goal("streams lost", "at most", 0.5, crowd.streams - crowd.streams_left)
-    result.goal("KiB of an agent's socket", "at most", SOCKET_GOAL_KIB, socket_kib)
-    result.goal("KiB of an open stream", "at most", STREAM_GOAL_KIB, stream_kib)
-    result.goal("share of a core while nothing happens", "at most", CPU_GOAL, cpu)
-    result.note_others([crowd.idle.others])
-    result.runs = [asdict(crowd)]
-    return result
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,13 +64,18 @@ class LedgerProcess:
         return json.loads(answer)
 
 
-@dataclass(frozen=True)
-class Grown:
-    """A hub whose database has many agents and old turns."""
+@dataclass
+class GrownHub:
+    """A hub whose database has many agents and old turns, with what was measured of it.
+
+    `batches`: of the ledger, one of each hub in turn; `rounds`: whole asks, likewise.
+    """
 
     name: str
     hub: Hub
     ledger: LedgerProcess
+    batches: list[dict[str, float]] = field(default_factory=list)
+    rounds: list["GrowthRound"] = field(default_factory=list)
 
     def mib(self) -> float:
         """Size of its database."""
@@ -95,38 +101,24 @@ class GrowthRound:
         return (used.web_s + used.postgres_s) / self.many.asks * 1000 if self.many.asks else NOT_A_NUMBER
 
 
-@dataclass
-class GrowthFindings:
-    """By hub: the ledger's batches, one of each hub in turn; whole asks, in rounds too; plans and sizes."""
-
-    batches: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    loaded: dict[str, list[GrowthRound]] = field(default_factory=dict)
-    plans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    mib: dict[str, float] = field(default_factory=dict)
-
-
 def measure(options: Options, folder: Path) -> BenchResult:
     """Fill databases of several sizes, then measure all of them in turns: the ledger's statements, whole asks."""
     with ExitStack() as stack:
         new_storage = stack.enter_context(hubs.storages(options.home, folder))
         grown = [_start(new_storage(), size, stack) for size in options.sizes]
-        found = GrowthFindings(plans={one.name: one.ledger.plans for one in grown})
         show_progress(f"{options.batches} batches in the ledger of each")
         for _ in range(options.batches):
             for one in grown:
-                found.batches.setdefault(one.name, []).append(one.ledger.batch())
+                one.batches.append(one.ledger.batch())
         for number in range(options.rounds):
             for one in grown:
                 alone, many = (load_all(one.hub, "any", count, options.seconds) for count in (1, CONNECTIONS))
-                found.loaded.setdefault(one.name, []).append(GrowthRound(alone, many))
-                show_progress(
-                    f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s, {many.web_ms:.3f} ms an ask"
-                )
-        found.mib = {one.name: one.mib() for one in grown}
-    return report(found)
+                one.rounds.append(GrowthRound(alone, many))
+                show_progress(f"round {number + 1}: {one.name}: {many.asks_per_s:.0f} asks/s")
+        return report(grown)
 
 
-def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> Grown:
+def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> GrownHub:
     agents, turns = size
     name = f"{agents:,} agents, {turns:,} turns"
     show_progress(f"filling a database with {name}")
@@ -134,41 +126,44 @@ def _start(storage: HubStorage, size: tuple[int, int], stack: ExitStack) -> Grow
     hub = stack.enter_context(hubs.running(storage, users))
     ledger = LedgerProcess(hub)
     stack.callback(ledger.close)
-    return Grown(name, hub, ledger)
+    return GrownHub(name, hub, ledger)
 
 
-def report(found: GrowthFindings) -> BenchResult:
+def report(grown: Sequence[GrownHub]) -> BenchResult:
     """Medians; each size beside the first, each round of batches or load for itself."""
     title = f"Asks to {ASKED} agents of hubs with a past, batches of {ASKED} in the ledger"
-    result = BenchResult("scale-growth", title)
-    first, *others = found.batches
-    result.table("Medians", HEAD, [_row(found, name) for name in found.batches])
-    for name in others:
+    result, first = BenchResult("scale-growth", title), grown[0]
+    result.table("Medians", HEAD, map(_row, grown))
+    for one in grown[1:]:
+        beside = f"{one.name} / {first.name}"
         for what in ("admit_ms", "settle_ms"):
-            times, base = ([one[what] for one in found.batches[each]] for each in (name, first))
-            ratio = median_ratio(times, base)
-            result.goal(f"{what[:-3]} in the ledger: {name} / {first}", "at most", FLAT_GOAL, ratio)
-        times, base = ([one.cpu_ms for one in found.loaded[each]] for each in (name, first))
-        ratio = median_ratio(times, base)
-        result.goal(f"cpu an ask, web and database: {name} / {first}", "at most", FLAT_GOAL, ratio)
-    scans = [(name, plan) for name, plans in found.plans.items() for plan in plans if plan["scans"]]
-    count = sum(map(len, found.plans.values()))
-    result.goal(f"whole reads of tables over 5,000 rows, in {count} plans", "at most", 0.5, len(scans))
+            ratio = median_ratio(*([batch[what] for batch in hub.batches] for hub in (one, first)))
+            result.goal(f"{what[:-3]} in the ledger: {beside}", "at most", FLAT_GOAL, ratio)
+        ratio = median_ratio(*([each.cpu_ms for each in hub.rounds] for hub in (one, first)))
+        result.goal(f"cpu an ask, web and database: {beside}", "at most", FLAT_GOAL, ratio)
+    plans = [(one.name, plan) for one in grown for plan in one.ledger.plans]
+    scans = [(name, plan) for name, plan in plans if plan["scans"]]
+    result.goal(f"whole reads of tables over 5,000 rows, in {len(plans)} plans", "at most", 0.5, len(scans))
     result.notes += [
-        f"{name} reads all of {', '.join(one['scans'])}: {one['statement'][:100]}" for name, one in scans
+        f"{name} reads all of {', '.join(plan['scans'])}: {plan['statement'][:100]}" for name, plan in scans
     ]
-    result.note_others([one.many.used.others for runs in found.loaded.values() for one in runs])
-    result.runs = [asdict(found)]
+    result.note_others([each.many.used.others for one in grown for each in one.rounds])
+    by_name: dict[str, Callable[[GrownHub], object]] = {
+        "batches": lambda one: one.batches,
+        "loaded": lambda one: [asdict(each) for each in one.rounds],
+        "plans": lambda one: one.ledger.plans,
+        "mib": GrownHub.mib,
+    }
+    result.runs = [{what: {one.name: read(one) for one in grown} for what, read in by_name.items()}]
     return result
 
 
-def _row(found: GrowthFindings, name: str) -> list[str]:
-    batches, alone = found.batches[name], [one.alone for one in found.loaded[name]]
-    many = [one.many for one in found.loaded[name]]
+def _row(grown: GrownHub) -> list[str]:
+    alone, many = ([getattr(each, which) for each in grown.rounds] for which in ("alone", "many"))
     return [
-        name,
-        f"{found.mib[name]:.0f}",
-        *(f"{median(one[what] for one in batches):.2f}" for what in BATCH_TIMES),
+        grown.name,
+        f"{grown.mib():.0f}",
+        *(f"{median(one[what] for one in grown.batches):.2f}" for what in BATCH_TIMES),
         *cells(alone, "p50 ms"),
         *cells(many, "asks/s", "web ms/ask", "pg ms/ask"),
     ]
