@@ -93,19 +93,10 @@ class VenueAdmin(OwnerScopedAdmin):
         """No list of all agents: the form has a field for the handle."""
         return forms.CharField(required=False)
 
-    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Offer a venue, unless a name of it is taken or there are too many."""
-        return self._unless_refused(request, super().add_view, *args, **kwargs)
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Change a venue, unless a name of it is taken."""
-        return self._unless_refused(request, super().change_view, object_id, *args, **kwargs)
-
-    def _unless_refused(
-        self, request: HttpRequest, view: Callable[..., HttpResponse], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Offer or change a venue, unless a name of it is taken or there are too many."""
         try:
-            return view(request, *args, **kwargs)
+            return super().changeform_view(request, *args, **kwargs)
         except (BadVenue, VenueTaken, QuotaExceeded) as refused:
             self.message_user(request, f"Not saved: {refused}.", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
@@ -121,14 +112,12 @@ class VenueAdmin(OwnerScopedAdmin):
         obj.pk, obj.network = made.pk, made.network
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Delete it, or deactivate it."""
-        self._delete(request, [obj])
+        """Delete a venue, or deactivate it."""
+        self.delete_queryset(request, Venue.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
-        """The same for several."""
-        self._delete(request, list(queryset.select_related("network")))
-
-    def _delete(self, request: HttpRequest, venues: list[Venue]) -> None:
+        """Delete or deactivate several venues."""
+        venues = list(queryset.select_related("network"))
         if kept := [venue.slug for venue in venues if not delete_venue(venue)]:
             text = f"Deactivated, because bookings name them: {', '.join(kept)}."
             self.message_user(request, text, messages.WARNING)

@@ -153,8 +153,8 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     """One venue. A POST saves it, or does what `action` says: of the venue itself, or of its signing secret."""
     own = get_object_or_404(list_venues(owner), public_id=venue_id)
     action = request.POST.get("action", "")
-    if act := ACTIONS.get(action):
-        messages.success(request, act(own))
+    if done := _act(own, action):
+        messages.success(request, done)
         gone = action == "delete"
         return HttpResponseRedirect(reverse("desk-network-venues") if gone else request.get_full_path())
     if action == "retry":
@@ -211,28 +211,20 @@ def _retry(request: HttpRequest, owner: User, own: Venue) -> None:
         messages.error(request, "Nothing is changed: this cancellation was not given up.")
 
 
-def _activate(own: Venue) -> str:
-    set_venues_active(own.network, [own.pk], is_active=True)
-    return f"{own.name} is offered."
-
-
-def _deactivate(own: Venue) -> str:
-    set_venues_active(own.network, [own.pk], is_active=False)
-    return f"{own.name} is not offered any more."
-
-
-def _delete(own: Venue) -> str:
+def _act(own: Venue, action: str) -> str:
+    """Offer a venue, offer it no longer, or delete it, and say so; empty for another action."""
+    if action == "activate":
+        set_venues_active(own.network, [own.pk], is_active=True)
+        return f"{own.name} is offered."
+    if action == "deactivate":
+        set_venues_active(own.network, [own.pk], is_active=False)
+        return f"{own.name} is not offered any more."
+    if action != "delete":
+        return ""
     name = own.name
     if delete_venue(own):
         return f"{name} is deleted."
     return f"{name} has bookings, or orders to cancel: it is kept, and not offered any more."
-
-
-ACTIONS: dict[str, Callable[[Venue], str]] = {
-    "activate": _activate,
-    "deactivate": _deactivate,
-    "delete": _delete,
-}
 
 
 class VenueImportForm(forms.Form):

@@ -7,7 +7,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from agents import settings
-from agents.models import Agent
 from agnt.models import Venue
 from agnt.models.venue import HIGHEST_RANK, MAX_DESCRIPTION_CHARS
 from clawbridge.agnt.fields import NETWORK, is_name
@@ -17,6 +16,7 @@ from kit.safe_http.target import read_target
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+CAPITAL = re.compile("(?=[A-Z])")
 NOT_IN_A_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 WANTED_SLUG = "want letters, digits and any of . _ -, a letter or digit first"
 MAX_TAGS = 20
@@ -35,13 +35,16 @@ class VenueField:
         api: its name in REST.
         check: makes what is stored from a value and `most`; raises ValueError with a public text.
         most: the characters of a text, of each tag, or of the fee; the highest rank.
-        column: its name in a file, where that is not the name of the field.
     """
 
     api: str
     check: Callable[[Any, int], Any]
     most: int = 0
-    column: str = ""
+
+    @property
+    def column(self) -> str:
+        """Its name in a file: that of REST in snake_case."""
+        return CAPITAL.sub("_", self.api).lower()
 
 
 class BadVenue(Exception):
@@ -99,10 +102,7 @@ def _check_name(value: Any, most: int) -> str:
 
 def _check_description(value: Any, most: int) -> str:
     text = str(value).replace("\r\n", "\n").strip()
-    _check_length(text, most)
-    if NOT_IN_A_TEXT.search(text):
-        raise ValueError("it holds a control character")
-    return text
+    return _check_text(text, most, NOT_IN_A_TEXT, "it holds a control character")
 
 
 def _check_tags(value: Any, most: int) -> list[str]:
@@ -128,21 +128,14 @@ def _check_fee(value: Any, most: int) -> Decimal:
     return fee.quantize(FEE_PLACES)
 
 
-def _check_rank(value: Any, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > most:
+def _check_rank(value: int, most: int) -> int:
+    if abs(value) > most:
         raise ValueError(f"want a whole number from -{most} to {most}")
     return value
 
 
-def _check_active(value: Any, most: int) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("want true or false")
-    return value
-
-
-def _check_agent(value: Any, most: int) -> Agent | None:
-    if value is not None and not isinstance(value, Agent):
-        raise ValueError("want an agent")
+def _take(value: Any, most: int) -> Any:
+    """The value itself: forms, REST and files read a flag, and find an agent, before they check it."""
     return value
 
 
@@ -158,22 +151,21 @@ def _check_url(value: Any, most: int) -> str:
 
 
 def _check_line(value: Any, most: int) -> str:
-    text = str(value).strip()
-    _check_length(text, most)
-    if UNPRINTABLE.search(text):
-        raise ValueError("it holds a line break or a control character")
-    return text
+    return _check_text(str(value).strip(), most, UNPRINTABLE, "it holds a line break or a control character")
 
 
-def _check_length(text: str, most: int) -> None:
+def _check_text(text: str, most: int, forbidden: re.Pattern[str], fault: str) -> str:
     if len(text) > most:
         raise ValueError(f"it has {len(text)} characters, and {most} are the most")
+    if forbidden.search(text):
+        raise ValueError(fault)
+    return text
 
 
 FIELDS: Mapping[str, VenueField] = {
     "slug": VenueField("slug", _check_slug, 80),
     "name": VenueField("name", _check_name, 200),
-    "agent_name": VenueField("agentId", _check_agent_name, 128, "agent_id"),
+    "agent_name": VenueField("agentId", _check_agent_name, 128),
     "description": VenueField("description", _check_description, MAX_DESCRIPTION_CHARS),
     "category": VenueField("category", _check_line, 80),
     "area": VenueField("area", _check_line, 120),
@@ -182,8 +174,8 @@ FIELDS: Mapping[str, VenueField] = {
     "price_range": VenueField("priceRange", _check_line, 16),
     "referral_fee_pct": VenueField("referralFeePct", _check_fee, 16),
     "priority_rank": VenueField("priorityRank", _check_rank, HIGHEST_RANK),
-    "is_active": VenueField("active", _check_active, column="active"),
-    "agent": VenueField("agent", _check_agent, 161),
+    "is_active": VenueField("active", _take),
+    "agent": VenueField("agent", _take, 161),
     "url": VenueField("url", _check_url, 2048),
 }
 NEEDED = ("slug", "name")

@@ -15,7 +15,7 @@ _ORDER = (
     *("slug", "name", "category", "area", "city", "description", "tags", "price_range", "referral_fee_pct"),
     *("priority_rank", "is_active", "agent_name", "agent", "url"),
 )
-COLUMNS = {FIELDS[name].column or name: name for name in (*_ORDER, *FIELDS)}  # of a file, and the field of `Venue`
+COLUMNS = {FIELDS[name].column: name for name in _ORDER}  # of a file, and the field of `Venue`
 COLUMN_OF = {name: column for column, name in COLUMNS.items()}
 MAX_ROWS = 10_000
 ROWS_AT_ONCE = 500
