@@ -73,7 +73,7 @@ def load_pages() -> None:
 
 
 # Built when the module is imported, without an event loop; `ensure_started` starts it in the one that serves.
-runtime = Runtime(wiring.build_services())
+runtime = Runtime(wiring.HubServices())
 watching = MonitoringEndpoints(
     registry(
         str(settings.SPECTACULAR_SETTINGS["VERSION"]), runtime.hub_services.counts, runtime.hub_services.gauges()

@@ -1,9 +1,11 @@
-"""Threads for what no request waits for: jobs, where no Celery runs, and calls to it where it does."""
+"""Work that no request waits for: jobs without Celery, calls to Celery, and messages to other processes."""
 
+import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +13,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils.module_loading import autodiscover_modules
 
+from agents.core.post import Handler, Post
+from agents.transcript.announcements import AddressedMessage
 from kit.durations import seconds
 from kit.jobs import JOBS
 
@@ -22,6 +26,8 @@ QUIET_AFTER_S = seconds(60.0, at_least_s=10.0)
 PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
 SENDING = {"deliver", "push"}  # jobs whose work the threads of deliveries and pushes do as soon as they are woken
+
+MAX_WAITING = 10_000  # messages of a process
 
 Work = Callable[[threading.Event], object]  # returns a true value when it did anything
 
@@ -133,3 +139,45 @@ def _calling(job: str) -> Work:
     # Imported here, because the module imports Celery, which is large.
     call_worker: Callable[[str], object] = import_module("hub.distributed").call_worker
     return lambda stopping: call_worker(job)
+
+
+class MessageSender:
+    """Sends messages from any thread of this process to other processes, in order, by one queue and one task.
+
+    Messages beyond the size of the queue are dropped, which loses no rows.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: asyncio.Queue[AddressedMessage] = asyncio.Queue(MAX_WAITING)
+
+    def address(self, process_id: str, here: Handler, post: Post) -> None:
+        """Set this process's handler and the post to other processes."""
+        self._me, self._here, self._post = process_id, here, post
+
+    def queue_messages(self, addressed: Sequence[AddressedMessage]) -> None:
+        """Queue messages from any thread; does nothing before the process has started or after it has ended."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._put, addressed)
+
+    async def run(self) -> None:
+        """Send messages until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            process_id, message = await self._queue.get()
+            try:
+                if process_id == self._me:
+                    await self._here(message)
+                else:
+                    await self._post.send(process_id, message)
+            except Exception:
+                logger.exception("courier.failed", extra={"kind": type(message).__name__})
+            await asyncio.sleep(0)  # sockets send what they were given before they are given more
+
+    def _put(self, addressed: Sequence[AddressedMessage]) -> None:
+        for one in addressed:
+            if self._queue.full():
+                logger.warning("courier.full")
+                return
+            self._queue.put_nowait(one)

@@ -15,7 +15,7 @@ from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
 from agents.models.choices import Failure
-from hub.services import HubServices
+from hub.wiring import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER

@@ -28,7 +28,7 @@ from gateway.service.session_recording import write_orphaned_records
 from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining
 from hub.polling import Changes, Halts, Revocations, SqliteChanges, WaitingRows
-from hub.services import HubServices
+from hub.wiring import HubServices
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART

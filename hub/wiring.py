@@ -1,4 +1,4 @@
-"""Builds the parts of a hub process, and chooses those that differ with and without PostgreSQL and Redis."""
+"""The parts of a hub process: which there are, and those that differ with and without PostgreSQL and Redis."""
 
 import time
 from functools import partial
@@ -29,7 +29,7 @@ from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import LocalPost, Post
+from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -39,6 +39,7 @@ from agents.links.sockets import SocketLink
 from agents.models import Agent
 from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
+from agents.transcript.announcements import LiveFrame, RecheckAccess, SurfaceMessage
 from agents.transcript.storage import StorageMeter
 from agnt.endpoint.http import AgntEndpoint, StatusReports
 from agnt.service.asks.asker import VenueAsker
@@ -58,15 +59,17 @@ from gateway.surface.sign_in import too_many_sockets
 from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
-from hub.job_thread import make_sender_thread
+from hub.job_thread import MessageSender, make_sender_thread
 from hub.monitoring.counts import Counts
 from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
-from hub.services import HubServices, MessageSender
+from hub.monitoring.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
+from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
+from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
 from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
@@ -79,124 +82,121 @@ CARD_LOOKUPS_OF_PROCESS = 32
 RESERVE_BYTES = 8_388_608
 
 
-def build_services() -> HubServices:
-    """Put the parts together; nothing runs yet."""
-    process_id = unguessable()
-    message_sender = MessageSender()
-    counts = Counts()
-    spans = _spans()
-    reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
-    ledger = MeasuredLedger(
-        home=process_id, carry=message_sender.queue_messages, counts=counts, spans=spans, reserve=reserve
-    )
-    waiting = WaitingTurns()
-    limits = _limits()
-    post = _post()
-    link = SocketLink(process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn)
-    links: dict[str, Link] = {  # by `Session.link`
-        CHANNEL_LINK: link,
-        REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
-    }
-    if settings.GATEWAY:
-        links[GATEWAY_LINK] = link
-    if spans is not None:
-        links = {name: MeasuredLink(one, spans) for name, one in links.items()}
-    live = LiveViews(process_id=process_id, post=post)
-    dispatcher = Dispatcher(
-        links=links,
-        ledger=ledger,
-        waiting=waiting,
-        limits=limits,
-        live=live,
-        clock=time.monotonic,
-    )
-    notes = ReplyNotes()
-    asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=notes)
-    requests = Requests(asking, notes)
-    meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
-    hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
-    tasks = _tasks()
-    feeds = Feeds()
-    reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
-    push_thread = make_sender_thread("pushes", "a2a.push_due")
-    pushes = Pushes(feeds, reader, post, push_thread.wake)
-    exchanges = Exchanges(
-        dispatcher=dispatcher,
-        tasks=tasks,
-        feeds=feeds,
-        pushes=pushes,
-        post=post,
-        reply_wait_s=settings.REPLY_WAIT_S,
-        process_id=process_id,
-    )
-    services = Services(
-        exchanges=exchanges,
-        reader=reader,
-        tasks=tasks,
-        feeds=feeds,
-        pushes=pushes,
-        dispatcher=dispatcher,
-        post=post,
-        extended_card=partial(
-            find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
-        ),
-    )
-    callers = OpenRequests()
-    streams = ConcurrencyLimit("streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams)
-    runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
-    access = Access(settings.PUBLIC_URL)
-    gateway = Gateway.build(
-        process_id=process_id,
-        link=link,
-        dispatcher=dispatcher,
-        post=post,
-        is_alone=settings.IS_EMBEDDED,
-        health=HealthReport(
-            settings.PUBLIC_URL,
-            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
-            None if settings.IS_EMBEDDED else post.is_reachable,
-        ),
-    )
-    gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
-    team_agents = TeamModels(gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S)
-    venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
-    agnt = _agnt(callers, venue_asker, counts)
-    gateway_clients = ConcurrencyLimit("sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets)
-    operator_sockets, unsigned = OperatorSockets(hub_limits.STREAMS.most), UnsignedSockets()
-    prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
-    hub_services = HubServices(
-        process_id=process_id,
-        ledger=ledger,
-        post=post,
-        message_sender=message_sender,
-        link=link,
-        links=links,
-        live=live,
-        dispatcher=dispatcher,
-        limits=limits,
-        tasks=tasks,
-        exchanges=exchanges,
-        callers=callers,
-        bridge=Bridge(access, runner),
-        http_json=HttpJsonBinding(access, runner),
-        mcp=McpEndpoint(
+class HubServices:
+    """The parts of one hub process, not started yet. `agent_socket` and the like make the consumer of a socket."""
+
+    def __init__(self) -> None:
+        version = str(settings.SPECTACULAR_SETTINGS["VERSION"])
+        self.process_id = process_id = unguessable()
+        self.message_sender = message_sender = MessageSender()
+        self.counts = counts = Counts()
+        self.spans = spans = _spans()
+        reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
+        self.ledger = ledger = MeasuredLedger(
+            home=process_id, carry=message_sender.queue_messages, counts=counts, spans=spans, reserve=reserve
+        )
+        waiting = WaitingTurns()
+        self.limits = limits = _limits()
+        self.post = post = _post()
+        self.link = link = SocketLink(
+            process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn
+        )
+        links: dict[str, Link] = {  # by `Session.link`
+            CHANNEL_LINK: link,
+            REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
+        }
+        if settings.GATEWAY:
+            links[GATEWAY_LINK] = link
+        if spans is not None:
+            links = {name: MeasuredLink(one, spans) for name, one in links.items()}
+        self.links = links
+        self.live = live = LiveViews(process_id=process_id, post=post)
+        self.dispatcher = dispatcher = Dispatcher(
+            links=links,
+            ledger=ledger,
+            waiting=waiting,
+            limits=limits,
+            live=live,
+            clock=time.monotonic,
+        )
+        notes = ReplyNotes()
+        self.asking = asking = AskStarter(dispatcher=dispatcher, ledger=ledger, notifier=notes)
+        self.requests = requests = Requests(asking, notes)
+        self.meter = meter = StorageMeter(settings.STORAGE_PER_OWNER_MB, time.monotonic)
+        self.hook_events = HookEvents(ledger=ledger, link=link, meter=meter)
+        self.tasks = tasks = _tasks()
+        feeds = Feeds()
+        reader = TaskReader(tasks, feeds, reply_wait_s=settings.REPLY_WAIT_S)
+        self.pusher = push_thread = make_sender_thread("pushes", "a2a.push_due")
+        self.pushes = pushes = Pushes(feeds, reader, post, push_thread.wake)
+        self.exchanges = exchanges = Exchanges(
+            dispatcher=dispatcher,
+            tasks=tasks,
+            feeds=feeds,
+            pushes=pushes,
+            post=post,
+            reply_wait_s=settings.REPLY_WAIT_S,
+            process_id=process_id,
+        )
+        services = Services(
+            exchanges=exchanges,
+            reader=reader,
+            tasks=tasks,
+            feeds=feeds,
+            pushes=pushes,
+            dispatcher=dispatcher,
+            post=post,
+            extended_card=partial(
+                find_extended_card, public_url=settings.PUBLIC_URL, reply_wait_s=settings.REPLY_WAIT_S
+            ),
+        )
+        self.callers = callers = OpenRequests()
+        self.streams = streams = ConcurrencyLimit(
+            "streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams
+        )
+        runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
+        access = Access(settings.PUBLIC_URL)
+        self.gateway = gateway = Gateway.build(
+            process_id=process_id,
+            link=link,
+            dispatcher=dispatcher,
+            post=post,
+            is_alone=settings.IS_EMBEDDED,
+            health=HealthReport(
+                settings.PUBLIC_URL,
+                version,
+                None if settings.IS_EMBEDDED else post.is_reachable,
+            ),
+        )
+        gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+        self.team_agents = team_agents = TeamModels(
+            gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S
+        )
+        self.venue_asker = venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
+        envelopes = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
+        self.agnt = AgntEndpoint(envelopes, StatusReports(), is_https=settings.IS_HTTPS)
+        self.gateway_clients = gateway_clients = ConcurrencyLimit(
+            "sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets
+        )
+        self.operator_sockets = operator_sockets = OperatorSockets(hub_limits.STREAMS.most)
+        unsigned = UnsignedSockets()
+        prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
+        self.bridge = Bridge(access, runner)
+        self.http_json = HttpJsonBinding(access, runner)
+        self.mcp = McpEndpoint(
             runner,
-            agnt.runner if settings.AGNT else None,
+            envelopes if settings.AGNT else None,
             Elicitations(process_id, post, callers),
             OpenCalls(process_id, post),
             HubAddresses(settings.PUBLIC_URL, settings.ALLOWED_HOSTS, settings.APP_ORIGINS),
-            str(settings.SPECTACULAR_SETTINGS["VERSION"]),
-        ),
-        models=ModelEndpoint(runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None),
-        team_agents=team_agents,
-        questions=QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview),
-        asking=asking,
-        requests=requests,
-        meter=meter,
-        hook_events=hook_events,
-        operators=Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS),
-        operator_sockets=operator_sockets,
-        agent_socket=partial(
+            version,
+        )
+        self.models = ModelEndpoint(
+            runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
+        )
+        self.questions = QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview)
+        self.operators = Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+        self.agent_socket = partial(
             AgentSocket,
             link=link,
             ledger=ledger,
@@ -206,8 +206,8 @@ def build_services() -> HubServices:
             unsigned=unsigned,
             process_id=process_id,
             clock=time.monotonic,
-        ),
-        gateway_socket=partial(
+        )
+        self.gateway_socket = partial(
             GatewaySocket,
             gateway=gateway,
             ledger=ledger,
@@ -216,8 +216,8 @@ def build_services() -> HubServices:
             unsigned=unsigned,
             process_id=process_id,
             clock=time.monotonic,
-        ),
-        operator_socket=partial(
+        )
+        self.operator_socket = partial(
             OperatorSocket,
             prompt_service=prompt_service,
             live=live,
@@ -226,29 +226,62 @@ def build_services() -> HubServices:
             meter=meter,
             process_id=process_id,
             public_url=settings.PUBLIC_URL,
-        ),
-        gateway=gateway,
-        agent_protocol=AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S)),
-        fipa=FipaEndpoint(gateway_http, gateway),
-        gateway_clients=gateway_clients,
-        gateway_health=TeamHealth(ledger, gateway.health),
-        agnt=agnt,
-        venue_asker=venue_asker,
-        canceller=Canceller(venue_asker.ask),
-        pushes=pushes,
-        pusher=push_thread,
-        streams=streams,
-        counts=counts,
-        spans=spans,
-    )
-    # Last: the ledger sends through the message sender, which delivers to the parts built above.
-    message_sender.address(process_id, hub_services.take, post)
-    return hub_services
+        )
+        self.agent_protocol = AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S))
+        self.fipa = FipaEndpoint(gateway_http, gateway)
+        self.gateway_health = TeamHealth(ledger, gateway.health)
+        self.canceller = Canceller(venue_asker.ask)
+        # Last: the ledger sends through the message sender, which delivers to the parts built above.
+        message_sender.address(process_id, self.take, post)
 
+    async def take(self, message: Message) -> None:
+        """A message from another process, or from a thread of this one."""
+        if isinstance(message, LiveFrame | RecheckAccess):
+            self.live.take(message)
+        elif isinstance(message, Cancel):
+            self.dispatcher.cancel(message.chat_id)
+        elif isinstance(message, SurfaceMessage):
+            self._take_surface_message(message)
+        elif isinstance(message, WatchForPushes):
+            self.pushes.attend(message.task_id)
+        elif isinstance(message, LeaveTurn):
+            self.exchanges.take_leave(message)
+        # In a task: it waits for a turn to begin, and the post hands over one message at a time.
+        elif isinstance(message, JoinTurn):
+            self.link.start(self.exchanges.join(message), "join")
+        else:
+            await self.link.take(message)
 
-def _agnt(callers: OpenRequests, venue_asker: VenueAsker, counts: Counts) -> AgntEndpoint:
-    runner = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
-    return AgntEndpoint(runner, StatusReports(), is_https=settings.IS_HTTPS)
+    def _take_surface_message(self, message: SurfaceMessage) -> None:
+        if message.surface == MCP_SURFACE:
+            self.mcp.elicitations.take(message.body)
+        elif message.surface == MCP_CANCEL:
+            self.mcp.open_calls.take(message.body)
+        else:
+            self.gateway.take(message)
+
+    def gauges(self) -> Gauges:
+        """The present load of this process, for `/metrics`."""
+        return {
+            "process_turns": (
+                "Open turns of this process, and asks that wait here.",
+                lambda: self.dispatcher.open_turns,
+            ),
+            "queued_asks": ("Asks that wait here for a free agent.", lambda: self.dispatcher.queued),
+            "agent_sockets": ("Agents connected here.", lambda: len(self.link.sessions)),
+            "operator_sockets": ("Operators connected here.", lambda: self.operator_sockets.sockets),
+            "gateway_clients": (
+                "Clients of the gateway without a seat, connected here.",
+                lambda: self.gateway_clients.total,
+            ),
+            "gateway_subscriptions": (
+                "Subscriptions to channels of the gateway here, its own included.",
+                lambda: self.gateway.channels.total,
+            ),
+            "streams": ("Event streams open here.", lambda: self.streams.total),
+            "agnt_queue": ("AGNT envelopes that wait to be decided.", lambda: self.agnt.runner.waiting),
+            "ledger_queue": ("Pieces of work that wait for the ledger.", lambda: self.ledger.waiting),
+        }
 
 
 def _spans() -> Spans | None:

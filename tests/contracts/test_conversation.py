@@ -49,7 +49,7 @@ def share(role: str) -> tuple[Session, User]:
 
 def converse(bob: User, live: LiveViews, heard: Heard) -> OperatorConversation:
     identity = Identity(1, "session", "", bob.pk, bob.login, is_staff=False, is_stale=False)
-    prompt_service = wiring.build_services().operators.prompt_service
+    prompt_service = wiring.HubServices().operators.prompt_service
     meter = StorageMeter(1, time.monotonic)
     return OperatorConversation(
         identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", put=heard.put

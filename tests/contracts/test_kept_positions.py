@@ -22,8 +22,7 @@ from agents.core.errors import Busy
 from agents.core.post import JoinTurn
 from agents.core.types import Ask, SettledTurn
 from agents.transcript.pieces import Part
-from hub.services import HubServices
-from hub.wiring import build_services
+from hub.wiring import HubServices
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, user
@@ -35,7 +34,7 @@ SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="wh
 @asynccontextmanager
 async def busy_agent() -> AsyncIterator[tuple[HubServices, Published]]:
     """A hub, and an agent with a line that is at work for alice; afterwards nothing waits."""
-    hub_services = build_services()
+    hub_services = HubServices()
 
     def prepare() -> tuple[Published, Ask]:
         live_process(hub_services.process_id)

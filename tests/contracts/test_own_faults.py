@@ -12,8 +12,7 @@ from a2a_bridge.surface.asgi import RpcWire
 from a2a_bridge.wire.dialects.hub import HUB
 from agents.core.ledger import Ledger
 from agents.links.channel.events import EVENT_PATH, HookEvents
-from hub.services import HubServices
-from hub.wiring import build_services
+from hub.wiring import HubServices
 from kit.asgi import ClientLeft, HttpRequest
 
 AGENT = "/api/a2a/v1/agents/ada/desk"
@@ -60,7 +59,7 @@ async def test_it_is_a_500_and_stands_in_the_log(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
-    await surface(build_services())(HttpRequest(scope, receive), send=send)
+    await surface(HubServices())(HttpRequest(scope, receive), send=send)
     assert sent[0]["status"] == 500
     assert b"internal error" in sent[-1]["body"]
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [TimeoutError]

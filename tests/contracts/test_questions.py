@@ -21,7 +21,7 @@ from accounts.tokens import TokenLimits, mint
 from agents.core.ledger import Ledger
 from agents.models import QueuedAsk, Turn
 from agents.transcript.pieces import Part
-from hub.wiring import build_services
+from hub.wiring import HubServices
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -266,7 +266,7 @@ class Served:
 
 @pytest.fixture
 async def served(transactional_db: None) -> AsyncIterator[Served]:
-    ledger = build_services().ledger
+    ledger = HubServices().ledger
     yield Served(ledger)
     await db_call(ledger.close)()
 

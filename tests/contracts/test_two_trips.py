@@ -15,8 +15,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.models import Turn
 from hub.caller_rate import CallerRate
-from hub.services import HubServices
-from hub.wiring import build_services
+from hub.wiring import HubServices
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
 from lab.waiting import eventually
@@ -88,7 +87,7 @@ def rows() -> list[tuple[str | None, str]]:
 
 @pytest.fixture
 async def hub() -> AsyncIterator[Hub]:
-    hub_services = build_services()
+    hub_services = HubServices()
 
     def prepare() -> tuple[Published, str]:
         live_process(hub_services.process_id)

@@ -67,7 +67,7 @@ async def test_at_most_100_values_are_given(transactional_db: Any) -> None:
     caller = await db_call(make_caller)()
     context: Any = SimpleNamespace(request=SimpleNamespace(scope={CALLER_KEY: caller}))
     argument = types.CompletionArgument(name="agent", value="owner/a")
-    handler = CompletionHandler(ToolCalls(wiring.build_services().bridge.runner))
+    handler = CompletionHandler(ToolCalls(wiring.HubServices().bridge.runner))
     for number in range(MAX_VALUES + 1):
         given = await handler.complete(context, types.CompleteRequestParams(ref=ASK, argument=argument))
         assert (len(given.completion.values), given.completion.has_more) == (number, False)

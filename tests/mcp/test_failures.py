@@ -32,7 +32,7 @@ class LedgerAway:
 
 
 def make_handlers() -> ToolHandlers:
-    return ToolHandlers(ToolCalls(wiring.build_services().bridge.runner))
+    return ToolHandlers(ToolCalls(wiring.HubServices().bridge.runner))
 
 
 def make_context() -> Any:
