@@ -204,8 +204,13 @@ def find_questions(user_id: int, query: QuestionQuery) -> AskedPage:
     found = list(_cut(asked).select_related("agent")[: query.limit + 1])
     shown = found[: query.limit]
     queued = _queued(user_id, query)
-    askable = _askable(user_id, [*queued, *shown])
-    questions = [*(_of_queued(one, askable) for one in queued), *(_of_turn(one, askable) for one in shown)]
+    agents = Agent.objects.askable_by(user_id).filter(
+        pk__in={one.agent_id for rows in (queued, shown) for one in rows}
+    )
+    askable = set(agents.values_list("pk", flat=True))
+    questions = [
+        AskedQuestion(**_common(one, askable), asked_at=one.queued_at, state="queued") for one in queued
+    ] + [_of_turn(one, askable) for one in shown]
     last = QuestionPosition(shown[-1].asked_at, shown[-1].pk) if len(found) > query.limit else end
     return AskedPage(questions, last.cursor if last else None)
 
@@ -277,12 +282,6 @@ def _cut(rows: Rows) -> Rows:
     return rows.defer("question").annotate(**{TEXT: Left("question", MAX_CHARS + 1)})
 
 
-def _askable(user_id: int, rows: Sequence[Turn | QueuedAsk]) -> Collection[int]:
-    """The agents, of these rows, that the user may ask now."""
-    agents = Agent.objects.askable_by(user_id).filter(pk__in={one.agent_id for one in rows})
-    return set(agents.values_list("pk", flat=True))
-
-
 def _of_turn(turn: Turn, askable: Collection[int]) -> AskedQuestion:
     return AskedQuestion(
         **_common(turn, askable),
@@ -293,10 +292,6 @@ def _of_turn(turn: Turn, askable: Collection[int]) -> AskedQuestion:
         latency_ms=turn.latency_ms,
         repeats=turn.repeats,
     )
-
-
-def _of_queued(waiting: QueuedAsk, askable: Collection[int]) -> AskedQuestion:
-    return AskedQuestion(**_common(waiting, askable), asked_at=waiting.queued_at, state="queued")
 
 
 def _common(row: Turn | QueuedAsk, askable: Collection[int]) -> dict[str, Any]:

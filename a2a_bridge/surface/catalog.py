@@ -7,7 +7,6 @@ to `PAGE` agents each, which both drafts call nested.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal, NotRequired, TypedDict
 from urllib.parse import urlencode, urlsplit
 
@@ -86,21 +85,17 @@ class Catalog(TypedDict):
     entries: list[Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogPart:
-    """The handles of a nested catalog, in lower case: from `first` on, and before `end` if that is said."""
+def catalog(public_url: str, path: str, part: tuple[str, str] | None, *, with_queries: bool) -> Catalog:
+    """A catalog as JSON: the whole one, or a part. `path`: its own address, which the nested ones share.
 
-    first: str
-    end: str
-
-
-def catalog(public_url: str, path: str, part: CatalogPart | None, *, with_queries: bool) -> Catalog:
-    """A catalog as JSON: the whole one, or a part. `path` is its own address, which those it nests share."""
+    `part`: the handle, in lower case, that the part begins with; and the handle before which it ends, or empty.
+    """
     agents = Agent.objects.askable_by(None).order_by("handle_key")
     host = urlsplit(public_url).hostname or "localhost"
     if part is not None:
-        agents = agents.filter(handle_key__gte=part.first)
-        agents = agents.filter(handle_key__lt=part.end) if part.end else agents
+        first, end = part
+        agents = agents.filter(handle_key__gte=first)
+        agents = agents.filter(handle_key__lt=end) if end else agents
         entries = [_agent(agent, public_url, host, with_queries) for agent in agents[: 2 * PAGE]]
     else:
         starts = _starts()
@@ -197,8 +192,8 @@ def agent_info(request: HttpRequest) -> HttpResponse:
 def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> HttpResponse:
     part = None
     if "from" in request.GET:
-        part = CatalogPart(request.GET["from"], request.GET.get("to", ""))
-        if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in (part.first, part.end)):
+        part = (request.GET["from"], request.GET.get("to", ""))
+        if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in part):
             return json_error(400, "validation_failed", "from, to: want handles")
     shown = catalog(settings.PUBLIC_URL, request.path_info, part, with_queries=with_queries)
     etag = weak_etag(shown)

@@ -125,7 +125,8 @@ class HttpJsonBinding:
                     if version == "" and rest in ENVELOPED and b'"jsonrpc"' in body:
                         take_envelope(request, operation, body, incoming)
                     elif version not in V1.versions:
-                        raise _wrong_version()
+                        text = "want A2A-Version: 1.0, as a header or in the query"
+                        raise RpcError(errors.VERSION_NOT_SUPPORTED, text)
                     else:
                         params = params_of(request, operation, names, body)
                         dialect = V1_CORE if is_core(request.path) else V1
@@ -136,10 +137,6 @@ class HttpJsonBinding:
             await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-
-
-def _wrong_version() -> RpcError:
-    return RpcError(errors.VERSION_NOT_SUPPORTED, "want A2A-Version: 1.0, as a header or in the query")
 
 
 def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incoming: Incoming) -> None:

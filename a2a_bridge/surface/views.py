@@ -47,14 +47,6 @@ class Render:
     write: Callable[[Any], bytes]
     media_type: str = "application/json"
 
-    def stable(self, agent: Agent) -> Any:
-        """The document without the members that change by the minute."""
-        return self.make(agent, UsageToday(), settings.PUBLIC_URL)
-
-    def written(self, agent: Agent, today: UsageToday) -> bytes:
-        """The agent as it is now, as bytes."""
-        return self.write(self.make(agent, today, settings.PUBLIC_URL))
-
 
 @csrf_exempt
 @allow_cross_origin
@@ -134,13 +126,16 @@ def _answer(request: HttpRequest, agent: Agent, render: Render) -> HttpResponse:
         answer = _rendered(agent, render)
         answer["Cache-Control"] = "private, no-store"
         return answer
-    etag, modified = weak_etag(render.stable(agent)), last_modified(agent.revised_at)
+    # Of the document without what changes by the minute.
+    etag = weak_etag(render.make(agent, UsageToday(), settings.PUBLIC_URL))
+    modified = last_modified(agent.revised_at)
     answer = not_modified(request, etag, modified) or _rendered(agent, render)
     return with_validators(answer, etag, modified)
 
 
 def _rendered(agent: Agent, render: Render) -> HttpResponse:
-    return HttpResponse(render.written(agent, read_today(agent)), content_type=render.media_type)
+    document = render.make(agent, read_today(agent), settings.PUBLIC_URL)
+    return HttpResponse(render.write(document), content_type=render.media_type)
 
 
 def _usage(agent: Agent, today: UsageToday, public_url: str) -> str:

@@ -136,16 +136,6 @@ def unauthenticated() -> RpcError:
     return RpcError(UNAUTHENTICATED, "sign in: send a live token as Authorization: Bearer", status=401)
 
 
-def foreign_origin() -> RpcError:
-    """The error for a cookie that a page of another origin sent."""
-    return RpcError(FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403)
-
-
-def out_of_scope() -> RpcError:
-    """The error for a token that is for another purpose, or for another agent."""
-    return RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403)
-
-
 def form_error(refused: RequestRefused) -> RpcError:
     """The error for a refusal of the request guard. For authentication the bridge has its own texts."""
     if (of_caller := OF_CALLER.get(type(refused))) is not None:
@@ -166,6 +156,8 @@ def unavailable() -> RpcError:
 
 OF_CALLER: dict[type[RequestRefused], Callable[[], RpcError]] = {
     Unauthenticated: unauthenticated,
-    ForeignOrigin: foreign_origin,
-    OutOfScope: out_of_scope,
+    ForeignOrigin: lambda: RpcError(
+        FOREIGN_ORIGIN, "the cookie is accepted from this hub's own pages only", status=403
+    ),
+    OutOfScope: lambda: RpcError(INSUFFICIENT_SCOPE, "this token is not for asking this agent", status=403),
 }

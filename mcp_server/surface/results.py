@@ -129,7 +129,10 @@ def render_result(result: CallResult, note: str = "") -> types.CallToolResult:
     content = _contents(task, result)
     if note:
         content.append(types.TextContent(text=note))
-    structured = msgspec.to_builtins(_structure(task, content))
+    # The content as data, for clients that show their model the structured content alone.
+    texts = "\n".join(one.text for one in content if isinstance(one, types.TextContent))
+    files = [named for one in content if (named := _name_file(one)) is not None]
+    structured = msgspec.to_builtins(TaskResult(task.id, task.context_id, task.handle, task.state, texts, files))
     is_refused = result.denied is not None
     if not is_refused:
         content.append(_names(task))
@@ -140,13 +143,6 @@ def render_result(result: CallResult, note: str = "") -> types.CallToolResult:
         is_error=task.is_terminal and task.state is not State.COMPLETED,
         _meta=meta,
     )
-
-
-def _structure(task: Task, content: Contents) -> TaskResult:
-    """The content as data, for clients that show their model the structured content alone."""
-    texts = [one.text for one in content if isinstance(one, types.TextContent)]
-    files = [named for one in content if (named := _name_file(one)) is not None]
-    return TaskResult(task.id, task.context_id, task.handle, task.state, "\n".join(texts), files)
 
 
 def _name_file(block: types.ContentBlock) -> NamedFile | None:

@@ -198,7 +198,10 @@ class ToolHandlers:
             return types.ListToolsResult(tools=LISTED)
         with public_errors():
             found, next_cursor = await db_call(load_agent_tools)(caller, cursor)
-        shown = [_show_agent(*one) for one in found]
+        shown = [
+            ListedTool(arguments=AskThisAgent, output=TaskResult, title=title, description=text).shown_as(name)
+            for name, title, text in found
+        ]
         return types.ListToolsResult(tools=shown if cursor else [*LISTED, *shown], next_cursor=next_cursor or None)
 
     async def call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
@@ -229,11 +232,6 @@ class ToolHandlers:
         except Exception as failure:  # noqa: BLE001  the SDK would send its text to the client
             return render_error(public_error(failure))
         raise MCPError(code=types.INVALID_PARAMS, message=f"no tool {params.name[:60]!r} here: see tools/list")
-
-
-def _show_agent(name: str, title: str, description: str) -> types.Tool:
-    tool = HubTool(run=ask_agent, arguments=AskThisAgent, output=TaskResult, title=title, description=description)
-    return tool.shown_as(name)
 
 
 def build_manager(

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import mcp_types as types
@@ -106,19 +107,12 @@ def find_progress(context: Context) -> Progress | None:
     meta = context.meta
     if not meta or meta.get("progress_token", meta.get("progressToken")) is None:
         return None
-    return ProgressReport(context.session.report_progress)
+    numbers = count(1)  # the number of each notification has to be more than the one before
 
+    async def report(text: str) -> None:
+        await context.session.report_progress(float(next(numbers)), message=text)
 
-class ProgressReport:
-    """Numbers the progress notifications of a call: each has to be more than the one before."""
-
-    def __init__(self, report: Callable[..., Awaitable[None]]) -> None:
-        self._report = report
-        self._count = 0
-
-    async def __call__(self, text: str) -> None:
-        self._count += 1
-        await self._report(float(self._count), message=text)
+    return report
 
 
 async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) -> Answer:

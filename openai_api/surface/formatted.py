@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+from typing import Any, NamedTuple
 
 from a2a_bridge.service.calls import StreamedAnswer, Waiting, Wire
 from a2a_bridge.wire.dialects.reading import invalid
@@ -27,8 +27,6 @@ from openai_api.wire.formats import ReplyFormat, bare_json, read_json
 from openai_api.wire.messages import make_repair
 
 SCHEMAS = "openai_api.service.schemas"
-Found = TypeVar("Found")
-Given = TypeVarTuple("Given")
 
 _thread = ThreadPoolExecutor(1, "formats")
 
@@ -48,18 +46,9 @@ async def check_format(wanted: ReplyFormat) -> None:
         RpcError: -32602, it is not sound, or demands too much work.
     """
     if wanted.schema is not None:
-        flaw = await _in_thread(_find_schema_flaw, wanted.schema)
+        flaw = await asyncio.get_running_loop().run_in_executor(_thread, _find_schema_flaw, wanted.schema)
         if flaw:
             raise invalid(wanted.field, f"{wanted.field}: {flaw}")
-
-
-async def check_reply(wanted: ReplyFormat, reply: str) -> CheckedReply:
-    """Check a reply."""
-    return await _in_thread(_check, wanted, reply)
-
-
-def _in_thread(check: Callable[[*Given], Found], *given: *Given) -> Awaitable[Found]:
-    return asyncio.get_running_loop().run_in_executor(_thread, check, *given)
 
 
 def _find_schema_flaw(schema: dict[str, Any]) -> str:
@@ -160,7 +149,8 @@ async def _find_flaw(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -
     task = held.task
     if task is None or task.is_interrupted or refusal_after(task, held.denied) is not None:
         return ""
-    checked = await check_reply(wanted, answer.chat.content(task))
+    reply = answer.chat.content(task)
+    checked = await asyncio.get_running_loop().run_in_executor(_thread, _check, wanted, reply)
     if checked.is_final:
         raise _refusal(checked.flaw)
     answer.chat.checked = checked.content

@@ -159,7 +159,6 @@ class ResponseRequest(Struct, frozen=True):
 
 
 BodyKind = TypeVar("BodyKind", ChatRequest, ResponseRequest)
-AnyMessage = TypeVar("AnyMessage", bound=ChatMessage | InputMessage)
 
 
 def read_request(kind: type[BodyKind], body: bytes) -> BodyKind:
@@ -187,7 +186,10 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     Raises:
         RpcError: -32602, there is nothing to ask, or a file is not sound.
     """
-    said = new_messages(asked.messages) if conversation_id else asked.messages
+    # Of a conversation the agent knows all up to the last message of the assistant.
+    ends = (at for at in range(len(asked.messages), 0, -1) if asked.messages[at - 1].role == "assistant")
+    since = next(ends, 0) if conversation_id else 0
+    said = asked.messages[since:]
     texts = [(each.role, text_of(each)) for each in said]
     texts = [(role, text) for role, text in texts if text.strip()]
     if not texts or asked.messages[-1].role == "assistant":
@@ -198,7 +200,7 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
     question = labeled if len(texts) > 1 else texts[0][1]
     if asked.format is not None:
         question = f"{question}\n\n{asked.format.instructions}"
-    files = list(_files(asked, since=len(asked.messages) - len(said)))
+    files = list(_files(asked, since))
     if len(files) >= MAX_PARTS:
         raise invalid(asked.field, f"{asked.field}: at most {MAX_PARTS - 1} images and files")
     parts = (Part(text=question), *(part for _, part in files))
@@ -220,12 +222,6 @@ def make_repair(send: Send, wanted: ReplyFormat, flaw: str, context_id: str, key
     question = f"Your last answer does not have the format that was asked for: {flaw}\n\n{wanted.instructions}"
     message = Message(_message_id(key), Role.USER, (Part(text=question),))
     return replace(send, message=message, question=question, parts=(), needs=(), context_id=context_id)
-
-
-def new_messages(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """The messages after the last of the assistant."""
-    since = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
-    return messages[since:]
 
 
 def text_of(message: ChatMessage | InputMessage) -> str:

@@ -188,7 +188,10 @@ def _part(part: V03Part, where: str) -> Part | None:
 
 
 def _file_part(part: V03Part, where: str) -> Part:
-    given = part.file if part.kind or part.file is not UNSET else _file_of_1(part)
+    given = part.file
+    if not part.kind and given is UNSET:  # a file in the form of A2A 1.0
+        content = {"bytes": part.raw, "uri": part.url, "name": part.filename, "mimeType": part.media_type}
+        given = {name: value for name, value in content.items() if value is not UNSET}
     if not isinstance(given, dict):
         raise invalid(where, f"{where}: want an object")
     file: V03File = read_params(V03File, _given(given), within=where)
@@ -196,12 +199,6 @@ def _file_part(part: V03Part, where: str) -> Part:
         raise invalid(where, f"{where}: want exactly one of bytes, uri")
     raw = file.bytes if file.bytes is UNSET else check_base64(file.bytes, f"{where}.bytes")
     return Part(raw=raw, url=file.uri, media_type=file.mime_type, filename=file.name, metadata=part.metadata)
-
-
-def _file_of_1(part: V03Part) -> Json:
-    """The file of a part in the form of A2A 1.0, as the object `file` of 0.3."""
-    content = {"bytes": part.raw, "uri": part.url, "name": part.filename, "mimeType": part.media_type}
-    return {name: value for name, value in content.items() if value is not UNSET}
 
 
 def _kind_of(part: V03Part, where: str) -> str:

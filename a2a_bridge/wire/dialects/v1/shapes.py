@@ -179,7 +179,9 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
         return _closed(task, event)
     if event.closes_only:  # its part would be made up, and kept by a client that adds up the events
         return []
-    return [StreamEvent(artifact_update=render_artifact_update(task, event))]
+    artifact, append = render_artifact(event.artifact), event.append or UNSET
+    update = ArtifactUpdate(task.id, task.context_id, artifact, append, event.last_chunk or UNSET)
+    return [StreamEvent(artifact_update=update)]
 
 
 def _closed(task: record.Task, event: ArtifactEvent) -> list[StreamEvent]:
@@ -204,12 +206,6 @@ def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     said = UNSET if event.message is None else _message(task, event.message)
     metadata = event.shown_metadata
     return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said), metadata)
-
-
-def render_artifact_update(task: record.Task, event: ArtifactEvent) -> ArtifactUpdate:
-    """A TaskArtifactUpdateEvent."""
-    artifact = render_artifact(event.artifact)
-    return ArtifactUpdate(task.id, task.context_id, artifact, event.append or UNSET, event.last_chunk or UNSET)
 
 
 def render_artifact(artifact: record.Artifact) -> Artifact:
