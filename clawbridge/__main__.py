@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem, FishComplete, add_completion_class, get_completion_class
 
-from clawbridge import VERSION
-from clawbridge.errors import HubError
+from clawbridge import VERSION, HubError
 from clawbridge.terminal import CommandFailure, ExitCode, as_failure, bad_arguments, write_json
 
 COMPLETE_VARIABLE = "_CLAWBRIDGE_COMPLETE"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from clawbridge.errors import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
+from clawbridge import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
 from clawbridge.shapes import QuestionPage, QuestionState, Task
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")

@@ -8,11 +8,10 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 
-from clawbridge import VERSION, calls
+from clawbridge import VERSION, BadArguments, Broken, calls
 from clawbridge.calls import HubCall, HubRequest, HubResponse
-from clawbridge.errors import BadArguments, Broken
 from clawbridge.sending import OutgoingMessage, Update
-from clawbridge.shapes import AgentPage, ArtifactFile, Message, Part, QuestionPage, StreamEvent, Task, files_of
+from clawbridge.shapes import AgentPage, ArtifactFile, Message, Part, QuestionPage, Task, TaskStreamEvent, files_of
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
@@ -181,7 +180,7 @@ class Client:
                 on_reconnect()
             time.sleep(pause_s)
 
-    def _events(self, message: OutgoingMessage) -> Generator[tuple[str, StreamEvent]]:
+    def _events(self, message: OutgoingMessage) -> Generator[tuple[str, TaskStreamEvent]]:
         try:
             with self._http.stream(**request_options(message.request())) as response:
                 if not response.is_success:
@@ -191,7 +190,7 @@ class Client:
                 message.was_sent = True
                 for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
-                        yield event.id, calls.decode(self.url, event.data, StreamEvent)
+                        yield event.id, calls.decode(self.url, event.data, TaskStreamEvent)
         except httpx2.HTTPError as problem:
             raise stream_error(self.url, problem, message) from None
 
@@ -313,7 +312,7 @@ class AsyncClient:
                 on_reconnect()
             await asyncio.sleep(pause_s)
 
-    async def _events(self, message: OutgoingMessage) -> AsyncGenerator[tuple[str, StreamEvent]]:
+    async def _events(self, message: OutgoingMessage) -> AsyncGenerator[tuple[str, TaskStreamEvent]]:
         try:
             async with self._http.stream(**request_options(message.request())) as response:
                 if not response.is_success:
@@ -323,6 +322,6 @@ class AsyncClient:
                 message.was_sent = True
                 async for event in httpx2.EventSource(response, MAX_EVENT_BYTES):
                     if event.data:
-                        yield event.id, calls.decode(self.url, event.data, StreamEvent)
+                        yield event.id, calls.decode(self.url, event.data, TaskStreamEvent)
         except httpx2.HTTPError as problem:
             raise stream_error(self.url, problem, message) from None

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from clawbridge import HubError
 from clawbridge.client import Client
-from clawbridge.errors import HubError
 from clawbridge.sign_in import open_hub
 from clawbridge.terminal import CommandFailure, one_line
 

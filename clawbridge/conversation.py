@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import msgspec
 
+from clawbridge import HubError
 from clawbridge.calls import HubRequest, agent_path
 from clawbridge.client import Client
-from clawbridge.errors import HubError
 from clawbridge.sending import Update
 from clawbridge.shapes import WAITING, Message, Part, Status
 from clawbridge.terminal import (

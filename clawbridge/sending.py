@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import msgspec
 
+from clawbridge import Unreachable
 from clawbridge.calls import HubCall, HubRequest, agent_path, read_task
-from clawbridge.errors import Unreachable
-from clawbridge.shapes import Message, Part, Status, StreamEvent, Task
+from clawbridge.shapes import Message, Part, Status, Task, TaskStreamEvent
 
 MAX_RECONNECTS = 5  # in a row, without an event between them
 FIRST_PAUSE_S = 0.5
@@ -72,7 +72,7 @@ class OutgoingMessage:
         headers |= {"Last-Event-ID": self._last_event_id} if self._last_event_id else {}
         return HubRequest("POST", f"{self._path}/message:stream", body={"message": self._message}, headers=headers)
 
-    def take(self, event_id: str, event: StreamEvent) -> Iterator[Update]:
+    def take(self, event_id: str, event: TaskStreamEvent) -> Iterator[Update]:
         """Take an event; what it adds to those before."""
         if event_id != self._last_event_id:  # else the hub repeats itself
             self._last_event_id, self._failures = event_id, 0

@@ -114,7 +114,7 @@ class Task(WireStruct, frozen=True):
         return "\n".join(one.text for one in self.artifacts if one.text) or self.status.text
 
 
-class StatusUpdate(WireStruct, frozen=True):
+class TaskStatusUpdate(WireStruct, frozen=True):
     """The task's new state."""
 
     task_id: str
@@ -122,7 +122,7 @@ class StatusUpdate(WireStruct, frozen=True):
     context_id: str = ""
 
 
-class ArtifactUpdate(WireStruct, frozen=True):
+class TaskArtifactUpdate(WireStruct, frozen=True):
     """The next piece of the answer; with `last_chunk` and without `append`, all of an artifact once more."""
 
     task_id: str
@@ -132,12 +132,12 @@ class ArtifactUpdate(WireStruct, frozen=True):
     last_chunk: bool = False
 
 
-class StreamEvent(WireStruct, frozen=True):
+class TaskStreamEvent(WireStruct, frozen=True):
     """An event of a stream: exactly one member is set."""
 
     task: Task | None = None
-    status_update: StatusUpdate | None = None
-    artifact_update: ArtifactUpdate | None = None
+    status_update: TaskStatusUpdate | None = None
+    artifact_update: TaskArtifactUpdate | None = None
     message: Message | None = None
 
 
@@ -160,7 +160,7 @@ class CardInputModes(WireStruct, frozen=True):
         return list(dict.fromkeys([*self.default_input_modes, *of_skills]))
 
 
-class ListedAgent(msgspec.Struct, frozen=True):
+class AgentEntry(msgspec.Struct, frozen=True):
     """The columns of an agent in a list."""
 
     handle: str
@@ -172,11 +172,11 @@ class ListedAgent(msgspec.Struct, frozen=True):
 class AgentPage(msgspec.Struct, frozen=True):
     """`GET /api/v1/agents`."""
 
-    items: list[ListedAgent]
+    items: list[AgentEntry]
     total: int
 
 
-class ListedQuestion(msgspec.Struct, frozen=True, rename="camel"):
+class QuestionEntry(msgspec.Struct, frozen=True, rename="camel"):
     """The columns of a question in a list. `task_id`: None where the hub refused it."""
 
     asked_at: datetime
@@ -189,7 +189,7 @@ class ListedQuestion(msgspec.Struct, frozen=True, rename="camel"):
 class QuestionPage(msgspec.Struct, frozen=True):
     """`GET /api/v1/questions`, newest first. `next`: where the next page begins."""
 
-    items: list[ListedQuestion]
+    items: list[QuestionEntry]
     next: str | None
 
 

@@ -14,9 +14,9 @@ from uuid import uuid4
 import click
 import msgspec
 
+from clawbridge import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.calls import HubRequest, checked_hub, convert, is_open_to_listeners, is_token
 from clawbridge.client import Client
-from clawbridge.errors import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
 
 HUB_VARIABLE = "CLAWBRIDGE_HUB"
@@ -56,7 +56,7 @@ class DeviceCodesAnswer(msgspec.Struct):
     interval: float
 
 
-class DeviceToken(msgspec.Struct):
+class DeviceFlowToken(msgspec.Struct):
     """The hub's answer to `POST /api/v1/auth/device/token`, once the user has allowed it."""
 
     access_token: str
@@ -245,7 +245,7 @@ def wait_for_token(client: Client, codes: DeviceCodesAnswer) -> str:
     while time.monotonic() < deadline:
         try:
             answer = client.call(request)
-            return convert(client.url, answer, DeviceToken).access_token
+            return convert(client.url, answer, DeviceFlowToken).access_token
         except Unreachable:
             pass
         except Refused as refused:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from clawbridge.errors import BadArguments, HubError, Refused, Unauthorized
+from clawbridge import BadArguments, HubError, Refused, Unauthorized
 
 # Other people write replies and names: their control characters must not steer the terminal.
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")

@@ -42,7 +42,7 @@ IS_SETTLED = "SELECT 1 FROM agents_turn WHERE chat_id = ? AND outcome IS NOT NUL
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredFigure:
     """A line of the table. `names`: what was counted, where that is a list of things."""
 
     name: str
@@ -84,16 +84,16 @@ def find_circles() -> list[str]:
     return found
 
 
-def static_figures(root: Path = ROOT) -> list[Figure]:
+def static_figures(root: Path = ROOT) -> list[MeasuredFigure]:
     """Sizes, and circles of imports."""
     lines, modules = count_lines(PRODUCT, root)
     circles = find_circles()
     return [
-        Figure("lines of the product, without migrations", lines),
-        Figure("modules of the product", modules),
-        Figure("lines of tests", count_lines(["tests"], root)[0]),
-        Figure("lines of lab", count_lines(["lab"], root)[0]),
-        Figure("circles between rooms of a package", len(circles), circles),
+        MeasuredFigure("lines of the product, without migrations", lines),
+        MeasuredFigure("modules of the product", modules),
+        MeasuredFigure("lines of tests", count_lines(["tests"], root)[0]),
+        MeasuredFigure("lines of lab", count_lines(["lab"], root)[0]),
+        MeasuredFigure("circles between rooms of a package", len(circles), circles),
     ]
 
 
@@ -174,7 +174,7 @@ async def _code_of_replies(hub: Counting) -> RunCode:
     return code_of(times, REQUESTS)
 
 
-def running_figures() -> list[Figure]:
+def running_figures() -> list[MeasuredFigure]:
     """The modules and functions of ours that a request runs through, in a hub started for it."""
     with (
         TemporaryDirectory(prefix="measure-") as name,
@@ -184,7 +184,7 @@ def running_figures() -> list[Figure]:
         codes = {f"{kind}, from socket to socket": _code_of_requests(hub, work) for kind, work in KINDS.items()}
         codes["a reply, from its frame to the settled turn"] = asyncio.run(_code_of_replies(hub))
     return [
-        Figure(f"{what} of {kind}", len(names), names)
+        MeasuredFigure(f"{what} of {kind}", len(names), names)
         for kind, code in codes.items()
         for what, names in (("modules", code.modules), ("functions", code.functions))
     ]
@@ -196,7 +196,7 @@ def _code_of_requests(hub: Counting, work: Callable[[Counting, int], Coroutine[A
     return code_of(calls_of_ours(asyncio.run(hub.count_apart(work(hub, REQUESTS)))), REQUESTS)
 
 
-def text(figures: Sequence[Figure], *, with_names: bool = False) -> str:
+def text(figures: Sequence[MeasuredFigure], *, with_names: bool = False) -> str:
     """The table, and with `with_names` what was counted."""
     rows = [[one.name, f"{one.value:,}"] for one in figures]
     lists = [

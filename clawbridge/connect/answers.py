@@ -12,10 +12,10 @@ from clawbridge.connect import frames
 from clawbridge.connect.frames import Question
 from clawbridge.connect.reply_parts import (
     Artifact,
-    End,
     Failed,
     Json,
-    PermissionRequest,
+    ProgramPermissionRequest,
+    ReplyEnd,
     ReplyPart,
     Status,
     Usage,
@@ -75,7 +75,7 @@ async def sendable(question: Question, answer: Answer) -> AsyncGenerator[ReplyPa
         async with aclosing(_within_cap(question, answer)) as parts:
             async for part in parts:
                 yield part
-                if isinstance(part, End):
+                if isinstance(part, ReplyEnd):
                     return
         return
     except AnswerFailed as failed:
@@ -91,7 +91,7 @@ async def as_text(parts: AsyncGenerator[ReplyPart, None]) -> AsyncGenerator[Repl
     ending = ""
     async with aclosing(parts):
         async for part in parts:
-            if isinstance(part, PermissionRequest):
+            if isinstance(part, ProgramPermissionRequest):
                 yield part
                 continue
             text = part if isinstance(part, str) else _as_words(part)
@@ -112,12 +112,12 @@ async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Repl
                 yield raw[: len(raw) + min(room, 0)].decode(errors="ignore")
             elif isinstance(part, Usage):
                 yield part
-            elif isinstance(part, PermissionRequest):
+            elif isinstance(part, ProgramPermissionRequest):
                 preview = cut(clean(part.input_preview), MAX_TEXT_BYTES)
                 yield replace(part, tool=clean(part.tool), input_preview=preview)
             elif (sound := _clean_part(part)) is not None:
                 room -= frames.size_of(sound)
-                if room >= 0 or isinstance(sound, End):
+                if room >= 0 or isinstance(sound, ReplyEnd):
                     yield sound
             if room < 0:
                 raise AnswerFailed(f"the reply was cut: it is longer than {MAX_REPLY_BYTES} bytes")
@@ -126,7 +126,7 @@ async def _within_cap(question: Question, answer: Answer) -> AsyncGenerator[Repl
             await parts.aclose()
 
 
-def _clean_part(part: Status | Artifact | End) -> Status | Artifact | End | None:
+def _clean_part(part: Status | Artifact | ReplyEnd) -> Status | Artifact | ReplyEnd | None:
     """The part with texts that the hub takes; None for a note without text."""
     match part:
         case Artifact():
@@ -140,16 +140,16 @@ def _clean_part(part: Status | Artifact | End) -> Status | Artifact | End | None
         case Status():
             text = cut(clean(part.text), MAX_TEXT_BYTES)
             return replace(part, text=text, metadata=cleaned(part.metadata)) if text.strip() else None
-        case End():
+        case ReplyEnd():
             text = cut(clean(part.text), MAX_TEXT_BYTES)
             return replace(part, text=text if text.strip() else part.state.replace("_", " "))
 
 
-def _as_words(part: Status | Artifact | Usage | End) -> str:
+def _as_words(part: Status | Artifact | Usage | ReplyEnd) -> str:
     match part:
         case Artifact():
             return _artifact_as_words(part.parts)
-        case End():
+        case ReplyEnd():
             return part.text
     return ""
 

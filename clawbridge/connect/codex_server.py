@@ -14,7 +14,7 @@ from clawbridge.connect.program_events import (
     preview_of,
     read_codex,
 )
-from clawbridge.connect.reply_parts import Decision, PermissionRequest, ReplyPart, object_of, text_of
+from clawbridge.connect.reply_parts import Decision, ProgramPermissionRequest, ReplyPart, object_of, text_of
 
 INITIALIZE, THREAD, TURN = range(3)  # the ids of our requests
 # Commands run in a sandbox that reads only. Codex asks before it runs one outside of it, or changes a file.
@@ -75,7 +75,7 @@ def _read_request(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
         names = ("command", "cwd", "reason", "networkApprovalContext", "grantRoot")
         wanted = {name: params[name] for name in names if params.get(name)}
         wanted |= object_of(run.changes, text_of(params, "itemId"))
-        yield PermissionRequest(tool=tool, input_preview=preview_of(wanted), on_decision=on_decision)
+        yield ProgramPermissionRequest(tool=tool, input_preview=preview_of(wanted), on_decision=on_decision)
 
 
 def _read_notification(method: str, params: Event, run: ProgramRun) -> Iterator[ReplyPart]:

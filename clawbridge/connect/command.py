@@ -19,7 +19,7 @@ from clawbridge.connect import lines
 from clawbridge.connect.answers import AnswerFailed, ProgramAnswer, left_out
 from clawbridge.connect.frames import Question
 from clawbridge.connect.lines import Lines
-from clawbridge.connect.reply_parts import End, ReplyPart
+from clawbridge.connect.reply_parts import ReplyEnd, ReplyPart
 from clawbridge.connect.tasks import running
 
 TERM_GRACE_S = 2.0
@@ -92,7 +92,7 @@ class Command(ProgramAnswer):
         async with running(read_tail(stderr)) as errors:
             try:
                 async for part in self._read(process, stdout):
-                    has_ended = isinstance(part, End)
+                    has_ended = isinstance(part, ReplyEnd)
                     yield part
                 complaint = await errors
                 status = await process.wait()

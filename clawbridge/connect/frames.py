@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clawbridge.connect.reply_parts import Artifact, Decision, End, PermissionRequest, Status, Usage, text_of
+from clawbridge.connect.reply_parts import (
+    Artifact,
+    Decision,
+    ProgramPermissionRequest,
+    ReplyEnd,
+    Status,
+    Usage,
+    text_of,
+)
 
 MAX_SHOWN_CHARS = 500
 FEATURES = ["cancel"]
@@ -165,7 +173,7 @@ def reply_chunk(chat_id: str, text: str, *, done: bool, usage: Usage | None = No
     return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done, **_used(usage)}, now)
 
 
-def task_status(chat_id: str, part: Status | End, *, usage: Usage | None = None, now: datetime) -> str:
+def task_status(chat_id: str, part: Status | ReplyEnd, *, usage: Usage | None = None, now: datetime) -> str:
     """Encode a note, or an end that is not plain completion."""
     return _chat_event("task_status", {"chatId": chat_id, **_members(part), **_used(usage)}, now)
 
@@ -175,13 +183,13 @@ def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
     return _chat_event("task_artifact", {"chatId": chat_id, **_members(artifact)}, now)
 
 
-def permission_request(chat_id: str, request_id: str, asked: PermissionRequest, *, now: datetime) -> str:
+def permission_request(chat_id: str, request_id: str, asked: ProgramPermissionRequest, *, now: datetime) -> str:
     """Encode the request to use a tool, for the question of that chat id."""
     named = {"requestId": request_id, "chatId": chat_id, "tool": asked.tool, "inputPreview": asked.input_preview}
     return _encode({"type": "permission_request", **named, "ts": stamp(now)})
 
 
-def size_of(part: Status | Artifact | End) -> int:
+def size_of(part: Status | Artifact | ReplyEnd) -> int:
     """How many bytes of its reply it takes."""
     return len(_encode(_members(part)).encode())
 
@@ -195,8 +203,8 @@ def _chat_event(event_type: str, payload: dict[str, object], now: datetime) -> s
     return _encode({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": stamp(now)})
 
 
-def _members(part: Status | Artifact | End) -> dict[str, object]:
-    if isinstance(part, End):
+def _members(part: Status | Artifact | ReplyEnd) -> dict[str, object]:
+    if isinstance(part, ReplyEnd):
         return {"state": part.state, "text": part.text}
     if isinstance(part, Status):
         return {"state": "working", "text": part.text, **_present(metadata=part.metadata)}

@@ -16,7 +16,7 @@ from clawbridge.connect.answers import Answer, as_text, sendable
 from clawbridge.connect.connection import Ending, HubConnection
 from clawbridge.connect.frames import Question, UnreadableFrame, Welcome
 from clawbridge.connect.gateway_frames import AGENT_NAME, GatewayFrame
-from clawbridge.connect.reply_parts import End, Failed, Rejected, ReplyPart
+from clawbridge.connect.reply_parts import Failed, Rejected, ReplyEnd, ReplyPart
 from clawbridge.connect.tasks import running
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class GatewayAgent(Agent):
         return f"{gateway_url(hub)}?agentId={quote(name)}"
 
     def _make_connection(self, socket: ClientConnection) -> HubConnection:
-        return SeatConnection(
+        return GatewaySeat(
             socket,
             answer=self._answer,
             silence_s=self._silence_s,
@@ -54,7 +54,7 @@ class GatewayAgent(Agent):
         return gateway_frames.handshake()
 
 
-class SeatConnection(HubConnection):
+class GatewaySeat(HubConnection):
     """A socket to the gateway. A message is a question; the whole answer is one frame."""
 
     def __init__(
@@ -121,12 +121,12 @@ class SeatConnection(HubConnection):
 
     async def _reply(self, question: Question) -> None:
         frame = self._asked[question.chat_id]
-        ends: list[End] = []
+        ends: list[ReplyEnd] = []
 
         async def noted() -> AsyncGenerator[ReplyPart, None]:
             async with aclosing(sendable(question, self._answer)) as parts:
                 async for part in parts:
-                    if isinstance(part, End):
+                    if isinstance(part, ReplyEnd):
                         ends.append(part)
                     yield part
 

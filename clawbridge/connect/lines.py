@@ -13,10 +13,10 @@ from clawbridge.connect.frames import Question
 from clawbridge.connect.reply_parts import (
     Artifact,
     AuthRequired,
-    End,
     Failed,
     InputRequired,
     Rejected,
+    ReplyEnd,
     ReplyPart,
     Status,
     Usage,
@@ -125,7 +125,7 @@ def _metadata(fields: Fields) -> Fields | None:
     return _member(fields, "metadata", dict, {}) or None
 
 
-def _end(kind: type[End]) -> Callable[[Fields], End]:
+def _end(kind: type[ReplyEnd]) -> Callable[[Fields], ReplyEnd]:
     return lambda fields: kind(_member(fields, "text", str, ""))
 
 

@@ -19,7 +19,7 @@ from clawbridge.connect.command import Command
 from clawbridge.connect.frames import Question
 from clawbridge.connect.presets import PRESETS, Access, Preset
 from clawbridge.connect.program_events import ProgramOutput
-from clawbridge.connect.reply_parts import End, ReplyPart
+from clawbridge.connect.reply_parts import ReplyEnd, ReplyPart
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class PresetAnswer(ProgramAnswer):
             try:
                 async with aclosing(command(replace(question, text=text))) as parts:
                     async for part in parts:
-                        has_failed = isinstance(part, End)
+                        has_failed = isinstance(part, ReplyEnd)
                         yield part
                 if not output.run.is_complete:
                     raise AnswerFailed(f"{preset.program} ended without an answer that this connector can read")

@@ -14,7 +14,7 @@ from typing import Any
 from clawbridge.connect.reply_parts import (
     Decision,
     Failed,
-    PermissionRequest,
+    ProgramPermissionRequest,
     ReplyPart,
     Status,
     Usage,
@@ -188,7 +188,9 @@ def _request_of_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
 
     if request.get("subtype") == "can_use_tool":
         tool = text_of(request, "tool_name")[:MAX_TOOL_NAME_CHARS] or "tool"
-        yield PermissionRequest(tool=tool, input_preview=preview_of(request.get("input")), on_decision=on_decision)
+        yield ProgramPermissionRequest(
+            tool=tool, input_preview=preview_of(request.get("input")), on_decision=on_decision
+        )
     else:
         respond("error", error=NOT_ANSWERED)
 

@@ -12,9 +12,9 @@ from clawbridge.connect.frames import DecisionFrame, Question
 from clawbridge.connect.reply_parts import (
     Artifact,
     Decision,
-    End,
     Failed,
-    PermissionRequest,
+    ProgramPermissionRequest,
+    ReplyEnd,
     ReplyPart,
     Status,
     Usage,
@@ -96,20 +96,20 @@ class ProgramReply:
         self._takes_more = takes_more
         self._chunks = Chunks()
         self._usage: Usage | None = None
-        self._asked: dict[str, PermissionRequest] = {}
+        self._asked: dict[str, ProgramPermissionRequest] = {}
         self.has_ended = False
 
     async def send_whole(self, answer: Answer) -> None:
         """Send the answer's text as one `reply`, once it is complete; notes and artifacts as they come."""
         texts: list[str] = []
-        end: End | None = None
+        end: ReplyEnd | None = None
         async with aclosing(self._reply_parts(answer)) as parts:
             async for part in parts:
                 if isinstance(part, str):
                     texts.append(part)
                 elif isinstance(part, Usage):
                     self._usage = part
-                elif isinstance(part, End):
+                elif isinstance(part, ReplyEnd):
                     end = part
                 elif not await self._send_piece(part):
                     end = Failed(TOO_MANY)
@@ -135,8 +135,8 @@ class ProgramReply:
                 if isinstance(other, Status) and not self._takes_notes:
                     continue  # without a chunk before it: what is left of the cap is for what must not be lost
                 await self._send_text(is_over=is_over or other is not None)
-                if is_over or isinstance(other, End):
-                    await self._end(other if isinstance(other, End) else None)
+                if is_over or isinstance(other, ReplyEnd):
+                    await self._end(other if isinstance(other, ReplyEnd) else None)
                     await asyncio.wait({pump})  # a program that part its last may still put things away
                     return
                 if other is not None and not await self._send_piece(other):
@@ -173,9 +173,9 @@ class ProgramReply:
         if not self._chunks.is_empty and (is_over or self._chunks.linger_s is not None):
             await self._send_chunk(self._chunks.take())
 
-    async def _send_piece(self, part: Status | Artifact | PermissionRequest) -> bool:
+    async def _send_piece(self, part: Status | Artifact | ProgramPermissionRequest) -> bool:
         """Send it; False when there is no room for another artifact. Late notes are left out."""
-        if isinstance(part, PermissionRequest):
+        if isinstance(part, ProgramPermissionRequest):
             request_id = str(uuid4())
             self._asked[request_id] = part
             await self._send(frames.permission_request(self._chat_id, request_id, part, now=datetime.now(UTC)))
@@ -191,7 +191,7 @@ class ProgramReply:
         await self._send(frames.task_artifact(self._chat_id, part, now=datetime.now(UTC)))
         return True
 
-    async def _end(self, end: End | None) -> None:
+    async def _end(self, end: ReplyEnd | None) -> None:
         if end is None:
             await self._send_chunk("", done=True)
         else:
@@ -212,7 +212,7 @@ async def _pump(parts: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:
 
 async def _gather(
     inbox: Inbox, chunks: Chunks
-) -> tuple[bool, Status | Artifact | Usage | PermissionRequest | End | None]:
+) -> tuple[bool, Status | Artifact | Usage | ProgramPermissionRequest | ReplyEnd | None]:
     """Wait until there is a chunk worth sending, or something else: whether the reply is over, and that."""
     if chunks.is_empty:
         part = await inbox.get()

@@ -66,7 +66,7 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermissionRequest:
+class ProgramPermissionRequest:
     """The program requests permission to use a tool, from the operators of its session; the answer goes on.
 
     `on_decision` is called at most once, and not after the end of the answer.
@@ -78,38 +78,38 @@ class PermissionRequest:
 
 
 @dataclass(frozen=True)
-class End:
+class ReplyEnd:
     """The end of an answer that is not its completion; later parts are ignored. `text` is for the caller."""
 
     state: ClassVar[str]
     text: str
 
 
-class InputRequired(End):
+class InputRequired(ReplyEnd):
     """The agent needs to know more: what is said to this is another question with the same `task_id`."""
 
     state = "input_required"
 
 
-class AuthRequired(End):
+class AuthRequired(ReplyEnd):
     """The agent needs leave, or credentials, which it gets in some way of its own."""
 
     state = "auth_required"
 
 
-class Failed(End):
+class Failed(ReplyEnd):
     """The agent failed."""
 
     state = "failed"
 
 
-class Rejected(End):
+class Rejected(ReplyEnd):
     """The agent does not do such things."""
 
     state = "rejected"
 
 
-ReplyPart = str | Status | Artifact | Usage | PermissionRequest | End
+ReplyPart = str | Status | Artifact | Usage | ProgramPermissionRequest | ReplyEnd
 
 
 def clean(text: str) -> str:

@@ -11,7 +11,7 @@ import uvloop
 
 from lab.bench import command, hubs, load, profile, streams
 from lab.bench.command import Option, Options, bench, flag, odd_lines, show_progress
-from lab.bench.hubs import SDK, Start, Target
+from lab.bench.hubs import SDK, BenchTarget, Start
 from lab.bench.load import SATURATED, LoadRun, cells
 from lab.bench.meter import LOAD_CORE, SERVER_CORES
 from lab.bench.streams import Memory
@@ -77,11 +77,11 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return result
 
 
-def _stream(target: Target, seconds: float) -> LoadRun:
+def _stream(target: BenchTarget, seconds: float) -> LoadRun:
     return load.measure(target, STREAM_CONNECTIONS, seconds, method="SendStreamingMessage", kind="stream")
 
 
-def _profile(running: Sequence[Target]) -> None:
+def _profile(running: Sequence[BenchTarget]) -> None:
     if not profile.is_there():
         show_progress("no py-spy on the PATH: pip install py-spy")
         return

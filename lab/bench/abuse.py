@@ -13,7 +13,7 @@ import uvloop
 from lab.bench import hubs
 from lab.bench.client import BenchCaller, fetch, message_params, request, request_head
 from lab.bench.command import Option, Options, bench, odd_lines, show_progress
-from lab.bench.hubs import Target
+from lab.bench.hubs import BenchTarget
 from lab.bench.visits import Ends, Visit, ask, cut, visit
 from lab.figures import BenchResult
 
@@ -86,7 +86,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return result
 
 
-async def abuse(target: Target, options: Options) -> tuple[list[Look], Ends]:
+async def abuse(target: BenchTarget, options: Options) -> tuple[list[Look], Ends]:
     """Run the callers until the time is over; look at the hub's memory every 15 s."""
     began, looks = time.monotonic(), list[Look]()
     ends: Ends = Counter()

@@ -16,7 +16,7 @@ from lab.bench import command, hubs, load
 from lab.bench.agnt_requests import LISTED, Envelopes, make_kinds
 from lab.bench.client import RequestSource
 from lab.bench.command import Option, Options, bench, show_progress
-from lab.bench.hubs import Target
+from lab.bench.hubs import BenchTarget
 from lab.bench.load import AskedServer, LoadRun, cells
 from lab.figures import BenchResult
 
@@ -60,12 +60,12 @@ def measure(options: Options, folder: Path) -> BenchResult:
 
 
 def _measure(
-    hub: Target, bare: Target, keys: Sequence[Mapping[str, str]], venues: int, seconds: int
+    hub: BenchTarget, bare: BenchTarget, keys: Sequence[Mapping[str, str]], venues: int, seconds: int
 ) -> AgntFindings:
     kinds = make_kinds(venues)
 
     def send(
-        target: Target, name: str, requests: Sequence[RequestSource], for_s: float, rate: float | None = None
+        target: BenchTarget, name: str, requests: Sequence[RequestSource], for_s: float, rate: float | None = None
     ) -> LoadRun:
         """Send envelopes, `rate` in a second, or as fast as they are answered."""
         asked = [AskedServer(target.port, requests)]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lab.bench import hubs
 from lab.bench.client import BenchCaller, connected, question_template
 from lab.bench.command import HOMES, Option, Options, bench, show_progress
-from lab.bench.hubs import Hub, Target
+from lab.bench.hubs import BenchTarget, Hub
 from lab.bench.probes import Probe, serve_command
 from lab.bench.streams import FIRST_CHUNK
 from lab.figures import BenchResult
@@ -94,7 +94,7 @@ class Counting:
     proxy: Proxy | None = None
 
     @property
-    def target(self) -> Target:
+    def target(self) -> BenchTarget:
         """The hub's process, asked by its users in the hub's dialect."""
         return self.hub.asked()[0]
 

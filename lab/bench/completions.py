@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab.bench import command, hubs, load
 from lab.bench.command import HOMES, Options, bench
-from lab.bench.hubs import AGENTS_PATH, Target
+from lab.bench.hubs import AGENTS_PATH, BenchTarget
 from lab.bench.load import LoadRun, cells, speed_ratio
 from lab.figures import BenchResult
 
@@ -36,7 +36,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return report(measured, options.rounds)
 
 
-def as_models(target: Target) -> Target:
+def as_models(target: BenchTarget) -> BenchTarget:
     """The target, asked for chat completions."""
     callers = [
         replace(

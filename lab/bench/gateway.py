@@ -24,7 +24,7 @@ from lab.bench import command, hubs, streams
 from lab.bench.agents import RawSocket, dial
 from lab.bench.client import QUESTION, connected, fetch_json, question_template
 from lab.bench.command import Option, Options, bench, show_progress
-from lab.bench.hubs import AGENTS_PATH, Target
+from lab.bench.hubs import AGENTS_PATH, BenchTarget
 from lab.figures import BenchResult, median_ratio, percentile
 
 SENDERS = 60
@@ -63,7 +63,7 @@ async def deadline(within_s: float, what: str) -> AsyncIterator[None]:
         raise BenchError(f"not within {within_s:g} s: {what}") from None
 
 
-class GatewayClient(RawSocket):
+class SeatSocket(RawSocket):
     """A client of the gateway; with a name it is an agent. `took_ms`: how long each message was on its way."""
 
     def __init__(self, token: str, name: str = "") -> None:
@@ -133,15 +133,15 @@ def stamp() -> int:
     return time.perf_counter_ns() + STAMP_BASE
 
 
-async def connect(port: int, token: str, names: Sequence[str]) -> list[GatewayClient]:
+async def connect(port: int, token: str, names: Sequence[str]) -> list[SeatSocket]:
     """Seats of these names; without a name a client. A seat that the hub closes connects again, as programs do."""
     room, done, again = asyncio.Semaphore(AT_ONCE), itertools.count(1), itertools.count()
 
-    async def one(name: str) -> GatewayClient:
+    async def one(name: str) -> SeatSocket:
         async with room:
             for left in reversed(range(TRIES)):
                 try:
-                    seat = await dial(lambda: GatewayClient(token, name), port)
+                    seat = await dial(lambda: SeatSocket(token, name), port)
                     break
                 except ConnectionError:
                     if not left:
@@ -171,7 +171,7 @@ class ToldRun:
     carried: float
 
 
-async def measure_told(target: Target, token: str, seconds: int, rate: int) -> ToldRun:
+async def measure_told(target: BenchTarget, token: str, seconds: int, rate: int) -> ToldRun:
     """Messages that arrived in a second. Each sender has its own recipient, and sends `rate` in a second."""
     senders = await connect(target.port, token, [f"sender-{number}" for number in range(SENDERS)])
     recipients = await connect(target.port, token, [f"recipient-{number}" for number in range(SENDERS)])
@@ -207,7 +207,7 @@ async def measure_told(target: Target, token: str, seconds: int, rate: int) -> T
     return ToldRun(arrived / took_s, percentile(took_ms, 0.95), cpu_s / took_s, arrived / cpu_s)
 
 
-async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float, float]:
+async def measure_fan_out(target: BenchTarget, token: str, seats: int) -> tuple[float, float]:
     """The p95 of a broadcast's way to each seat in ms, and the KiB that an idle seat takes. For a fresh hub."""
     warm_up = await connect(target.port, token, [f"warm-{number}" for number in range(WARM_UP)])
     await settle(target)
@@ -227,7 +227,7 @@ async def measure_fan_out(target: Target, token: str, seats: int) -> tuple[float
     return percentile([took for one in everyone for took in one.took_ms], 0.95), seat_kib
 
 
-async def measure_answered(target: Target, rounds: int, asks: int) -> float:
+async def measure_answered(target: BenchTarget, rounds: int, asks: int) -> float:
     """How many times an ask over A2A a message takes that the same seat answers; the median of the rounds."""
     session_token = target.callers[0].token
     (seat,) = await connect(target.port, target.channel_token, ["oracle"])
@@ -262,7 +262,7 @@ async def measure_answered(target: Target, rounds: int, asks: int) -> float:
     return median_ratio([mine for mine, _ in pairs], [base for _, base in pairs])
 
 
-async def publish(target: Target, token: str, name: str) -> str:
+async def publish(target: BenchTarget, token: str, name: str) -> str:
     """Publish a seat; its handle."""
     listed = (await fetch_json(target.port, "GET", "/api/v1/sessions", token))["items"]
     session = next(str(one["id"]) for one in listed if one["routingName"] == f"@{name}")
@@ -271,14 +271,14 @@ async def publish(target: Target, token: str, name: str) -> str:
     return str(made["handle"]).removeprefix("@")
 
 
-async def leave(target: Target, seats: Sequence[GatewayClient]) -> None:
+async def leave(target: BenchTarget, seats: Sequence[SeatSocket]) -> None:
     """Close these sockets, and wait until the hub has noted it."""
     for seat in seats:
         seat.leave()
     await settle(target)
 
 
-async def settle(target: Target) -> None:
+async def settle(target: BenchTarget) -> None:
     """Wait until the hub has little to do."""
     async with deadline(SETTLED_WITHIN_S, "the hub has little to do"):
         while True:
@@ -288,7 +288,7 @@ async def settle(target: Target) -> None:
                 return
 
 
-async def _measure_messages(target: Target, options: Options, result: BenchResult) -> None:
+async def _measure_messages(target: BenchTarget, options: Options, result: BenchResult) -> None:
     """Told messages with a turn each, the same without, and answered messages."""
     rates = {"each a turn": (TOLD_A_SECOND, TOLD_GOAL), "not stored": (RELAYED_A_SECOND, RELAYED_GOAL)}
     rows = []
@@ -305,7 +305,7 @@ async def _measure_messages(target: Target, options: Options, result: BenchResul
     result.goal("answered message beside an A2A ask", "at most", ANSWERED_GOAL, ratio)
 
 
-async def _measure_seats(target: Target, options: Options, result: BenchResult) -> None:
+async def _measure_seats(target: BenchTarget, options: Options, result: BenchResult) -> None:
     """The figures of a fresh hub with many seats."""
     show_progress(f"a broadcast to {options.seats} seats")
     fan_out_ms, seat_kib = await measure_fan_out(target, target.channel_token, options.seats)

@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Target:
+class BenchTarget:
     """A running server to measure. `channel_token`: of any user of a hub, to connect more agents."""
 
     name: str
@@ -51,7 +51,7 @@ class Target:
         return [question_template(caller, method, kind) for caller in self.callers]
 
 
-Start = Callable[[Path], AbstractContextManager[Target]]
+Start = Callable[[Path], AbstractContextManager[BenchTarget]]
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class Hub:
         """Where the web processes listen."""
         return [int(url.rpartition(":")[2]) for url in self.process.urls]
 
-    def asked(self, way: Way = "any", version: str = "") -> list[Target]:
+    def asked(self, way: Way = "any", version: str = "") -> list[BenchTarget]:
         """The processes, each with the callers that this way sends there.
 
         `stay`: those whose agent it holds; `cross`: those whose agent the next one holds; `any`: all of them, as a
         proxy without sticky sessions does.
         """
         return [
-            Target(
+            BenchTarget(
                 name=f"web-{index}",
                 port=port,
                 server=self.web[index],
@@ -106,17 +106,17 @@ class Hub:
 
 
 @contextmanager
-def baseline(name: str, kind: str, folder: Path) -> Iterator[Target]:
+def baseline(name: str, kind: str, folder: Path) -> Iterator[BenchTarget]:
     """A server of `lab.bench.baselines`, on the first core of the hubs'."""
     port = free_port()
     command = python("-m", "lab.bench.baselines", kind, str(port))
     log, is_ready = folder / f"{kind}-{next(_numbers)}.log", printed("ready http://")
     with Program(command, log, core=SERVER_CORES[0], is_ready=is_ready) as server:
-        yield Target(name, port, server)
+        yield BenchTarget(name, port, server)
 
 
 @contextmanager
-def sdk(folder: Path, *, short: bool = False) -> Iterator[Target]:
+def sdk(folder: Path, *, short: bool = False) -> Iterator[BenchTarget]:
     """The echo server of the SDK; `short`: it answers in one event instead of four."""
     with baseline(SDK, "short" if short else "sdk", folder) as target:
         yield replace(target, callers=(BenchCaller("/", "A2A-Version: 1.0\r\n"),))
@@ -156,7 +156,7 @@ def running(
 
 
 @contextmanager
-def hub(home: str, folder: Path, *, users: int = USERS, **settings: Any) -> Iterator[Target]:
+def hub(home: str, folder: Path, *, users: int = USERS, **settings: Any) -> Iterator[BenchTarget]:
     """A hub of one process with nothing in it but the bench's users and their agents, which are online.
 
     `home`: embedded or postgres, asked in the hub's own dialect; with ` 1.0` behind it in that of A2A.
@@ -190,6 +190,6 @@ def agents(port: int, which: Sequence[User], folder: Path) -> Iterator[Program]:
         yield connected
 
 
-def idle_agents(target: Target, tokens: Sequence[str], folder: Path) -> AbstractContextManager[Program]:
+def idle_agents(target: BenchTarget, tokens: Sequence[str], folder: Path) -> AbstractContextManager[Program]:
     """A process with a new agent for each of these channel tokens; the load asks none of them."""
     return agents(target.port, [{"channel_token": token, "session_id": ""} for token in tokens], folder)

@@ -12,7 +12,7 @@ import httptools
 import uvloop
 
 from lab.bench.client import RequestSource
-from lab.bench.hubs import Target
+from lab.bench.hubs import BenchTarget
 from lab.bench.meter import Meter, Used
 from lab.figures import NOT_A_NUMBER, median_ratio, percentile
 from lab.processes import Program
@@ -69,7 +69,7 @@ class AskedServer:
 
 
 def measure(
-    target: Target,
+    target: BenchTarget,
     connections: int,
     seconds: float,
     *,

@@ -10,7 +10,7 @@ import uvloop
 from lab.bench import command, hubs
 from lab.bench.client import QUESTION, BenchCaller, HttpConnection, connect, message_params, request
 from lab.bench.command import HOMES, Option, Options, bench
-from lab.bench.hubs import AGENTS_PATH, Target
+from lab.bench.hubs import AGENTS_PATH, BenchTarget
 from lab.callers import envelope
 from lab.figures import BenchResult
 
@@ -38,7 +38,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return report(measured, options.rounds)
 
 
-async def _ask_in_turns(target: Target, rounds: int, asks: int) -> Times:
+async def _ask_in_turns(target: BenchTarget, rounds: int, asks: int) -> Times:
     """Milliseconds of the hub's processor time for an ask, by way, each round for itself."""
     connections = {way: await connect(target.port) for way in WAYS}
     took: dict[str, list[float]] = {way: [] for way in WAYS}

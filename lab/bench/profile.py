@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from lab.bench import load
-from lab.bench.hubs import Target
+from lab.bench.hubs import BenchTarget
 from lab.bench.meter import LOAD_CORE
 from lab.processes import Program
 
@@ -18,7 +18,7 @@ def is_there() -> bool:
     return shutil.which("py-spy") is not None
 
 
-def profile(target: Target, connections: int, folder: Path) -> Path:
+def profile(target: BenchTarget, connections: int, folder: Path) -> Path:
     """Record while loading; the file with the top list, the raw stacks beside it.
 
     Only samples that hold the interpreter's lock count: py-spy cannot tell a waiting thread from a working one

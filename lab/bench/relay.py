@@ -11,7 +11,7 @@ import uvloop
 from lab.bench import command, hubs
 from lab.bench.client import begin_task, connect, message_params, rpc_request
 from lab.bench.command import HOMES, Option, Options, bench
-from lab.bench.hubs import Target
+from lab.bench.hubs import BenchTarget
 from lab.figures import BenchResult, percentile, spread
 
 STREAMS = 500
@@ -31,7 +31,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return report(measured, options.streams)
 
 
-async def relay(target: Target, streams: int, seconds: float) -> list[float]:
+async def relay(target: BenchTarget, streams: int, seconds: float) -> list[float]:
     """Follow so many tasks; how long each chunk took from its agent, in ms."""
     took_ms: list[float] = []
     room, ready = asyncio.Semaphore(AT_ONCE), asyncio.Barrier(streams + 1)

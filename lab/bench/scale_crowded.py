@@ -12,7 +12,7 @@ import uvloop
 
 from lab.bench import command, hubs, streams
 from lab.bench.command import Option, Options, bench, show_progress
-from lab.bench.hubs import Hub, Target, User
+from lab.bench.hubs import BenchTarget, Hub, User
 from lab.bench.meter import Meter
 from lab.bench.streams import STREAMS_A_CALLER, count_alive, first_chunks_ms, open_streams, settled_kib
 from lab.figures import BenchResult, spread
@@ -102,7 +102,7 @@ async def crowded(hub: Hub, owners: Sequence[User], count: int, folder: Path, op
 
 
 def _idle(
-    process: Target, owners: Sequence[User], count: int, folder: Path
+    process: BenchTarget, owners: Sequence[User], count: int, folder: Path
 ) -> Iterator[AbstractContextManager[Program]]:
     """Programs with some hundred agents each, which only answer pings."""
     tokens = itertools.cycle(owner["channel_token"] for owner in owners)

@@ -8,7 +8,7 @@ from statistics import median
 
 from lab.bench import command, hubs, load
 from lab.bench.command import HOMES, Options, bench, show_progress
-from lab.bench.hubs import SDK, Target
+from lab.bench.hubs import SDK, BenchTarget
 from lab.bench.load import LoadRun, cells, speed_ratio
 from lab.figures import BenchResult, median_ratio
 
@@ -43,7 +43,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
     return report(rounds)
 
 
-def _measure(target: Target, seconds: float) -> Round:
+def _measure(target: BenchTarget, seconds: float) -> Round:
     streams = load.measure(target, CONNECTIONS, seconds, method="SendStreamingMessage", kind="stream")
     asks = load.measure(target, CONNECTIONS, seconds)
     if target.name == SDK:

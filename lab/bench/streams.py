@@ -14,7 +14,7 @@ from pathlib import Path
 import uvloop
 
 from lab.bench.client import LAST, HttpConnection, connected
-from lab.bench.hubs import Start, Target, idle_agents
+from lab.bench.hubs import BenchTarget, Start, idle_agents
 
 FIRST_CHUNK = b'"echo: '
 WITHIN_S = 30
@@ -24,7 +24,7 @@ class StreamBroken(Exception):
     """The server closed the connection, or answered something else than this stream."""
 
 
-async def first_chunks_ms(target: Target, count: int) -> list[float]:
+async def first_chunks_ms(target: BenchTarget, count: int) -> list[float]:
     """Ask `count` times, one after the other; how long each first chunk took."""
     templates = target.templates("SendStreamingMessage", "stream")
     async with connected(target.port) as connection:
@@ -33,7 +33,7 @@ async def first_chunks_ms(target: Target, count: int) -> list[float]:
 
 @asynccontextmanager
 async def open_streams(
-    target: Target, count: int, *, streams_a_caller: int
+    target: BenchTarget, count: int, *, streams_a_caller: int
 ) -> AsyncIterator[list[HttpConnection]]:
     """Hold streams whose agents never answer; inside, each has had its first event."""
     templates = target.templates("SendStreamingMessage", "hold")
@@ -124,13 +124,13 @@ def room_for(wanted: int) -> int:
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard - DESCRIPTORS_SPARE)
 
 
-async def settled_kib(target: Target) -> int:
+async def settled_kib(target: BenchTarget) -> int:
     """The resident memory of a server after a moment of rest."""
     await asyncio.sleep(SETTLE_S)
     return target.server.rss_kib()
 
 
-async def _stream_kib(target: Target, count: int) -> tuple[int, float, int]:
+async def _stream_kib(target: BenchTarget, count: int) -> tuple[int, float, int]:
     rest_kib = await settled_kib(target)
     await first_chunks_ms(target, WARM_UP)
     each = count if target.agents is None else STREAMS_A_CALLER
@@ -140,7 +140,7 @@ async def _stream_kib(target: Target, count: int) -> tuple[int, float, int]:
         return rest_kib, (await settled_kib(target) - before) / held, held
 
 
-async def _socket_kib(target: Target, folder: Path, count: int) -> float:
+async def _socket_kib(target: BenchTarget, folder: Path, count: int) -> float:
     with idle_agents(target, [target.channel_token] * WARM_UP, folder):
         await asyncio.sleep(SETTLE_S)
     before = target.server.rss_kib()

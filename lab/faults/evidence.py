@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lab.faults.oplog import Line, OpLog, read
-from lab.faults.stack import DATABASE, Stack
+from lab.faults.stack import DATABASE, FaultStack
 
 TURNS = """
 SELECT t.*, a.handle, u.login FROM agents_turn t
@@ -30,7 +30,7 @@ class Evidence:
     """
 
     lines: dict[str, list[Line]]
-    stack: Stack | None = None
+    stack: FaultStack | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     turns: list[dict[str, Any]] = field(default_factory=list)
     by_nonce: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
@@ -50,7 +50,7 @@ class Evidence:
         self.turns_of[turn["nonce"]].append(turn)
 
 
-def gather(stack: Stack, log: OpLog) -> Evidence:
+def gather(stack: FaultStack, log: OpLog) -> Evidence:
     """Read the log and the tables of a run."""
     log.flush()
     lines: dict[str, list[Line]] = defaultdict(list)

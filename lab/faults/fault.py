@@ -16,7 +16,7 @@ from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.participants import ONLINE_WITHIN_S, Participants
 from lab.faults.request_kinds import AskAnswer
-from lab.faults.stack import Stack
+from lab.faults.stack import FaultStack
 
 SERVED_EVERY_S = 0.3
 LOOKS_EVERY_S = 0.2
@@ -48,7 +48,7 @@ class Scene:
     `count`: how often the fault is to be injected; `done`: how often it was before, in the same run.
     """
 
-    stack: Stack
+    stack: FaultStack
     participants: Participants
     load: Load
     log: OpLog
@@ -146,10 +146,10 @@ class Scene:
 class Fault:
     """One row of the table. `run` injects the fault `scene.count` times, while the load goes on.
 
-    `short` and `long` are the counts of the two sets; 0 leaves it out. `fills`: how the rows begin that it must
-    fill, because a fault that tried nothing broke nothing; without them any row of its own. `stack`: arguments of
-    `Stack` beyond the usual ones; faults with the same share a hub. `loops`: how many callers ask at a time, when
-    not as usual.
+    `short` and `long` are the counts of the two sets; 0 leaves the fault out. `fills`: the beginnings of the rows
+    that the fault must fill, because a fault that tried nothing broke nothing; without them any row of its own.
+    `stack`: arguments of `FaultStack` beyond the usual ones; faults with the same arguments share a hub. `loops`:
+    how many callers ask at a time, if not as usual.
     """
 
     name: str

@@ -13,7 +13,7 @@ from lab.callers import ANSWER_WITHIN_S, Json, web
 from lab.faults import request_kinds
 from lab.faults.agents import EchoAgent
 from lab.faults.participants import Participants
-from lab.faults.request_kinds import AskAnswer, AskRequest
+from lab.faults.request_kinds import AskAnswer, LoadRequest
 
 KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04
@@ -146,32 +146,32 @@ class Load:
         )
         return answers[0]
 
-    async def _read_again(self, question: AskRequest, answer: AskAnswer, login: str) -> None:
+    async def _read_again(self, question: LoadRequest, answer: AskAnswer, login: str) -> None:
         """Read a task through any process, as its caller and as another caller."""
         client = random.choice(self._clients)
         other = random.choice([one for one in self.participants.callers if one != login])
         with suppress(httpx.TransportError):
-            stranger = AskRequest(question.handle, self.participants.stack.tokens[other, "session"], "", "")
+            stranger = LoadRequest(question.handle, self.participants.stack.tokens[other, "session"], "", "")
             seen = await request_kinds.get_task(client, stranger, answer.task_id)
             self._log_read("peek", question, answer.task_id, seen)
             if answer.outcome in ("completed", "failed"):
                 seen = await request_kinds.get_task(client, question, answer.task_id)
                 self._log_read("reread", question, answer.task_id, seen)
 
-    def _log_read(self, op: str, question: AskRequest, task_id: str, seen: AskAnswer) -> None:
+    def _log_read(self, op: str, question: LoadRequest, task_id: str, seen: AskAnswer) -> None:
         self.participants.log.write(
             op, nonce=question.nonce, task_id=task_id, outcome=seen.outcome, text=seen.text[:200],
             status=seen.status, code=seen.code, retry_after=seen.retry_after,
         )  # fmt: skip
 
-    def question(self, agent: EchoAgent, login: str, *, key: str = "") -> AskRequest:
+    def question(self, agent: EchoAgent, login: str, *, key: str = "") -> LoadRequest:
         """A question to an agent, with a nonce of its own."""
         nonce = secrets.token_hex(8)
         token = self.participants.stack.tokens[login, "session"]
-        return AskRequest(agent.handle, token, f"{nonce} what did I say?", f"m-{nonce}", key)
+        return LoadRequest(agent.handle, token, f"{nonce} what did I say?", f"m-{nonce}", key)
 
     async def _send(
-        self, question: AskRequest, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
+        self, question: LoadRequest, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
     ) -> AskAnswer:
         began = time.monotonic()
         fault = self.participants.log.fault
@@ -190,7 +190,7 @@ class Load:
             self._log_read("read", question, answer.task_id, read)
         return answer
 
-    def log_by_hand(self, question: AskRequest, login: str, task_id: str) -> None:
+    def log_by_hand(self, question: LoadRequest, login: str, task_id: str) -> None:
         """Log an ask that a fault made by itself, and whose reply is no echo: only its row in the audit is due."""
         about = {
             "kind": "by hand",
@@ -201,7 +201,7 @@ class Load:
         }
         self.log_ask(question, AskAnswer("broken", 200, task_id=task_id), about)
 
-    def log_ask(self, question: AskRequest, answer: AskAnswer, about: Json) -> None:
+    def log_ask(self, question: LoadRequest, answer: AskAnswer, about: Json) -> None:
         """Log an ask and its answer. `about`: the further fields of the line (see `oplog`)."""
         self.participants.log.write(
             "ask", agent=question.handle, message_id=question.message_id, nonce=question.nonce,

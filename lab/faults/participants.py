@@ -13,7 +13,7 @@ from lab.agents import publish
 from lab.callers import Json, bearer, web
 from lab.faults.agents import EchoAgent
 from lab.faults.oplog import OpLog
-from lab.faults.stack import Stack
+from lab.faults.stack import FaultStack
 from lab.receivers import Received, Receiver, receiving
 
 OWNERS = 4
@@ -27,7 +27,7 @@ EVENTS = ["agent.replied"]
 class Participants:
     """`callers` are logins whose session tokens are in `stack.tokens`. The first owner has a webhook."""
 
-    stack: Stack
+    stack: FaultStack
     log: OpLog
     agents: list[EchoAgent] = field(default_factory=list)
     callers: list[str] = field(default_factory=list)

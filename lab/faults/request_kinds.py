@@ -51,7 +51,7 @@ class AskAnswer:
 
 
 @dataclass(frozen=True)
-class AskRequest:
+class LoadRequest:
     """A request that a caller will send. `token`: of the caller; `key`: an Idempotency-Key, or empty."""
 
     handle: str
@@ -75,13 +75,13 @@ class AskRequest:
         return message_params(self.text, self.message_id) | members
 
 
-Send = Callable[[httpx.AsyncClient, AskRequest], Awaitable[AskAnswer]]
+Send = Callable[[httpx.AsyncClient, LoadRequest], Awaitable[AskAnswer]]
 ROUTE_FAILED = (200, 403, 409, 429, 502)  # admission refused it, or the turn failed: it is in the audit
 V1 = {"A2A-Version": "1.0"}
 V03 = {"A2A-Version": "0.3"}
 
 
-async def ask(client: httpx.AsyncClient, kind: str, question: AskRequest) -> AskAnswer:
+async def ask(client: httpx.AsyncClient, kind: str, question: LoadRequest) -> AskAnswer:
     """Ask by one of REQUEST_KINDS; a lost connection is an answer, not an exception."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -94,31 +94,31 @@ async def ask(client: httpx.AsyncClient, kind: str, question: AskRequest) -> Ask
         return AskAnswer("broken", text=f"{type(failure).__name__}: {failure}"[:200])
 
 
-async def hub_dialect(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def hub_dialect(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """SendMessage in the hub's own dialect."""
     return await _rpc(client, question, {}, "SendMessage", question.params())
 
 
-async def version_1(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def version_1(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """SendMessage in A2A 1.0."""
     return await _rpc(client, question, V1, "SendMessage", question.params())
 
 
-async def version_03(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def version_03(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """message/send in A2A 0.3."""
     parts = [{"kind": "text", "text": question.text}]
     message = {"kind": "message", "messageId": question.message_id, "role": "user", "parts": parts}
     return await _rpc(client, question, V03, "message/send", {"message": message})
 
 
-async def http_json(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def http_json(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """POST …/message:send in A2A 1.0."""
     path = f"{rpc_path(question.handle)}/message:send"
     response = await client.post(path, json=question.params(), headers=question.headers | V1)
     return _read(response)
 
 
-async def polling(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def polling(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """SendMessage that does not wait, and GetTask until the task has ended."""
     params = question.params(configuration={"returnImmediately": True})
     began = await _rpc(client, question, V1, "SendMessage", params)
@@ -137,12 +137,12 @@ async def polling(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
     return began
 
 
-async def get_task(client: httpx.AsyncClient, question: AskRequest, task_id: str) -> AskAnswer:
+async def get_task(client: httpx.AsyncClient, question: LoadRequest, task_id: str) -> AskAnswer:
     """GetTask in A2A 1.0; `broken` while it has not ended."""
     return await _rpc(client, question, V1, "GetTask", {"id": task_id})
 
 
-async def native_route(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def native_route(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """POST /api/v1/peers/{peer}/route."""
     path = f"/api/v1/peers/{question.handle}/route"
     body = {"prompt": question.text, "mode": "ask"}
@@ -155,12 +155,12 @@ async def native_route(client: httpx.AsyncClient, question: AskRequest) -> AskAn
     return AskAnswer(outcome, response.status_code, text.strip(), retry_after="retry-after" in response.headers)
 
 
-async def hub_stream(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def hub_stream(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """SendStreamingMessage in the hub's own dialect."""
     return await _stream(client, question, {}, "SendStreamingMessage", question.params())
 
 
-async def version_1_stream(client: httpx.AsyncClient, question: AskRequest) -> AskAnswer:
+async def version_1_stream(client: httpx.AsyncClient, question: LoadRequest) -> AskAnswer:
     """SendStreamingMessage in A2A 1.0; a stream that breaks is taken up again after its last event.
 
     Half of the streams are broken off after an event, up to five times.
@@ -205,7 +205,7 @@ KEYED = ("hub", "v1", "http+json")  # those of REQUEST_KINDS that heed an Idempo
 
 
 async def _rpc(
-    client: httpx.AsyncClient, question: AskRequest, headers: Mapping[str, str], method: str, params: Json
+    client: httpx.AsyncClient, question: LoadRequest, headers: Mapping[str, str], method: str, params: Json
 ) -> AskAnswer:
     body = envelope(method, params)
     response = await client.post(rpc_path(question.handle), json=body, headers=question.headers | dict(headers))
@@ -236,7 +236,7 @@ def _read(response: httpx.Response) -> AskAnswer:
 
 async def _stream(
     client: httpx.AsyncClient,
-    question: AskRequest,
+    question: LoadRequest,
     headers: Mapping[str, str],
     method: str,
     params: Json,

@@ -16,7 +16,7 @@ from lab.faults.invariants import InvariantRow, merged
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.participants import Participants
-from lab.faults.stack import Stack
+from lab.faults.stack import FaultStack
 
 AGENTS, CALLERS, LOOPS = 24, 48, 10
 MANY = 24 * 60.0
@@ -77,7 +77,7 @@ def _by_hub(todo: Todo) -> Iterator[Todo]:
 async def _on_one_hub(
     group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: RunOutcome, scale: float
 ) -> list[InvariantRow]:
-    stack = Stack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
+    stack = FaultStack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
     participants = Participants(stack, log)
     async with _ended(stack, participants):
         show_progress("starting PostgreSQL, Redis and the hub")
@@ -147,7 +147,7 @@ async def _settle(scene: Scene) -> None:
 
 
 @asynccontextmanager
-async def _ended(stack: Stack, participants: Participants) -> AsyncIterator[None]:
+async def _ended(stack: FaultStack, participants: Participants) -> AsyncIterator[None]:
     try:
         yield
     finally:

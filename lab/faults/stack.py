@@ -30,7 +30,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass
-class Stack:
+class FaultStack:
     """A running hub. `urls` has one address per web process; `url` is the first.
 
     `scale`: the factor on the durations of the hub. `env`: settings beside `SETTINGS`. `via`: it makes from the

@@ -8,7 +8,7 @@ import pytest
 from clawbridge.connect.codex_server import ASKING, begin_codex, read_codex_server
 from clawbridge.connect.frames import NOT_DECIDED
 from clawbridge.connect.program_events import DENIED, NOT_ANSWERED, ProgramOutput
-from clawbridge.connect.reply_parts import Decision, Failed, PermissionRequest, Status, Usage
+from clawbridge.connect.reply_parts import Decision, Failed, ProgramPermissionRequest, Status, Usage
 from tests.connect.command_lines import FEATURES
 
 PROGRAM = """#!{python}
@@ -138,7 +138,7 @@ def test_codex_gets_the_decision_on_a_command_and_on_a_change_of_files(codex, is
         note("item/commandExecution/requestApproval", itemId="call_2", command="make", cwd="/work") | {"id": 1},
         note("item/tool/requestUserInput") | {"id": 2},
     )
-    asked = [part for part in parts if isinstance(part, PermissionRequest)]
+    asked = [part for part in parts if isinstance(part, ProgramPermissionRequest)]
     wanted = [("file change", {"changes": CHANGE["changes"]}), ("command", {"command": "make", "cwd": "/work"})]
     assert [(one.tool, json.loads(one.input_preview)) for one in asked] == wanted
     assert (written[-1]["id"], written[-1]["error"]["message"]) == (2, NOT_ANSWERED)
@@ -171,5 +171,5 @@ def test_rubbish_of_codex_is_no_answer(codex, subtests):
     ):
         with subtests.test(message=message):
             parts, run, _ = codex(message)
-            assert not [part for part in parts if not isinstance(part, PermissionRequest)]
+            assert not [part for part in parts if not isinstance(part, ProgramPermissionRequest)]
             assert not run.is_complete

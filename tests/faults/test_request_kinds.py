@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import httpx
 
 from lab.callers import web
-from lab.faults.request_kinds import REQUEST_KINDS, AskRequest, ask
+from lab.faults.request_kinds import REQUEST_KINDS, LoadRequest, ask
 from tests.listening import listening
 
-QUESTION = AskRequest("bob/a", "token", "n1 what did I say?", "m-1")
+QUESTION = LoadRequest("bob/a", "token", "n1 what did I say?", "m-1")
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from lab.faults.oplog import OpLog
 from lab.faults.oplog import read as read_log
 from lab.faults.participants import Participants
 from lab.faults.run import UNSEEN, do, run
-from lab.faults.stack import Stack
+from lab.faults.stack import FaultStack
 
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
@@ -46,7 +46,7 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
         raise TimeoutError("no agent came")
 
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
-        stack = Stack(tmp_path, log)
+        stack = FaultStack(tmp_path, log)
         fault = Fault("F1", "x", 1, 1, fail, loops=0)
         participants = Participants(stack, log)
         scene = Scene(stack, participants, Load(participants, 0), log, 1, done=7)
@@ -60,7 +60,7 @@ async def test_a_fault_that_fails_is_a_violation_and_the_run_goes_on(tmp_path: P
 
 def test_a_fault_done_again_goes_on_with_the_next_number(tmp_path: Path) -> None:
     with closing(OpLog(tmp_path / "operations.jsonl")) as log:
-        stack = Stack(tmp_path, log)
+        stack = FaultStack(tmp_path, log)
         participants = Participants(stack, log)
         scene = Scene(stack, participants, Load(participants, 0), log, 3)
         assert list(scene.numbers) == [0, 1, 2]

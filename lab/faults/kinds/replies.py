@@ -13,7 +13,7 @@ import psutil
 from lab.callers import Json, bearer, call, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene, became_true
-from lab.faults.request_kinds import AskRequest
+from lab.faults.request_kinds import LoadRequest
 from lab.figures import percentile
 
 DROPS = 2  # while there is time
@@ -158,7 +158,7 @@ class Reader:
     _raw: bytes = b""
     _socket: socket.socket | None = None
 
-    async def open(self, asked: AskRequest, task_id: str) -> None:
+    async def open(self, asked: LoadRequest, task_id: str) -> None:
         """Subscribe, with as little room as the kernel allows."""
         body = json.dumps(envelope("SubscribeToTask", {"id": task_id})).encode()
         host, _, port = self.url.removeprefix("http://").partition(":")
@@ -265,7 +265,7 @@ async def _be_slow(
     return float(most - before - own_cost) / len(readers)
 
 
-async def _begin(scene: Scene, teller: Teller, number: int) -> tuple[AskRequest, str]:
+async def _begin(scene: Scene, teller: Teller, number: int) -> tuple[LoadRequest, str]:
     """Begin a task without waiting for it; the question, and the id of the task."""
     asked = scene.load.question(teller, scene.caller(number))
     params = asked.params(configuration={"returnImmediately": True})
@@ -275,7 +275,7 @@ async def _begin(scene: Scene, teller: Teller, number: int) -> tuple[AskRequest,
     return asked, task_id
 
 
-async def _follow(scene: Scene, asked: AskRequest, task_id: str, after: int) -> list[int]:
+async def _follow(scene: Scene, asked: LoadRequest, task_id: str, after: int) -> list[int]:
     """The numbers of the events after that one, to the end."""
     headers = bearer(asked.token) | {"A2A-Version": "1.0", "Last-Event-ID": f"{task_id}.{after}"}
     body = envelope("SubscribeToTask", {"id": task_id})

@@ -87,7 +87,7 @@ async def looking(url: str, path: str, token: str = "") -> AsyncIterator[Looks]:
 
 
 class RedisProxy:
-    """The argument `via` of `Stack` that puts a proxy before the Redis of the hub."""
+    """The argument `via` of `FaultStack` that puts a proxy before the Redis of the hub."""
 
     redis: Proxy
 
