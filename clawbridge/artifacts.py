@@ -17,7 +17,7 @@ from clawbridge import VERSION
 from clawbridge.client import CONNECT_WITHIN_S, SILENT_FOR_S
 from clawbridge.completion import complete_task
 from clawbridge.shapes import ArtifactFile
-from clawbridge.sign_in import connection_options, open_hub
+from clawbridge.sign_in import Connect, json_option, with_hub
 from clawbridge.terminal import (
     CommandFailure,
     ExitCode,
@@ -49,10 +49,8 @@ SHOWS_PROGRESS_BYTES = 1024 * 1024
 @click.option("--overwrite", is_flag=True, help="With --save: replace files of the same name.")
 @click.option("--limit", type=click.IntRange(1), help=f"How many files: {SHOWN} of a list, else all.")
 @click.option("--offset", type=click.IntRange(0), default=0, help="How many to leave out.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the files as one line of JSON, without their content."
-)
-@connection_options
+@json_option("Print the files as one line of JSON, without their content.")
+@with_hub
 def artifacts(
     task: str,
     folder: Path | None,
@@ -61,9 +59,7 @@ def artifacts(
     limit: int | None,
     offset: int,
     as_json: bool,
-    hub: str | None,
-    token: str | None,
-    token_file: Path | None,
+    connect: Connect,
 ) -> None:
     """List the files that an agent made for a task, or save them with --save DIR.
 
@@ -77,7 +73,7 @@ def artifacts(
     """
     if folder is None and (links or overwrite):
         raise bad_arguments("--links and --overwrite need --save DIR")
-    with open_hub(hub, token, token_file) as client:
+    with connect() as client:
         handle = client.agent_of(task)
         files = client.artifacts(task, agent=handle)
     chosen = files[offset:][: limit or (SHOWN if folder is None else None)]

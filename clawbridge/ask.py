@@ -18,7 +18,7 @@ from clawbridge.client import Client
 from clawbridge.completion import complete_handle, complete_waiting_task
 from clawbridge.conversation import Interrupted, StopSignals, TaskConversation, converse
 from clawbridge.shapes import WAITING, CardInputModes, Part
-from clawbridge.sign_in import Command, connection_options, open_hub
+from clawbridge.sign_in import Command, Connect, json_option, with_hub
 from clawbridge.terminal import (
     CommandFailure,
     ExitCode,
@@ -157,8 +157,7 @@ def message_options(command: Command) -> Command:
     """Add the options of a message: its files, and what is printed."""
     quiet_help = "Do not print the agent's notes and files on standard error."
     command = click.option("-q", "--quiet", is_flag=True, help=quiet_help)(command)
-    json_help = "Print the result at the end, as one line of JSON of A2A 1.0."
-    command = click.option("--json", "as_json", is_flag=True, help=json_help)(command)
+    command = json_option("Print the result at the end, as one line of JSON of A2A 1.0.")(command)
     return click.option(
         "--file",
         "files",
@@ -178,7 +177,7 @@ def message_options(command: Command) -> Command:
 @message_options
 @click.option("--task", metavar="ID", default="", help="Answer a task that waits for input.")
 @click.option("--context", metavar="ID", default="", help="Continue the conversation of this context id.")
-@connection_options
+@with_hub
 def ask(
     handle: str,
     question: str | None,
@@ -187,9 +186,7 @@ def ask(
     task: str,
     context: str,
     quiet: bool,
-    hub: str | None,
-    token: str | None,
-    token_file: Path | None,
+    connect: Connect,
 ) -> None:
     """Ask an agent, and print its reply as it comes.
 
@@ -214,7 +211,7 @@ def ask(
     """
     agent_path(handle)
     parts = read_parts(question, files)
-    with open_hub(hub, token, token_file) as client, StopSignals() as signals:
+    with connect() as client, StopSignals() as signals:
         check_taken(client, handle, parts)
         talk = TaskConversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
@@ -226,16 +223,14 @@ def ask(
 @click.argument("task", shell_complete=complete_waiting_task)
 @click.argument("text", required=False)
 @message_options
-@connection_options
+@with_hub
 def reply(
     task: str,
     text: str | None,
     files: tuple[Path, ...],
     as_json: bool,
     quiet: bool,
-    hub: str | None,
-    token: str | None,
-    token_file: Path | None,
+    connect: Connect,
 ) -> None:
     """Answer a task that asks for input, and print its agent's reply as it comes.
 
@@ -248,7 +243,7 @@ def reply(
     """
     asks = text is None and not files and is_interactive()
     parts = [] if asks else read_parts(text, files)
-    with open_hub(hub, token, token_file) as client, StopSignals() as signals:
+    with connect() as client, StopSignals() as signals:
         handle = client.agent_of(task)
         status = client.task(task, agent=handle).status
         if status.name not in WAITING:

@@ -1,14 +1,13 @@
 """`clawbridge agents` and `clawbridge tasks`: which agents can be asked, and what was asked."""
 
 from datetime import datetime
-from pathlib import Path
 
 import click
 
 from clawbridge.calls import STATES, agent_path, convert, list_agents, list_questions
 from clawbridge.completion import complete_handle
 from clawbridge.shapes import WAITING, AgentPage, QuestionPage
-from clawbridge.sign_in import connection_options, open_hub
+from clawbridge.sign_in import Connect, json_option, with_hub
 from clawbridge.terminal import write_json, write_note, write_table
 
 MAX_AGENTS = 1000
@@ -25,8 +24,8 @@ NOTHING_OWN = "You have no agent yet. A connected session becomes one when you p
     "--limit", type=click.IntRange(1, MAX_AGENTS), default=100, show_default=True, help="How many to ask for."
 )
 @click.option("--offset", type=click.IntRange(0), default=0, help="How many to leave out.")
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as one line of JSON.")
-@connection_options
+@json_option("Print the hub's answer as one line of JSON.")
+@with_hub
 def agents(
     search: str,
     online: bool,
@@ -34,15 +33,13 @@ def agents(
     limit: int,
     offset: int,
     as_json: bool,
-    hub: str | None,
-    token: str | None,
-    token_file: Path | None,
+    connect: Connect,
 ) -> None:
     """List the agents that you may ask, by handle.
 
     SEARCH: words of the handle, name, tagline, skills or description; the most relevant agents are first.
     """
-    with open_hub(hub, token, token_file) as client:
+    with connect() as client:
         answer = client.call(list_agents(search, mine=mine, limit=limit, offset=offset))
         page = convert(client.url, answer, AgentPage)
     if as_json:
@@ -73,8 +70,8 @@ def agents(
     "--limit", type=click.IntRange(1, MAX_TASKS), default=25, show_default=True, help="How many to ask for."
 )
 @click.option("--before", metavar="NEXT", default="", help="Continue a list: what the page before named.")
-@click.option("--json", "as_json", is_flag=True, help="Print the hub's answer as one line of JSON, with replies.")
-@connection_options
+@json_option("Print the hub's answer as one line of JSON, with replies.")
+@with_hub
 def tasks(
     handle: str | None,
     search: str,
@@ -82,9 +79,7 @@ def tasks(
     limit: int,
     before: str,
     as_json: bool,
-    hub: str | None,
-    token: str | None,
-    token_file: Path | None,
+    connect: Connect,
 ) -> None:
     """List what you asked, newest first: of all agents, or of one.
 
@@ -100,7 +95,7 @@ def tasks(
     if handle:
         agent_path(handle)
     request = list_questions(agent=handle or "", search=search, state=state or "", limit=limit, before=before)
-    with open_hub(hub, token, token_file) as client:
+    with connect() as client:
         answer = client.call(request)
         page = convert(client.url, answer, QuestionPage)
     if as_json:

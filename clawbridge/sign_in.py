@@ -6,9 +6,10 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import click
@@ -28,6 +29,7 @@ MAX_APP_NAME_CHARS = 60
 CHANNEL_PREFIX = "ck_live_"
 LOGOUT = HubRequest("POST", "/api/v1/auth/logout")
 Command = TypeVar("Command", bound=Callable[..., Any])
+Connect = Callable[[], Client]
 
 
 class StoredSignIn(msgspec.Struct):
@@ -106,16 +108,26 @@ def hub_option(command: Command) -> Command:
     return click.option("--hub", metavar="URL", help=text)(command)
 
 
-def connection_options(command: Command) -> Command:
-    """Add the options that `open_hub` reads."""
+def with_hub(command: Command) -> Command:
+    """Add the options that `open_hub` reads. The command gets `open_hub` with their values as `connect`."""
+
+    @wraps(command)
+    def run(*, hub: str | None, token: str | None, token_file: Path | None, **arguments: Any) -> None:
+        command(connect=partial(open_hub, hub, token, token_file), **arguments)
+
+    add = cast(Command, run)
     token_help = (
         f"A token cw_app_… or cw_sess_…; other users of the machine can read it here (else ${TOKEN_VARIABLE})."
     )
     file_type = click.Path(dir_okay=False, path_type=Path)
-    command = click.option("--token", metavar="TOKEN", help=token_help)(command)
+    add = click.option("--token", metavar="TOKEN", help=token_help)(add)
     file_help = "A file that holds the token alone."
-    command = click.option("--token-file", type=file_type, metavar="PATH", help=file_help)(command)
-    return hub_option(command)
+    return hub_option(click.option("--token-file", type=file_type, metavar="PATH", help=file_help)(add))
+
+
+def json_option(text: str) -> Callable[[Command], Command]:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def choose_hub(option: str | None, stored: SignInFile) -> str:
@@ -183,9 +195,7 @@ def checked_token(token: str, hub: str) -> str:
 
 @click.command()
 @hub_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the code, then the sign-in, each as one line of JSON."
-)
+@json_option("Print the code, then the sign-in, each as one line of JSON.")
 def login(hub: str | None, as_json: bool) -> None:
     """Sign in to a hub with a browser.
 
@@ -259,7 +269,7 @@ def wait_for_token(client: Client, codes: DeviceCodesAnswer) -> str:
 
 @click.command()
 @hub_option
-@click.option("--json", "as_json", is_flag=True, help="Print the hub as one line of JSON.")
+@json_option("Print the hub as one line of JSON.")
 def logout(hub: str | None, as_json: bool) -> None:
     """Revoke the token that `login` stored, and forget it."""
     stored = load()
