@@ -19,7 +19,7 @@ from hub.wiring import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
 from kit.sockets import TRY_AGAIN_LATER
-from operators.service.attachments import find_lost_views
+from operators.service.session_views import find_lost_views
 
 Version = tuple[int, int]
 

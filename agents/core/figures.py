@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from django.db.models import Case, Count, IntegerField, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
-from django.http import QueryDict
 
 from agents.models import Agent, Turn
 from agents.models.choices import Outcome
@@ -118,13 +117,13 @@ class Latencies:
     days: Sequence[Latency] = ()
 
 
-def read_window(query: QueryDict, now: datetime) -> DayWindow:
+def read_window(query: Mapping[str, str], now: datetime) -> DayWindow:
     """The window that `?days=` and `?tz=` ask for; 7 days in UTC for other values."""
     count = next((each for each in WINDOW_DAYS if query.get("days") == str(each)), WINDOW_DAYS[0])
     return window_of(now, count, read_zone(query))
 
 
-def read_zone(query: QueryDict) -> str:
+def read_zone(query: Mapping[str, str]) -> str:
     """The time zone that `?tz=` names; UTC for any other name."""
     name = query.get("tz", "")
     return name if name in _zones() else "UTC"

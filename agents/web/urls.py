@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents.web.desk import alerts, audit, costs, overview, publishing, remote
+from agents.web.desk import alerts, audit, overview, publishing, remote
 from agents.web.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
@@ -14,8 +14,8 @@ urlpatterns = [
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),
     path("desk/bulk", overview.bulk, name="desk-bulk"),
-    path("desk/costs", costs.costs, name="desk-costs"),
-    path("desk/costs.csv", costs.as_csv, name="desk-costs-csv"),
+    path("desk/costs", audit.costs, name="desk-costs"),
+    path("desk/costs.csv", audit.costs_as_csv, name="desk-costs-csv"),
     path("desk/publish", publishing.publish, name="desk-publish"),
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),
@@ -23,5 +23,5 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/published", publishing.published, name="desk-published"),
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
-    path("desk/agents/<int:agent_id>/audit.csv", audit.as_csv, name="desk-audit-csv"),
+    path("desk/agents/<int:agent_id>/audit.csv", audit.audit_as_csv, name="desk-audit-csv"),
 ]

@@ -17,8 +17,8 @@ from agents.transcript.recording import post_op_message
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.tasks import TaskSet
-from operators.service.attachments import Attached, attach, detach, find_role_name, load_attendance, pending
 from operators.service.prompts import PromptRequest, PromptService, get_session
+from operators.service.session_views import Attached, attach, detach, find_role_name, load_attendance, pending
 from operators.surface.rest import session_id_of
 from operators.wire.errors import REFUSED, NoSuchSession, TooManySubscriptions, describe_error
 from operators.wire.frames import (

@@ -25,8 +25,7 @@ from agents.transcript import permissions
 from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
 from agents.transcript.session_deletion import delete_sessions
 from agents.transcript.timeline import Position, TimelinePage, find_turn_position, read_history, read_history_from
-from operators.service.attachments import load_attendance
-from operators.service.transcript_rows import build_rows, row_of_request
+from operators.service.session_views import build_rows, load_attendance, row_of_request
 
 ROWS = 50
 MOST_FILES = 100

@@ -21,7 +21,7 @@ from kit.async_db import db_call
 from kit.clock import db_now
 from lab.callers import Json
 from lab.waiting import eventually
-from operators.service.attachments import find_lost_views, load_attendance
+from operators.service.session_views import find_lost_views, load_attendance
 from operators.surface.conversation import OperatorConversation
 from operators.wire.frames import OpMessage, Subscribe
 from tests.contracts.rows import live_process, published, user

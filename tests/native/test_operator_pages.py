@@ -12,7 +12,7 @@ from accounts.middleware import PAGE_POLICY
 from agents.models import Event, Session, Share, Turn
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.timeline import NEWEST, Moment, Position, read_history
-from operators.service.transcript_rows import row_of
+from operators.service.session_views import row_of
 from tests.browser.vectors import VECTORS
 from tests.native.rows import Person, browser, make_agent, make_session
 from tests.native.transcripts import ROLES, add_events, add_file, add_messages, ago, lend, request_permission

@@ -1,15 +1,15 @@
-"""`/desk/agents/{id}/audit`: who asked one agent what, how it went, and whom to answer no more."""
+"""The audit on the desk: who asked one agent what and how it went; and `/desk/costs`, the reported costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
@@ -18,11 +18,19 @@ from django.views.decorators.gzip import gzip_page
 from accounts.models import MAX_LOGIN_CHARS, User
 from agents import settings
 from agents.core import figures
-from agents.core.directory import UnknownLogin, block_caller, get_users_by_login, queries_today, unblock_caller
+from agents.core.directory import (
+    UnknownLogin,
+    block_caller,
+    costs_today,
+    get_users_by_login,
+    queries_today,
+    unblock_caller,
+)
 from agents.core.explanations import OUTCOME_LABELS, explain
-from agents.core.figures import WINDOW_DAYS, DayWindow, read_window
+from agents.core.figures import MOST_TURNS, WINDOW_DAYS, DayWindow, newest_of, read_window
 from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
+from agents.models.turn import PUBLIC_ASKER
 from agents.transcript.replies import StoredReply, find_replies
 from agents.web.availability import states_of
 from agents.web.desk import charts, get_own_agent, owner_form, owner_read
@@ -85,7 +93,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
 
 
 @owner_read
-def as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
+def audit_as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
     """The asks of the window, filtered as on the page, to keep."""
     agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
@@ -228,3 +236,92 @@ def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
     """Rows as lines, without those that were deleted meanwhile."""
     rows = turns.filter(pk__in=keys)
     return "".join(csv_lines([cell(turn) for cell in COLUMNS.values()] for turn in rows))
+
+
+COSTS_ON_A_PAGE = 50
+MOST_LIMITS = 50
+GROUPS = {"agent": "agent__handle", "caller": "caller__login", "day": "usage_day"}
+SUMS: dict[str, Any] = {
+    "asks": Count("pk"),
+    "priced": Count("cost_microusd"),
+    "cost": Sum("cost_microusd", default=0),
+    "input": Sum("input_tokens", default=0),
+    "output": Sum("output_tokens", default=0),
+}
+COST_COLUMNS = ("day", "agent", "caller", "asks", "asks_with_cost", "cost_usd", "input_tokens", "output_tokens")
+
+
+@owner_read
+def costs(request: HttpRequest, owner: User) -> HttpResponse:
+    """The page: the sums of the days, and a table by agent, by caller or by day."""
+    window, by = _read_utc_window(request), request.GET.get("by", "")
+    by = by if by in GROUPS else "agent"
+    asked, cut_at = _find_asked(owner, window)
+    grouped = asked.order_by().values(GROUPS[by]).annotate(**SUMS)
+    ordered = grouped.order_by("-usage_day") if by == "day" else grouped.order_by("-cost", "-asks", GROUPS[by])
+    page = Paginator(ordered, COSTS_ON_A_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "window": window,
+        "choices": WINDOW_DAYS,
+        "by": by,
+        "groups": list(GROUPS),
+        "total": asked.aggregate(**SUMS),
+        "rows": [{**row, "of": row[GROUPS[by]]} for row in page],
+        "page": page,
+        "cut_at": cut_at,
+        "most": f"{MOST_TURNS:,}",
+        "limits": _load_limits(owner),
+        "kept": urlencode({"days": window.count, "by": by}),
+    }
+    return render(request, "desk/costs.html", context)
+
+
+@owner_read
+def costs_as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
+    """A line for each day, agent and caller; the newest day first."""
+    take_slot(request, DOWNLOADS, owner.pk)
+    window = _read_utc_window(request)
+    asked, _ = _find_asked(owner, window)
+    return csv_response(_cost_lines(asked, window.days), f"costs-{window.count}-days.csv")
+
+
+def _read_utc_window(request: HttpRequest) -> DayWindow:
+    """The days, in UTC, that `?days=` asks for: limits count by days in UTC."""
+    return read_window({"days": request.GET.get("days", "")}, db_now())
+
+
+def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
+    """The asks of these days, and, where there are more than MOST_TURNS, the time since when the newest were made.
+
+    Those of deleted agents too: they were paid for.
+    """
+    own = Agent.objects.owned_by(owner).values("pk")
+    asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)
+    return newest_of(asked, MOST_TURNS)
+
+
+def _load_limits(owner: User) -> list[tuple[Agent, int]]:
+    """The agents with a limit on the cost of a day, and what today cost so far."""
+    limited = Agent.objects.kept().owned_by(owner).exclude(daily_limit_microusd=None).order_by("handle_key")
+    agents = list(limited[:MOST_LIMITS])
+    today = costs_today([agent.pk for agent in agents])
+    return [(agent, today.get(agent.pk, 0)) for agent in agents]
+
+
+def _cost_lines(asked: QuerySet[Turn], days: tuple[date, ...]) -> Iterator[str]:
+    """The lines, a day at a time: no query is open between two slices."""
+    yield "".join(csv_lines([COST_COLUMNS]))
+    for day in reversed(days):
+        rows: Any = (
+            asked.filter(usage_day=day).order_by().values("agent__handle", "caller__login").annotate(**SUMS)
+        )
+        yield "".join(
+            csv_lines(
+                (
+                    *(day.isoformat(), row["agent__handle"], row["caller__login"] or PUBLIC_ASKER),
+                    *(row["asks"], row["priced"], decimal_usd(row["cost"]) if row["priced"] else ""),
+                    *(row["input"], row["output"]),
+                )
+                for row in rows.order_by("agent__handle", "caller__login")
+            )
+        )
