@@ -40,6 +40,10 @@ from agnt.web.venues import VenueForm, make_venue_form
 from kit.columns import make_form_field
 from kit.list_fields import NameLines
 
+RIGHTS = ("tier", "scope", "senders")
+LiveFilter = make_live_filter(Q(credential__in=Credential.objects.live().values("pk")))
+Action = Callable[[OwnerScopedAdmin, HttpRequest, QuerySet[Booking]], None]
+
 
 @admin.register(Network, site=site)
 class NetworkAdmin(OwnerScopedAdmin):
@@ -144,10 +148,6 @@ class VenueAdmin(OwnerScopedAdmin):
         self.message_user(request, f"Venues changed: {count}.", messages.SUCCESS)
 
 
-RIGHTS = ("tier", "scope", "senders")
-LiveFilter = make_live_filter(Q(credential__in=Credential.objects.live().values("pk")))
-
-
 def _column(name: str, description: str, shown: str = "") -> Callable[[ApiKey], str]:
     """A column of the credential of a key. `shown`: the attribute that has its text, where another one has."""
 
@@ -237,9 +237,6 @@ class KeyUsageAdmin(OwnerScopedAdmin):
     list_filter = ("day",)
     ordering = ("-day", "-pk")
     fields = list_display
-
-
-Action = Callable[[OwnerScopedAdmin, HttpRequest, QuerySet[Booking]], None]
 
 
 def _make_action(name: str, description: str, status: Booking.Status) -> Action:

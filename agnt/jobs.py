@@ -14,7 +14,7 @@ from kit.jobs import job
 
 logger = logging.getLogger(__name__)
 
-MOST_INTERACTIONS = 1_000_000  # of a network
+MAX_INTERACTIONS = 1_000_000  # of a network
 
 
 @job("agnt.send_invoices")
@@ -43,7 +43,7 @@ def forget_seen() -> int:
 
 
 @job("agnt.forget_interactions")
-def forget_interactions(most: int = MOST_INTERACTIONS) -> int:
+def forget_interactions(most: int = MAX_INTERACTIONS) -> int:
     """Delete interactions that their networks keep no longer, and those beyond `most` of each; how many."""
     now, gone = db_now(), 0
     for network_id, kept_days in Network.objects.values_list("pk", "interactions_kept_days").iterator():

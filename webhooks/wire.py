@@ -25,6 +25,9 @@ OF_ASK = "handle, agentId, askerLogin, routeId, question"
 OF_ALERT = "handle, agentId, alert, threshold, value, since"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
 OF_BOOKING = "booking_id, venue_id, status, from, slot_id, slot_time, party_size"
+SIGNATURE = "X-Clawborrator-Signature"
+SECRET_PREFIX = "whsec_"  # noqa: S105  no secret
+SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,6 @@ def is_wanted(event_type: str, subscribed: list[str]) -> bool:
     """Whether a subscription to these types gets an event of that type."""
     names = {ALIASES.get(name, name) for name in subscribed}
     return event_type in names or ALL_EVENTS in names
-
-
-SIGNATURE = "X-Clawborrator-Signature"
-SECRET_PREFIX = "whsec_"  # noqa: S105  no secret
-SECRET_BYTES = 32
 
 
 def write_body(event_id: str, event_type: str, queued_at: datetime, payload: str) -> bytes:

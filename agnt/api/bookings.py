@@ -33,6 +33,11 @@ from kit.rows import Source, show
 NO_BOOKING = "no such booking"
 MAX_SENDER_CHARS = 128
 Status = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
+NO_CANCELLATION = "no such cancellation"
+MAX_NAME_CHARS = 128
+MAX_WORD_CHARS = 32
+CURSOR = re.compile(r"(\d{1,17})-(\d{1,18})", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ApiBooking(TypedDict):
@@ -136,9 +141,6 @@ def _charged_usd(booking: Booking) -> str:
     return decimal_usd(charge.amount_cents * CENT if charge else 0)
 
 
-NO_CANCELLATION = "no such cancellation"
-
-
 class ApiCancellation(TypedDict):
     """A `booking.cancel` for a venue. `bookingId`: of the booking, or of an order that did not become one.
 
@@ -195,11 +197,7 @@ def show_cancellations(rows: Sequence[Cancellation]) -> list[ApiCancellation]:
     return [show(ApiCancellation, one) for one in rows]
 
 
-LISTED, MOST_LISTED = 50, 500
-MAX_NAME_CHARS = 128
-MAX_WORD_CHARS = 32
-CURSOR = re.compile(r"(\d{1,17})-(\d{1,18})", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LISTED, MAX_LISTED = 50, 500
 
 
 class ApiInteraction(TypedDict):
@@ -241,7 +239,7 @@ class InteractionQuery(serializers.Serializer[Any]):
     status = serializers.CharField(required=False, max_length=MAX_WORD_CHARS)
     since = serializers.DateTimeField(required=False, source="at__gte")
     until = serializers.DateTimeField(required=False, source="at__lt")
-    limit = serializers.IntegerField(default=LISTED, min_value=1, max_value=MOST_LISTED)
+    limit = serializers.IntegerField(default=LISTED, min_value=1, max_value=MAX_LISTED)
     before = serializers.CharField(required=False, max_length=2 * MAX_WORD_CHARS)
 
 

@@ -21,8 +21,8 @@ from accounts.shapes import NO_STORE, user_agent_of
 from agnt.models import ApiKey
 from agnt.service.figures import load_calls
 from agnt.service.keys import (
-    LEAST_OVERLAP,
-    MOST_OVERLAP,
+    MAX_OVERLAP,
+    MIN_OVERLAP,
     OVERLAP,
     SENDERS,
     change_key,
@@ -103,8 +103,8 @@ class SecretRotation(Body):
 
     overlap = serializers.IntegerField(
         default=int(OVERLAP.total_seconds()),
-        min_value=int(LEAST_OVERLAP.total_seconds()),
-        max_value=int(MOST_OVERLAP.total_seconds()),
+        min_value=int(MIN_OVERLAP.total_seconds()),
+        max_value=int(MAX_OVERLAP.total_seconds()),
     )
 
 

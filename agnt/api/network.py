@@ -26,7 +26,7 @@ from kit.money import CENT, decimal_usd
 from kit.rows import Source, show
 
 USAGE_DAYS = 30
-MOST_USAGE_DAYS = 366
+MAX_USAGE_DAYS = 366
 
 
 class ApiNetwork(TypedDict):
@@ -114,8 +114,8 @@ def _read_days(query: dict[str, Any]) -> tuple[date, date]:
         last + timedelta(days=1)
     except OverflowError:
         raise ValidationError({"last": "there is no such day"}) from None
-    if not 0 <= (last - first).days < MOST_USAGE_DAYS:
-        raise ValidationError({"first": f"want 1 to {MOST_USAGE_DAYS} days, the first one first"})
+    if not 0 <= (last - first).days < MAX_USAGE_DAYS:
+        raise ValidationError({"first": f"want 1 to {MAX_USAGE_DAYS} days, the first one first"})
     return first, last
 
 

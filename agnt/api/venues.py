@@ -24,8 +24,8 @@ from accounts.shapes import NO_STORE
 from agents.api.files import OF_UPLOADS, AnyType
 from agnt.models import Network, Venue
 from agnt.service.keys import (
-    LEAST_OVERLAP,
-    MOST_OVERLAP,
+    MAX_OVERLAP,
+    MIN_OVERLAP,
     OVERLAP,
     VenueSecrets,
     derive_venue_secrets,
@@ -53,6 +53,11 @@ from kit.rows import Source, show
 
 NO_VENUE = "no such venue"
 MAX_SEARCH_CHARS = 120
+MEDIA_TYPE = "text/csv"
+MAX_FILE_BYTES = 10 * 1024 * 1024
+BAD_ROWS = "bad_rows"
+NOT_DONE = "nothing was imported: the file has wrong rows"
+FILE_NAME = "venues.csv"
 
 
 class ApiVenue(TypedDict):
@@ -197,12 +202,12 @@ class VenueSecretRotation(Body):
     """How many seconds the hub signs with the secret before: 0, or from 300 on."""
 
     overlap = serializers.IntegerField(
-        default=int(OVERLAP.total_seconds()), min_value=0, max_value=int(MOST_OVERLAP.total_seconds())
+        default=int(OVERLAP.total_seconds()), min_value=0, max_value=int(MAX_OVERLAP.total_seconds())
     )
 
     def validate_overlap(self, seconds: int) -> int:
         """No overlap, or one that is long enough."""
-        least = int(LEAST_OVERLAP.total_seconds())
+        least = int(MIN_OVERLAP.total_seconds())
         if 0 < seconds < least:
             raise serializers.ValidationError(f"want 0, or at least {least}")
         return seconds
@@ -229,13 +234,6 @@ class VenueSecret(APIView):
 def _show(secrets: VenueSecrets) -> ApiVenueSecret:
     previous = secrets.previous.hex() or None
     return show(ApiVenueSecret, secrets, secret=secrets.newest.hex(), previous=previous)
-
-
-MEDIA_TYPE = "text/csv"
-MAX_FILE_BYTES = 10 * 1024 * 1024
-BAD_ROWS = "bad_rows"
-NOT_DONE = "nothing was imported: the file has wrong rows"
-FILE_NAME = "venues.csv"
 
 
 class ApiBadRow(TypedDict):

@@ -16,9 +16,9 @@ from agnt.service.asks.breakers import OPEN, find_breaker, find_hub_breaker
 from agnt.service.intake.arrivals import Arrival, EnvelopeAnswer, make_refusal
 from agnt.service.intake.handlers import NETWORK_VERSION
 from agnt.service.intake.runner import EnvelopeRunner
-from agnt.service.key_checks import refuse_key
+from agnt.service.key_checks import make_key_error
 from agnt.service.keys import FoundKey, find_key_of
-from agnt.wire.envelope import Envelope, read_body, refuse_fields
+from agnt.wire.envelope import Envelope, make_field_error, read_body
 from clawbridge.agnt.fields import (
     MALFORMED,
     MAX_BODY_BYTES,
@@ -35,9 +35,22 @@ from kit.newest import NewestEntries
 from kit.tasks import TaskSet
 
 CACHED_FOR_S = 1.0  # anyone may ask: the database is asked once a second at most, for the hub and for each network
-KEYS_AT_ONCE, MOST_FINDING, FOUND_WITHIN_S = 4, 100, 2.0
-MOST_KEPT = 1_000
+KEYS_AT_ONCE, MAX_FINDING, FOUND_WITHIN_S = 4, 100, 2.0
+MAX_KEPT = 1_000
 UNKNOWN = "unknown"
+PATH = "/a2a/v1"
+STATUS_PATH = "/a2a/v1/status"
+VENUES_PATH = "/network/venues"
+LIST_PARAMETERS = ("category", "location", "limit")
+PATHS = frozenset({PATH, f"{PATH}/", STATUS_PATH, VENUES_PATH})
+REQUEST_TIMEOUT = 408
+KEY_PREFIX = "agnt_live_"
+KEY_NAMES = frozenset({"key", "api_key", "apikey", "token", "access_token", "authorization", "x-api-key"})
+METHOD_NOT_ALLOWED = 405
+UNENCRYPTED = frozenset({"http", "ws"})
+MAX_LIMIT_DIGITS = 9
+MAX_UNKNOWN_CHARS = 300
+logger = logging.getLogger(__name__)
 
 
 class StatusReports:
@@ -46,7 +59,7 @@ class StatusReports:
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         # By network, None for the hub: when its last query began, and the query, which requests share.
-        self._queries: NewestEntries[int | None, tuple[float, asyncio.Task[str]]] = NewestEntries(MOST_KEPT)
+        self._queries: NewestEntries[int | None, tuple[float, asyncio.Task[str]]] = NewestEntries(MAX_KEPT)
         self._find_key = DbCalls(KEYS_AT_ONCE)
         self._finding = TaskSet()
 
@@ -67,7 +80,7 @@ class StatusReports:
         except (DatabaseError, InterfaceError, TimeoutError):
             return _make(UNKNOWN)
         if key is None:
-            raise refuse_key()
+            raise make_key_error()
         return _make(await self._find_cached(key.network_id))
 
     async def _find_in_time(self, digest: str) -> FoundKey | None:
@@ -76,7 +89,7 @@ class StatusReports:
         Raises:
             TimeoutError: it takes long, or many wait.
         """
-        if len(self._finding) >= MOST_FINDING:
+        if len(self._finding) >= MAX_FINDING:
             raise TimeoutError
         finding = self._finding.keep(self._find_key(find_key_of, digest), name="status key")
         async with asyncio.timeout(FOUND_WITHIN_S):
@@ -111,22 +124,6 @@ def _make(breaker: str) -> EnvelopeAnswer:
         "breaker": breaker,
     }
     return EnvelopeAnswer(status, msgspec.json.encode(report), [], "")
-
-
-PATH = "/a2a/v1"
-STATUS_PATH = "/a2a/v1/status"
-VENUES_PATH = "/network/venues"
-LIST_PARAMETERS = ("category", "location", "limit")
-PATHS = frozenset({PATH, f"{PATH}/", STATUS_PATH, VENUES_PATH})
-REQUEST_TIMEOUT = 408
-KEY_PREFIX = "agnt_live_"
-KEY_NAMES = frozenset({"key", "api_key", "apikey", "token", "access_token", "authorization", "x-api-key"})
-METHOD_NOT_ALLOWED = 405
-UNENCRYPTED = frozenset({"http", "ws"})
-MAX_LIMIT_DIGITS = 9
-MAX_UNKNOWN_CHARS = 300
-
-logger = logging.getLogger(__name__)
 
 
 class AgntEndpoint:
@@ -285,17 +282,17 @@ def _read_query(request: HttpRequest) -> Json:
     query = str(request.scope.get("query_string", b""), "latin-1")
     given = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
     if unknown := sorted(given.difference(LIST_PARAMETERS)):
-        raise refuse_fields(f"unknown parameters: {', '.join(unknown)}"[:MAX_UNKNOWN_CHARS], unknown)
+        raise make_field_error(f"unknown parameters: {', '.join(unknown)}"[:MAX_UNKNOWN_CHARS], unknown)
     payload: Json = {}
     for name in LIST_PARAMETERS:
         values = request.query_values(name)
         if len(values) > 1 or any("\0" in value for value in values):
-            raise refuse_fields(f"{name}: want one value", [name])
+            raise make_field_error(f"{name}: want one value", [name])
         if values:
             payload[name] = values[0]
     if "limit" in payload:
         digits = payload["limit"]
         if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_LIMIT_DIGITS:
-            raise refuse_fields("limit: want an integer above 0", ["limit"])
+            raise make_field_error("limit: want an integer above 0", ["limit"])
         payload["limit"] = int(digits)
     return payload

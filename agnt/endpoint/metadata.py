@@ -41,6 +41,7 @@ OF_LIST = (
     ErrorCode.RATE_LIMITED,
     ErrorCode.TTL_EXCEEDED,
 )
+_STARTING = DescribedAnswer(shape=ErrorBody, text="The hub is starting: `unavailable`.", headers=[RETRY_HEADER])
 
 
 def _describe_errors(
@@ -59,8 +60,6 @@ def _describe_errors(
         for status, named in sorted(by_status.items())
     }
 
-
-_STARTING = DescribedAnswer(shape=ErrorBody, text="The hub is starting: `unavailable`.", headers=[RETRY_HEADER])
 
 OPERATIONS = (
     Operation(

@@ -19,7 +19,7 @@ from agnt.endpoint.http import check_query, check_scheme, find_token
 from agnt.models import ApiKey
 from agnt.service.intake.arrivals import as_headers
 from agnt.service.intake.rows import count_call
-from agnt.service.key_checks import Rate, check_rate, refuse_key
+from agnt.service.key_checks import Rate, check_rate, make_key_error
 from agnt.service.keys import FoundKey, find_key
 from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode, error_headers
 from kit.asgi import RequestRefused
@@ -46,7 +46,7 @@ class KeyAuthentication(BaseAuthentication):
         token = find_token(request.headers)
         key = find_key(token) if token else None
         if key is None:
-            raise refuse_key()
+            raise make_key_error()
         return None, key
 
 

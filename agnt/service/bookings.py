@@ -32,6 +32,7 @@ from webhooks.service.outbox import OutboxEvent
 PRICE_CENTS = 25
 MAX_REPLY_CHARS = 16_384
 Status = Booking.Status
+BOOKING_CONFIRMED = "booking.confirmed"
 
 
 class StatusRule(NamedTuple):
@@ -41,7 +42,6 @@ class StatusRule(NamedTuple):
     event: str
 
 
-BOOKING_CONFIRMED = "booking.confirmed"
 STATUS_RULES: Final[Mapping[Status, StatusRule]] = {
     Status.CONFIRMED: StatusRule((Status.PENDING,), BOOKING_CONFIRMED),
     Status.CANCELLED: StatusRule((Status.PENDING, Status.CONFIRMED), "booking.cancelled"),

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 NEWEST = 1_000
 WITHIN = timedelta(hours=1)  # interactions are kept for longer
 NAMED = 10
-MOST = 10_000
+MAX_COUNTED = 10_000
 TIERS: Final = frozenset(ApiKey.Tier.values)
 OK = "ok"
 DUPLICATE = "duplicate"
@@ -64,7 +64,7 @@ def load_calls(keys: Collection[ApiKey], day: date) -> dict[int, int]:
 class Drift(Struct, frozen=True):
     """`uncharged`: bookings without a charge; `unconfirmed`: charges without the log of a successful confirm.
 
-    `charged_last_hour`, `oldest_unbilled_s`: of charges that are on no bill yet; the first stops at MOST.
+    `charged_last_hour`, `oldest_unbilled_s`: of charges that are on no bill yet; the first stops at MAX_COUNTED.
     """
 
     uncharged: int = 0
@@ -81,7 +81,7 @@ def find_drift() -> Drift:
     return Drift(
         uncharged=len(find_uncharged()),
         unconfirmed=len(find_unconfirmed()),
-        charged_last_hour=unbilled.filter(at__gt=now - timedelta(hours=1)).order_by()[:MOST].count(),
+        charged_last_hour=unbilled.filter(at__gt=now - timedelta(hours=1)).order_by()[:MAX_COUNTED].count(),
         oldest_unbilled_s=max(0.0, (now - oldest).total_seconds()) if oldest else 0,
     )
 

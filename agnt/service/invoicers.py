@@ -17,6 +17,8 @@ from kit.csv_text import csv_lines
 from kit.money import CENT, decimal_usd
 
 KEYS = uuid.UUID("b0f4b7a5-4f6e-4f6a-9a2b-6a0f0f6d6c11")
+HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
+WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is missing: pip install 'clawbridge-hub[stripe]'"
 
 
 class BillLine(Struct, frozen=True):
@@ -69,12 +71,6 @@ class Invoicer(Protocol):
             BillRefused: it was not taken.
             InvoicerDown: it may have been taken.
         """
-
-
-HEADER = ("bill", "network", "customer", "day", "booking_id", "at", "amount_usd")
-
-
-WITHOUT_STRIPE = "STRIPE_API_KEY is set, and Stripe's library is missing: pip install 'clawbridge-hub[stripe]'"
 
 
 def make_invoicer() -> Invoicer:

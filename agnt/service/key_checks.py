@@ -14,7 +14,7 @@ from agnt import settings
 from agnt.models import ApiKey
 from agnt.service.keys import FoundKey, load_signing_keys
 from agnt.service.networks import build_hop_name
-from agnt.wire.envelope import Envelope, refuse_fields
+from agnt.wire.envelope import Envelope, make_field_error
 from clawbridge.agnt.fields import CANCEL, CONFIRM, STATUS, EnvelopeRefused, ErrorCode
 from clawbridge.agnt.signing import verify_body, verify_last_hop, verify_payload
 
@@ -57,13 +57,13 @@ def check_hops(key: FoundKey, envelope: Envelope) -> None:
     if not envelope.via:
         return
     if not key.accepts_hops:
-        raise refuse_fields("via: this network takes no envelopes that others passed on", ["via"])
+        raise make_field_error("via: this network takes no envelopes that others passed on", ["via"])
     own = build_hop_name(key.owner_login, settings.PUBLIC_URL)
     if any(hop.agent == own for hop in envelope.via):
         raise EnvelopeRefused(ErrorCode.ROUTING_LOOP, f"via: {own} passed this envelope on before")
 
 
-def refuse_key() -> EnvelopeRefused:
+def make_key_error() -> EnvelopeRefused:
     """The one error for every request without a live key."""
     return EnvelopeRefused(ErrorCode.UNAUTHORIZED, "want a live AGNT key as Bearer token")
 

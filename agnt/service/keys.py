@@ -33,10 +33,20 @@ MASTER_PURPOSE = b"clawbridge master of AGNT signing secrets"
 # Not a scope of tokens: code that checks scopes and no kind refuses a key, too.
 CREDENTIAL_SCOPE = "agnt"
 OVERLAP = timedelta(days=1)
-LEAST_OVERLAP = timedelta(seconds=300)
-MOST_OVERLAP = timedelta(days=30)
+MIN_OVERLAP = timedelta(seconds=300)
+MAX_OVERLAP = timedelta(days=30)
 SENDERS = NameRule(is_name, "want letters, digits and any of _ . : -", most=50, most_chars=128)
 SECRETS_CACHED = 10_000
+_PATHS = {
+    "key_id": "pk",
+    "owner_id": "network__owner_id",
+    "owner_login": "credential__user__login",
+    "service_user_id": "network__service_user_id",
+    "is_strict": "network__is_strict",
+    "requires_signature": "network__requires_signature",
+    "accepts_hops": "network__accepts_hops",
+    "venues_version": "network__venues_version",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ def rotate_venue_secret(venue: Venue, *, overlap: timedelta = OVERLAP) -> VenueS
     A venue that takes both loses no order meanwhile.
 
     Raises:
-        ValueError: the overlap is neither zero nor from LEAST_OVERLAP to MOST_OVERLAP.
+        ValueError: the overlap is neither zero nor from MIN_OVERLAP to MAX_OVERLAP.
     """
     if overlap:
         _check_overlap(overlap)
@@ -187,7 +197,7 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
     """Give a key a new secret and return it, for the only time; the one before verifies for the overlap.
 
     Raises:
-        ValueError: the overlap is not from LEAST_OVERLAP to MOST_OVERLAP.
+        ValueError: the overlap is not from MIN_OVERLAP to MAX_OVERLAP.
     """
     _check_overlap(overlap)
     row = ApiKey.objects.select_for_update(of=("self",)).get(pk=key.pk)
@@ -239,16 +249,6 @@ def reseal_secrets() -> tuple[int, int]:
     return reseal_all(ApiKey.objects.all(), PURPOSE, "secret", "previous_secret")
 
 
-_PATHS = {
-    "key_id": "pk",
-    "owner_id": "network__owner_id",
-    "owner_login": "credential__user__login",
-    "service_user_id": "network__service_user_id",
-    "is_strict": "network__is_strict",
-    "requires_signature": "network__requires_signature",
-    "accepts_hops": "network__accepts_hops",
-    "venues_version": "network__venues_version",
-}
 _FIELDS = tuple(name for name in FoundKey.__struct_fields__ if name != "is_stale")
 _COLUMNS = ("credential__last_used_at", *(_PATHS.get(name, name) for name in _FIELDS))
 _LIVE = KeyedQuery(
@@ -257,8 +257,8 @@ _LIVE = KeyedQuery(
 
 
 def _check_overlap(overlap: timedelta) -> None:
-    if not LEAST_OVERLAP <= overlap <= MOST_OVERLAP:
-        raise ValueError(f"want an overlap from {LEAST_OVERLAP} to {MOST_OVERLAP}")
+    if not MIN_OVERLAP <= overlap <= MAX_OVERLAP:
+        raise ValueError(f"want an overlap from {MIN_OVERLAP} to {MAX_OVERLAP}")
 
 
 def _derive(tenant: str, number: int) -> bytes:

@@ -14,8 +14,10 @@ from kit.filters import Filter, Filters
 from kit.ids import read_uuid
 from kit.money import CENT, format_usd
 
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 ON_A_PAGE = 50
+SENDER = Filter("from", find=lambda value: Q(sender=value))
+VENUE = Filter("venue", find=lambda value: Q(venue__slug__iexact=value) | Q(venue__name__icontains=value))
 
 
 def read_key_id(given: str) -> str:
@@ -24,23 +26,21 @@ def read_key_id(given: str) -> str:
 
 
 KEY = Filter("key", read_key_id, lambda value: Q(key__public_id=value))
-SENDER = Filter("from", find=lambda value: Q(sender=value))
-VENUE = Filter("venue", find=lambda value: Q(venue__slug__iexact=value) | Q(venue__name__icontains=value))
 
 
 def show_newest(
     request: HttpRequest, owner: User, rows: QuerySet[Any], column: str, declared: Sequence[Filter]
 ) -> dict[str, Any]:
-    """The context of a page that lists the newest MOST_LISTED rows; `page` has the rows, the newest first."""
+    """The context of a page that lists the newest MAX_LISTED rows; `page` has the rows, the newest first."""
     filters = Filters(request, declared)
-    newest, cut_at = newest_of(rows, MOST_LISTED, column)
+    newest, cut_at = newest_of(rows, MAX_LISTED, column)
     page = page_of(request, filters.choose(newest).order_by(f"-{column}", "-pk"))
     return {
         "page": page,
         "filters": filters,
         "keys": list_keys(owner, with_ended=True).order_by("pk"),
         "cut_at": cut_at,
-        "most": f"{MOST_LISTED:,}",
+        "most": f"{MAX_LISTED:,}",
         "is_empty": not filters.chosen and not page.paginator.count,
     }
 

@@ -25,24 +25,7 @@ from kit.filters import Filter, one_of
 
 ENVELOPES_SHOWN = 20
 Status = Booking.Status
-
-
-class StatusTexts(NamedTuple):
-    """The texts of a status: the button that sets it, the message when it is set, and the class of its badge."""
-
-    verb: str
-    message: str
-    badge: str
-
-
-STATUS_TEXTS = {  # the main action first
-    Status.CONFIRMED: StatusTexts("Confirm", "The booking at {} is confirmed.", "good"),
-    Status.COMPLETED: StatusTexts("Complete", "The booking at {} is completed.", "good"),
-    Status.NO_SHOW: StatusTexts("Mark as no-show", "The guest of the booking at {} did not come.", "bad"),
-    Status.CANCELLED: StatusTexts("Cancel", "The booking at {} is cancelled. Its charge stays.", "bad"),
-}
 FILTERS = (Filter("status", one_of(Status.values), lambda value: Q(status=value)), KEY, SENDER, VENUE)
-
 ERRORS = "errors"
 LOG_STATUSES = (OK, DUPLICATE, ERRORS, *sorted(ErrorCode))
 LOG_FILTERS = (
@@ -66,12 +49,29 @@ METADATA_TEXTS = {
     "rule": "the venue broke the rule: {}",
     "venue_said": "the venue said: {}",
 }
+
+
+class StatusTexts(NamedTuple):
+    """The texts of a status: the button that sets it, the message when it is set, and the class of its badge."""
+
+    verb: str
+    message: str
+    badge: str
+
+
+STATUS_TEXTS = {  # the main action first
+    Status.CONFIRMED: StatusTexts("Confirm", "The booking at {} is confirmed.", "good"),
+    Status.COMPLETED: StatusTexts("Complete", "The booking at {} is completed.", "good"),
+    Status.NO_SHOW: StatusTexts("Mark as no-show", "The guest of the booking at {} did not come.", "bad"),
+    Status.CANCELLED: StatusTexts("Cancel", "The booking at {} is cancelled. Its charge stays.", "bad"),
+}
+
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 
 
 @owner_page
 def bookings(request: HttpRequest, owner: User) -> HttpResponse:
-    """The list, newest first, of the newest MOST_LISTED bookings."""
+    """The list, newest first, of the newest MAX_LISTED bookings."""
     shown = show_newest(request, owner, list_bookings(owner), "created_at", FILTERS)
     context = {
         **shown,
@@ -129,7 +129,7 @@ def _change(request: HttpRequest, own: Booking) -> None:
 
 @owner_page
 def log(request: HttpRequest, owner: User) -> HttpResponse:
-    """The newest MOST_LISTED envelopes, newest first: their senders, and how they ended."""
+    """The newest MAX_LISTED envelopes, newest first: their senders, and how they ended."""
     tz = read_zone(request.GET)
 
     def find_day(value: str) -> Q:

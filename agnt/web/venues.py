@@ -56,8 +56,8 @@ from kit.filters import Filter, Filters, one_of
 from kit.ids import read_uuid
 from kit.list_fields import LinesField
 
-MOST_FAILURES = 5
-MOST_CANCELLATIONS = 20
+MAX_FAILURES = 5
+MAX_CANCELLATIONS = 20
 VENUE_OVERLAPS = {"0": "no time, it is known to others", **OVERLAPS}
 FEE = forms.NumberInput(attrs={"min": 0, "max": 100, "step": 0.01})
 STATES = {"active": True, "inactive": False}
@@ -180,8 +180,8 @@ def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
         "is_open": list_open_breakers(owner).filter(venue=own).exists(),
         "cancellations": list_cancellations(owner)
         .filter(venue=own)
-        .order_by("-created_at", "-pk")[:MOST_CANCELLATIONS],
-        "failures": own.interactions.filter(metadata__has_key="rule").order_by("-at", "-pk")[:MOST_FAILURES],
+        .order_by("-created_at", "-pk")[:MAX_CANCELLATIONS],
+        "failures": own.interactions.filter(metadata__has_key="rule").order_by("-at", "-pk")[:MAX_FAILURES],
     }
     return render(request, "agnt/venue.html", context, status=400 if form.is_bound else 200)
 

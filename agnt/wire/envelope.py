@@ -51,15 +51,15 @@ def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
     if len(body) > MAX_BODY_BYTES:
         raise EnvelopeRefused(ErrorCode.PAYLOAD_TOO_LARGE, f"an envelope holds at most {MAX_BODY_BYTES} bytes")
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise _refuse_body("want the content type application/json")
+        raise _make_body_error("want the content type application/json")
     try:
         text = strict_json.decode(body)
         fields = strict_json.parse(text)
         strict_json.check_strings(text, fields)
     except UnreadableText as unreadable:
-        raise _refuse_body(str(unreadable)) from None
+        raise _make_body_error(str(unreadable)) from None
     if not isinstance(fields, dict):
-        raise _refuse_body("an envelope is an object")
+        raise _make_body_error("an envelope is an object")
     return fields, text
 
 
@@ -89,7 +89,7 @@ def read_envelope(fields: Json) -> Envelope:
         "timestamp": timestamp == "" or read_moment(timestamp) is not None,
     }
     if wrong := [name for name, is_fine in fine.items() if not is_fine]:
-        raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", wrong)
+        raise make_field_error(f"missing or wrong: {', '.join(wrong)}", wrong)
     if count_context_bytes(context) > MAX_CONTEXT_BYTES:
         raise EnvelopeRefused(
             ErrorCode.PAYLOAD_TOO_LARGE, f"agent_context holds at most {MAX_CONTEXT_BYTES} bytes"
@@ -98,7 +98,7 @@ def read_envelope(fields: Json) -> Envelope:
         raise EnvelopeRefused(ErrorCode.UNSUPPORTED_PROTOCOL, f"want {PROTOCOL}", supported=[PROTOCOL])
     ttl_ms = fields.get("ttl_ms", DEFAULT_TTL_MS)
     if not is_ttl(ttl_ms):
-        raise refuse_fields("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
+        raise make_field_error("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
     if fields["intent"] not in INTENTS:
         raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
     via = read_via(fields)
@@ -125,7 +125,7 @@ def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> Non
     if moment is not None:
         check_age(moment.timestamp(), now_s)
     elif is_strict and envelope.intent == CONFIRM:
-        raise refuse_fields("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
+        raise make_field_error("timestamp: booking.confirm wants one, so that it can be repeated", ["timestamp"])
 
 
 def describe_result(result: Json) -> Json:
@@ -143,21 +143,21 @@ def read_moment(value: Any) -> datetime | None:
         return None
 
 
-def refuse_fields(message: str, fields: list[str]) -> EnvelopeRefused:
+def make_field_error(message: str, fields: list[str]) -> EnvelopeRefused:
     """The error for fields that are missing, unknown or wrong."""
     return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=fields)
 
 
-def _refuse_body(message: str) -> EnvelopeRefused:
+def _make_body_error(message: str) -> EnvelopeRefused:
     return EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, status=MALFORMED)
 
 
 def _refuse_unknown_fields(fields: Json) -> None:
     if unknown := sorted(fields.keys() - _FIELDS):
-        raise refuse_fields("the envelope has unknown fields", unknown)
+        raise make_field_error("the envelope has unknown fields", unknown)
     both = (fields.get("from"), fields.get("from_agent"))
     if "from" in fields and "from_agent" in fields and both[0] != both[1]:
-        raise refuse_fields("from and from_agent name two senders", ["from", "from_agent"])
+        raise make_field_error("from and from_agent name two senders", ["from", "from_agent"])
 
 
 def _find_sender(fields: Json) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
-from agnt.wire.envelope import Envelope, refuse_fields
+from agnt.wire.envelope import Envelope, make_field_error
 from clawbridge.agnt.fields import (
     CANCEL,
     CONFIRM,
@@ -125,11 +125,11 @@ def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[st
     fields = _FIELDS[shape]
     unknown = sorted(envelope.payload.keys() - fields.keys() - SIGNATURE_KEYS)
     if unknown and is_strict:
-        raise refuse_fields("the payload has unknown keys", [f"payload.{key}" for key in unknown])
+        raise make_field_error("the payload has unknown keys", [f"payload.{key}" for key in unknown])
     given = {key: value for key, value in envelope.payload.items() if key in fields}
     wrong = [key for key, field in fields.items() if not _fits(field, given)]
     if wrong:
-        raise refuse_fields(f"missing or wrong: {', '.join(wrong)}", [f"payload.{key}" for key in wrong])
+        raise make_field_error(f"missing or wrong: {', '.join(wrong)}", [f"payload.{key}" for key in wrong])
     dropped = [key[:MAX_FIELD_CHARS] for key in unknown[:MAX_NAMED_FIELDS]]
     return shape(**settle(given)), dropped
 
@@ -154,9 +154,9 @@ def _join_times(given: Json) -> Json:
     others = {key: value for key, value in given.items() if key not in ("time", "slot_time")}
     time = given.get("time", given.get("slot_time", ""))
     if given.get("slot_time", time) != time:
-        raise refuse_fields("time and slot_time differ", ["payload.time", "payload.slot_time"])
+        raise make_field_error("time and slot_time differ", ["payload.time", "payload.slot_time"])
     if time and not _is_time(time):
-        raise refuse_fields(
+        raise make_field_error(
             "the time: want 19:30, 2026-12-24 or 2026-12-24T19:30",
             [f"payload.{key}" for key in ("time", "slot_time") if key in given],
         )

@@ -18,7 +18,7 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 8.0
 JITTER = 0.2  # of a pause, so that clients do not all come back at once
 AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
-LEAST_TRY_S = 0.2  # a try with less time would only count as a failure
+MIN_TRY_S = 0.2  # a try with less time would only count as a failure
 _random = random.SystemRandom()
 
 
@@ -82,7 +82,7 @@ class Client:
             except CallFailed as failed:
                 was_sent = failed.was_sent = was_sent or failed.was_sent
                 wait_s = max(pause_s * (1 + JITTER * _random.random()), failed.retry_after_s)
-                if not failed.retryable or asyncio.get_running_loop().time() + wait_s + LEAST_TRY_S > until:
+                if not failed.retryable or asyncio.get_running_loop().time() + wait_s + MIN_TRY_S > until:
                     raise
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -11,6 +11,25 @@ Json = dict[str, Any]
 MAX_NAMED_FIELDS = 16
 MAX_FIELD_CHARS = 64
 MALFORMED = 400  # of `invalid_envelope`, where the body is no JSON object
+PROTOCOL: Final = "openclaw/a2a/v1"
+NETWORK = "network:agnt"
+PING = "network.ping"
+CONFIRM, STATUS, CANCEL = "booking.confirm", "booking.status", "booking.cancel"
+INTENTS = frozenset({PING, "venue.list", "booking.search", CONFIRM, STATUS, CANCEL})
+ACTING_INTENTS = frozenset({CONFIRM, CANCEL})  # acting twice does harm
+MAX_BODY_BYTES = 262_144
+MAX_CONTEXT_BYTES = 16_384
+DEFAULT_TTL_MS = 5_000
+MAX_TTL_MS = 15_000
+MAX_TIMESTAMP_CHARS = 64
+MAX_ID_CHARS = 128
+MAX_TIME_CHARS = 64
+MAX_NOTE_CHARS = 500
+MAX_PARTY_SIZE = 10_000
+SIGNATURE_HEADER = "X-A2A-Envelope-Signature"
+SIGNATURE_KEYS = frozenset({"_ts", "_from", "_nonce", "_sig"})  # of a payload
+NAME = r"[A-Za-z0-9_.:-]{1,128}"  # of an agent, a network or an intent
+_NAME = re.compile(NAME)
 
 
 class ErrorCode(StrEnum):
@@ -121,27 +140,6 @@ def error_headers(refused: EnvelopeRefused) -> dict[str, str]:
     if refused.retry_after_s:
         headers["Retry-After"] = str(refused.retry_after_s)
     return headers
-
-
-PROTOCOL: Final = "openclaw/a2a/v1"
-NETWORK = "network:agnt"
-PING = "network.ping"
-CONFIRM, STATUS, CANCEL = "booking.confirm", "booking.status", "booking.cancel"
-INTENTS = frozenset({PING, "venue.list", "booking.search", CONFIRM, STATUS, CANCEL})
-ACTING_INTENTS = frozenset({CONFIRM, CANCEL})  # acting twice does harm
-MAX_BODY_BYTES = 262_144
-MAX_CONTEXT_BYTES = 16_384
-DEFAULT_TTL_MS = 5_000
-MAX_TTL_MS = 15_000
-MAX_TIMESTAMP_CHARS = 64
-MAX_ID_CHARS = 128
-MAX_TIME_CHARS = 64
-MAX_NOTE_CHARS = 500
-MAX_PARTY_SIZE = 10_000
-SIGNATURE_HEADER = "X-A2A-Envelope-Signature"
-SIGNATURE_KEYS = frozenset({"_ts", "_from", "_nonce", "_sig"})  # of a payload
-NAME = r"[A-Za-z0-9_.:-]{1,128}"  # of an agent, a network or an intent
-_NAME = re.compile(NAME)
 
 
 def build_envelope(

@@ -33,7 +33,7 @@ from clawbridge.agnt.signing import (
 )
 
 MAX_SIGNATURES = 100_000
-MOST_AHEAD_S = 30
+MAX_SIGNED_AHEAD_S = 30
 Signed = TypeVar("Signed")
 _DEFAULTS: Json = {"to": NETWORK, "payload": {}, "agent_context": {}, "ttl_ms": DEFAULT_TTL_MS, "timestamp": ""}
 
@@ -67,7 +67,7 @@ class SeenSignatures:
         Asks of one second that differ in their timestamp alone have equal signatures: the other side would take
         the second ask for a copy of the first. The other side takes signatures that are 60 s ahead.
         """
-        for at_s in range(int(now_s), int(now_s) + MOST_AHEAD_S):
+        for at_s in range(int(now_s), int(now_s) + MAX_SIGNED_AHEAD_S):
             signed = sign(at_s)
             with suppress(EnvelopeRefused):
                 if signature := read_signature(signed):

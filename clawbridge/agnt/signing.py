@@ -124,15 +124,15 @@ def verify_payload(
         return ""
     signature, signed_at = payload.get("_sig"), payload.get("_ts")
     if not has_signature_form(signature):
-        raise refuse_signature(
+        raise make_signature_error(
             "the payload is not signed" if signature is None else "_sig: want 64 lower-case hex digits"
         )
     if not isinstance(signed_at, int) or isinstance(signed_at, bool):
-        raise refuse_signature("_ts: want Unix seconds as an integer")
+        raise make_signature_error("_ts: want Unix seconds as an integer")
     if payload.get("_from") != sender:
-        raise refuse_signature("_from: want the sender of the envelope")
+        raise make_signature_error("_from: want the sender of the envelope")
     if not _is_payload_signed(payload, signature, keys.live_at(now_s), text):
-        raise refuse_signature("the signature does not match the payload")
+        raise make_signature_error("the signature does not match the payload")
     check_age(signed_at, now_s)
     return signature
 
@@ -150,10 +150,12 @@ def verify_body(header: str, body: bytes, *, keys: SigningKeys, now_s: float) ->
     """
     found = _HEADER.fullmatch(header)
     if found is None:
-        raise refuse_signature("X-A2A-Envelope-Signature: want ts=<Unix seconds>,v1=<64 lower-case hex digits>")
+        raise make_signature_error(
+            "X-A2A-Envelope-Signature: want ts=<Unix seconds>,v1=<64 lower-case hex digits>"
+        )
     signed_at, signature = found.groups()
     if not _matches(signature, _with_time(signed_at, body), keys.live_at(now_s)):
-        raise refuse_signature("X-A2A-Envelope-Signature does not match the body")
+        raise make_signature_error("X-A2A-Envelope-Signature does not match the body")
     check_age(int(signed_at), now_s)
 
 
@@ -213,7 +215,7 @@ def _with_time(signed_at: str, body: bytes) -> bytes:
     return signed_at.encode("ascii") + b"." + body
 
 
-def refuse_signature(message: str) -> EnvelopeRefused:
+def make_signature_error(message: str) -> EnvelopeRefused:
     """The error for a signature that is missing or wrong."""
     return EnvelopeRefused(ErrorCode.INVALID_SIGNATURE, message)
 
@@ -288,7 +290,7 @@ def verify_last_hop(via: Via, signature: str, *, keys: SigningKeys, now_s: float
     last = via[-1]
     before = via[-2].sig if len(via) > 1 else signature
     if not matches_value(_build_signed_value(last.agent, last.ts, before), last.sig, keys.live_at(now_s)):
-        raise refuse_signature("via: the signature of the last hop does not match")
+        raise make_signature_error("via: the signature of the last hop does not match")
     check_age(last.ts, now_s)
 
 

@@ -15,7 +15,7 @@ from agnt.service.bookings import (
     list_bookings,
     record_booking,
 )
-from tests.agnt.booking_rows import booked, network_of, order_of, venue_of
+from tests.agnt.network_rows import booked, network_of, order_of, venue_of
 from tests.webhooks.subscriptions import subscribed
 from webhooks.models import Delivery
 

@@ -9,7 +9,7 @@ import pytest
 
 from accounts.models import User
 from agnt.models import ApiKey, KeyUsage, Venue
-from agnt.service.intake.runner import MOST_WAITING
+from agnt.service.intake.runner import MAX_WAITING
 from agnt.service.keys import MintedKey, mint_key
 from kit.async_db import db_call
 from tests.agnt.endpoint import Hub
@@ -57,7 +57,7 @@ async def test_a_network_with_slow_searches_does_not_hold_up_another() -> None:
 async def test_keys_that_are_none_keep_no_network_out() -> None:
     key, hub = await db_call(own)("quiet", ["by the sea"]), Hub()
     result_of(await hub.post(key, envelope()))
-    unknown = [replace(key, token=f"agnt_live_{number:032}") for number in range(MOST_WAITING + 20)]
+    unknown = [replace(key, token=f"agnt_live_{number:032}") for number in range(MAX_WAITING + 20)]
     flood = [asyncio.create_task(hub.post(one, envelope(ttl_ms=15_000))) for one in unknown]
     await asyncio.sleep(0.05)
     result_of(await hub.post(key, envelope()))

@@ -31,7 +31,7 @@ from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage, hub_env, manage
 from lab.processes import python, run
 from lab.waiting import until
-from tests.agnt.booking_rows import booked, charged, list_invoices, network_of, noon, venue_of
+from tests.agnt.network_rows import booked, charged, list_invoices, network_of, noon, venue_of
 from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ METER = "agnt_booking_cents"
 CHARGE = """
 from datetime import timedelta
 from kit.clock import db_now
-from tests.agnt.booking_rows import booked, network_of
+from tests.agnt.network_rows import booked, network_of
 network = network_of("ana")
 for hours in (48, 49):
     at = db_now().replace(hour=12) - timedelta(hours=hours)

@@ -12,7 +12,7 @@ from agnt.models import Invoice, Network, UsageEvent
 from agnt.service.invoicers import Bill, BillRefused, InvoicerDown
 from agnt.service.invoices import BatchResult, allow_again, make_invoices, mark_sent, run_batch
 from kit.clock import db_now
-from tests.agnt.booking_rows import charged, list_invoices, network_of
+from tests.agnt.network_rows import charged, list_invoices, network_of
 from webhooks.service.outbox import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from lab.callers import bearer
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
-from tests.agnt.booking_rows import booked, network_of
+from tests.agnt.network_rows import booked, network_of
 from tests.agnt.test_webhook_events import is_signed
 from tests.agnt.wire import add_venue, envelope, error_of, mint, new_login, program, result_of
 from tests.webhooks.subscriptions import check_signed

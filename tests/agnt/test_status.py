@@ -9,8 +9,7 @@ from accounts.authn import digest
 from accounts.models import User
 from agnt.endpoint.http import CACHED_FOR_S, StatusReports
 from agnt.models import Breaker
-from agnt.service.keys import MintedKey, revoke_key
-from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
+from agnt.service.keys import MintedKey
 from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json
@@ -111,16 +110,6 @@ async def test_an_open_breaker_of_one_venue_is_not_degraded(key: MintedKey) -> N
     venue = await db_call(key.key.network.venues.get)()
     await open_breaker(key, ago_s=10, venue=venue)
     assert [await Reports(one).read() for one in (key, None)] == [OK, OK]
-
-
-async def test_a_key_that_is_not_live_is_refused(key: MintedKey) -> None:
-    reports = StatusReports()
-    assert (await reports.report_network(digest(key.token))).status == 200
-    await db_call(revoke_key)(key.key)
-    for refused in (digest(key.token), digest("agnt_live_unknown"), ""):
-        with pytest.raises(EnvelopeRefused) as refusal:
-            await reports.report_network(refused)
-        assert refusal.value.code == ErrorCode.UNAUTHORIZED
 
 
 async def test_requests_at_once_are_one_look_at_the_database() -> None:

@@ -12,7 +12,7 @@ from django.db import connection
 
 from agnt.models import Venue
 from agnt.service.networks import get_or_create_network
-from agnt.service.venues.search import FOUND_FOR, MOST_KEPT, VenueSearch, list_venues, search_venues
+from agnt.service.venues.search import FOUND_FOR, MAX_KEPT, VenueSearch, list_venues, search_venues
 from agnt.wire.payloads import AgntListOrder, AgntSearchOrder
 from hub.checks import check_postgresql
 from kit.full_text import has_trigrams, read_words
@@ -207,9 +207,9 @@ def test_venues_are_counted_again_after_a_change_alone(bali: int) -> None:
 
 def test_the_number_of_kept_answers_is_bounded(bali: int) -> None:
     searches = VenueSearch()
-    for limit in range(MOST_KEPT + 1):
+    for limit in range(MAX_KEPT + 1):
         searches.find(bali, 1, AgntListOrder(limit=limit), NOW)
-    assert len(searches._kept) == MOST_KEPT
+    assert len(searches._kept) == MAX_KEPT
 
 
 def test_ten_thousand_venues_are_searched_in_time(bali: int) -> None:

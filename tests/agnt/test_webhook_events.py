@@ -12,7 +12,7 @@ from agnt.models import Booking, Network
 from agnt.service.bookings import STATUS_RULES, Status, change_status, queue_event
 from agnt.service.keys import mint_key, revoke_key
 from lab.receivers import Received, Receiver, receiving
-from tests.agnt.booking_rows import booked, network_of, venue_of
+from tests.agnt.network_rows import booked, network_of, venue_of
 from tests.native.rows import person
 from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed, subscribed_by_key
 from webhooks.models import Delivery

@@ -29,6 +29,8 @@ _SUBSCRIPTIONS = sql.KeyedQuery(
     ).values_list("pk", "owner_id", "credential_id", "events", "session_id", "routing_name"),
     holds_keys=True,
 )
+MAX_REASON_CHARS = 200
+NOT_PAUSED = ~Exists(SendingPause.objects.all())  # a condition for any query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +145,6 @@ def as_json(payload: Mapping[str, Any]) -> str:
 
 def _parsed(part: msgspec.Raw) -> Any:
     return json.loads(bytes(part))
-
-
-MAX_REASON_CHARS = 200
-NOT_PAUSED = ~Exists(SendingPause.objects.all())  # a condition for any query
 
 
 def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:

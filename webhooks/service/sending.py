@@ -31,7 +31,7 @@ MAX_ERROR_CHARS = 200
 MAX_RESPONSE_BYTES = 1_024
 ALLOWED_BY = "the operator of the hub can allow such addresses with WEBHOOK_ALLOW_PRIVATE=1"
 PURPOSE = b"webhook signing secrets"
-MOST_OFFERED = 500
+MAX_OFFERED = 500
 MAX_SHOWN_CHARS = 20_000
 ENDS_EARLY = "…"  # no JSON ends so
 Status = Sendable.Status
@@ -200,7 +200,7 @@ def find_deliveries(
 
 def find_filter_choices(subscription: Subscription) -> dict[str, list[str]]:
     """The `events` and `agents` of the newest deliveries of a webhook, by which they can be filtered."""
-    newest = Delivery.objects.filter(subscription=subscription).order_by("-pk")[:MOST_OFFERED]
+    newest = Delivery.objects.filter(subscription=subscription).order_by("-pk")[:MAX_OFFERED]
     pairs = set(newest.values_list("type", "agent_handle"))
     return {"events": sorted({one for one, _ in pairs}), "agents": sorted({agent for _, agent in pairs if agent})}
 

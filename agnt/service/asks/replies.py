@@ -116,10 +116,10 @@ def read_data(data: Json, ask: Ask) -> Json:
         if not failed.blame.is_failure:
             failed.blame = blame_status(meaning.status) if meaning else Blame.VENUE
         failed.said = _show(data)
-        raise blame_venue(failed) from None
+        raise as_venue_failure(failed) from None
 
 
-def blame_venue(failed: CallFailed) -> VenueFailed:
+def as_venue_failure(failed: CallFailed) -> VenueFailed:
     """The failure of a call as that of the venue. One that declines is well."""
     has_declined = failed.code in DECLINED
     return VenueFailed(

@@ -25,7 +25,7 @@ from agents.models import Agent
 from agents.models.choices import Failure, Outcome, Surface
 from agents.transcript.pieces import Part
 from agnt.models import Venue
-from agnt.service.asks.replies import VenueFailed, blame_venue, decline, find_data, read_data
+from agnt.service.asks.replies import VenueFailed, as_venue_failure, decline, find_data, read_data
 from agnt.service.keys import derive_venue_secrets
 from agnt.service.networks import VenueAsk
 from clawbridge.agnt import Ask, CallFailed, Client, Endpoint, HttpAnswer, NoAnswer
@@ -43,6 +43,7 @@ TURN_WAITS_LONGER_S = 1.0  # so that the ask cancels the turn, which tells the a
 NO_ANSWER = "want an answer within ttl_ms"
 HOW_TO = {CONFIRM: HOW_TO_REPLY, CANCEL: HOW_TO_CANCEL}
 HOW_TO_ANSWER = "Answer with one data part, or with JSON alone: the object that is the result."
+NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
 
 
 class AgentRoute(msgspec.Struct, frozen=True):
@@ -179,9 +180,6 @@ async def _nothing(settled: SettledTurn) -> None:
     """Does nothing: the asker waits for the end itself."""
 
 
-NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeats its envelope
-
-
 class GuardedTransport:
     """A `Transport` under the rules of a `StreamingHttp`, whose owner closes it."""
 
@@ -221,7 +219,7 @@ class VenueServers:
             within_s = max(0.0, deadline - time.monotonic())
             return (await self._client.ask(endpoint, ask, within_s=within_s)).payload
         except CallFailed as failed:
-            raise blame_venue(failed) from None
+            raise as_venue_failure(failed) from None
 
     def close(self) -> None:
         """Look up nothing more."""

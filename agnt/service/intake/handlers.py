@@ -10,7 +10,7 @@ from agnt.service.bookings import StatusRefused, change_status, describe_state, 
 from agnt.service.cancellations import Reason
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
-from agnt.wire.envelope import Envelope, refuse_fields
+from agnt.wire.envelope import Envelope, make_field_error
 from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder, AgntListOrder, AgntSearchOrder, Order
 from clawbridge.agnt.fields import NETWORK, EnvelopeRefused, ErrorCode, Json
 from kit.clock import iso
@@ -66,7 +66,7 @@ def check_recipient(envelope: Envelope, order: Order) -> None:
         EnvelopeRefused: `invalid_envelope`.
     """
     if isinstance(order, AgntBookingOrder) and envelope.to != NETWORK:
-        raise refuse_fields(f"to: {envelope.intent} goes to {NETWORK}", ["to"])
+        raise make_field_error(f"to: {envelope.intent} goes to {NETWORK}", ["to"])
 
 
 def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
@@ -78,12 +78,12 @@ def find_venue(network_id: int, envelope: Envelope, order: Order) -> Venue:
     active = Venue.objects.filter(network_id=network_id, is_active=True)
     named = find_named(active, order.venue_id) if isinstance(order, AgntConfirmOrder) else None
     if isinstance(order, AgntConfirmOrder) and named is None:
-        raise refuse_unknown_venue()
+        raise make_venue_error()
     recipient = named if envelope.to == NETWORK else active.filter(agent_name=envelope.to).first()
     if recipient is None:
-        raise refuse_unknown_venue()
+        raise make_venue_error()
     if named is not None and named != recipient:
-        raise refuse_fields("to and venue_id name two venues", ["to", "payload.venue_id"])
+        raise make_field_error("to and venue_id name two venues", ["to", "payload.venue_id"])
     return recipient
 
 
@@ -100,6 +100,6 @@ def _find_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
     raise EnvelopeRefused(ErrorCode.BOOKING_NOT_FOUND, "this customer has no such booking")
 
 
-def refuse_unknown_venue() -> EnvelopeRefused:
+def make_venue_error() -> EnvelopeRefused:
     """The error for a venue that is not there, not active, or of another network."""
     return EnvelopeRefused(ErrorCode.VENUE_NOT_FOUND, "this network has no such venue")

@@ -26,7 +26,7 @@ from agnt.service.intake.handlers import (
     cancel_booking,
     check_recipient,
     find_venue,
-    refuse_unknown_venue,
+    make_venue_error,
 )
 from agnt.service.intake.rows import count_call, find_live_key, insert, run_in_transaction
 from agnt.service.key_checks import (
@@ -35,7 +35,7 @@ from agnt.service.key_checks import (
     check_permission,
     check_rate,
     check_signature,
-    refuse_key,
+    make_key_error,
 )
 from agnt.service.keys import FoundKey
 from agnt.service.venues.search import VenueSearch
@@ -84,7 +84,7 @@ class Intake:
         if found is None:
             if isinstance(envelope, EnvelopeRefused) and arrival.is_body_refused:
                 return envelope
-            return refuse_key()
+            return make_key_error()
         key = arrival.key = found
         is_read = _is_read(envelope)
         if _is_read(envelope):
@@ -115,7 +115,7 @@ class Intake:
             return _reached(run_in_transaction(partial(self._settle, arrival, asked, result)))
         except sql.DATABASE_AWAY:
             logger.exception("agnt.intake_not_written")
-            return refuse_writing()
+            return make_write_error()
 
     def refuse(self, arrival: Arrival, refused: EnvelopeRefused) -> None:
         """Write a refusal that was decided elsewhere, of a request with a live key."""
@@ -184,7 +184,7 @@ class Intake:
             result = answer_read(self._venue_search, key, order, sender=envelope.sender, now=now)
             return self._store(arrival, key, event, result, dropped, is_logged=is_stored)
         if not is_stored:
-            raise refuse_writing()
+            raise make_write_error()
         if isinstance(order, AgntBookingOrder):
             booking = cancel_booking(key, order)
             return self._store(arrival, key, event, describe_state(booking), dropped, booking.venue_id, booking)
@@ -220,7 +220,7 @@ class Intake:
             if self._clock() >= arrival.deadline or not is_ours:
                 raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue answered too late")
             if not Venue.objects.filter(pk=asked.venue.pk).exists():
-                raise refuse_unknown_venue()
+                raise make_venue_error()
             if asked.order_id and not release_order(asked.order_id):
                 raise EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the venue was told to cancel meanwhile")
         except EnvelopeRefused as refused:
@@ -316,7 +316,7 @@ class Intake:
         )
 
 
-def refuse_writing() -> EnvelopeRefused:
+def make_write_error() -> EnvelopeRefused:
     """The error for what has to be stored while the database takes no writes; nothing was done."""
     return EnvelopeRefused(ErrorCode.INTERNAL_ERROR, "the hub takes no bookings now", retry_after_s=RETRY_SOON_S)
 

@@ -16,6 +16,11 @@ from kit import sql
 TRIES = 5
 LOCK_FAILURES = frozenset({"40P01", "40001", "55P03"})
 Result = TypeVar("Result")
+_INSERT = "INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"
+_COUNT = (
+    "INSERT INTO {table} (key_id, day, calls) VALUES (%s, %s, 1) ON CONFLICT (key_id, day)"
+    " DO UPDATE SET calls = {table}.calls + 1 RETURNING calls"
+)
 
 
 def find_live_key(digest: str) -> FoundKey | None:
@@ -63,10 +68,3 @@ def insert(model: type[Model], **columns: object) -> int:
     marks = ", ".join(["%s"] * len(values))
     statement = _INSERT.format(table=model._meta.db_table, columns=", ".join(columns), marks=marks)
     return int(sql.rows(statement, values)[0][0])
-
-
-_INSERT = "INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"
-_COUNT = (
-    "INSERT INTO {table} (key_id, day, calls) VALUES (%s, %s, 1) ON CONFLICT (key_id, day)"
-    " DO UPDATE SET calls = {table}.calls + 1 RETURNING calls"
-)

@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 LOOK_AFTER_S = 0.05
 LOOK_EVERY_S = 0.4  # the longest pause: each look is a transaction
 OF_A_NETWORK = 8  # in the queue of the thread
-MOST_WAITING = 1_024  # of a network
-MOST_KEYS = 10_000  # whose networks are remembered
+MAX_WAITING = 1_024  # of a network
+MAX_KEYS = 10_000  # whose networks are remembered
 UNKNOWN = 0  # the network of keys that were not used here, or are none
 END_WITHIN_S = 5.0
 STILL_RUNS = "the first request with this from, intent and timestamp is still being answered"
@@ -72,7 +72,7 @@ class EnvelopeRunner:
         self._running = TaskSet()
         self._asking: set[asyncio.Task[EnvelopeAnswer]] = set()
         self._thread = DbThread("agnt")
-        self._networks: NewestEntries[str, int] = NewestEntries(MOST_KEYS)  # of the keys used here, by digest
+        self._networks: NewestEntries[str, int] = NewestEntries(MAX_KEYS)  # of the keys used here, by digest
         self._rooms: WeakValueDictionary[int, Semaphore] = WeakValueDictionary()  # by network
         self._waiting: Counter[int] = Counter()  # by network
 
@@ -156,7 +156,7 @@ class EnvelopeRunner:
         Raises:
             EnvelopeRefused: what the request is refused with.
         """
-        if self._waiting[self._networks.get(arrival.digest, UNKNOWN)] >= MOST_WAITING:
+        if self._waiting[self._networks.get(arrival.digest, UNKNOWN)] >= MAX_WAITING:
             text = "too many envelopes wait here"
             raise EnvelopeRefused(ErrorCode.INTERNAL_ERROR, text, retry_after_s=RETRY_SOON_S)
         while True:

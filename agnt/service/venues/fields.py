@@ -25,6 +25,8 @@ FEE_PLACES = Decimal("0.01")
 AGENT_OR_URL = "a venue has an agent or a URL, not both: clear the other one"
 
 Fields = Mapping[str, Any]
+NEEDED = ("slug", "name")
+_EMPTY = Venue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,4 @@ FIELDS: Mapping[str, VenueField] = {
     "agent": VenueField("agent", _take, 161),
     "url": VenueField("url", _check_url, 2048),
 }
-NEEDED = ("slug", "name")
-_EMPTY = Venue()
 DEFAULTS: Fields = {name: getattr(_EMPTY, name) for name in FIELDS}  # of a field that is left empty

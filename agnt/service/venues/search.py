@@ -18,7 +18,7 @@ from kit.rows import fields_of, show
 from kit.search import contains
 
 FOUND_FOR = timedelta(minutes=5)
-MOST_KEPT = 1_000  # answers of a process, at most 100 venues of about 400 bytes each
+MAX_KEPT = 1_000  # answers of a process, at most 100 venues of about 400 bytes each
 _COLUMNS = tuple(field.path[0] for field in fields_of(AgntVenue).values())
 _encode = msgspec.json.Encoder().encode
 
@@ -41,14 +41,14 @@ class VenueSearch:
     """Lists and searches of this process, kept for five minutes or until a venue of the network changes.
 
     `version`: `Network.venues_version`, read before the call; each change of a venue makes another. The newest
-    `MOST_KEPT` answers are kept.
+    `MAX_KEPT` answers are kept.
     """
 
     def __init__(self) -> None:
         self._kept: NewestEntries[tuple[int, int, AgntSearchOrder | AgntListOrder], Found] = NewestEntries(
-            MOST_KEPT
+            MAX_KEPT
         )
-        self._counts: NewestEntries[tuple[int, int], int] = NewestEntries(MOST_KEPT)
+        self._counts: NewestEntries[tuple[int, int], int] = NewestEntries(MAX_KEPT)
 
     def count(self, network_id: int, version: int) -> int:
         """How many venues are active."""
