@@ -12,7 +12,7 @@ from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway.service import pushes, triad
-from gateway.service.addressing import Sender
+from gateway.service.addressing import MessageSender
 from gateway.service.frame_log import FrameLog, FrameNote
 from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
@@ -22,7 +22,7 @@ from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.seat import Seat, act_without_seat
 from gateway.service.session_recording import SessionRecorder
 from gateway.service.status_feed import StatusFeed
-from gateway.service.team_rules import TeamRules
+from gateway.service.team_rules import RulesCache
 from gateway.service.triad import Triad
 from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
@@ -40,7 +40,7 @@ class Gateway:
     triad: Triad
     statuses: StatusFeed
     recorder: SessionRecorder
-    rules: TeamRules
+    rules: RulesCache
     frame_log: FrameLog
     health: HealthReport
 
@@ -60,7 +60,7 @@ class Gateway:
         subscribers = Channels(process_id, post, is_alone=is_alone)
         recorder = SessionRecorder(process_id)
         stored_messages = QueueDelivery(process_id, dispatcher, subscribers, recorder)
-        rules = TeamRules(time.monotonic)
+        rules = RulesCache(time.monotonic)
         router = MessageRouter(dispatcher, seats_here, stored_messages, recorder, rules)
         return cls(
             link=link,
@@ -112,7 +112,7 @@ class Client(Subscriber, Protocol):
         """Whether it is sent nothing any more."""
 
     @property
-    def sender(self) -> Sender:
+    def sender(self) -> MessageSender:
         """The sender of its messages."""
 
     async def say(self, frame: Json) -> None:

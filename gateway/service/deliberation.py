@@ -18,7 +18,7 @@ CATEGORY_S = {"minor": 60, "standard": DEFAULT_S, "major": 600, "fundamental": 9
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VoteResult:
     """The result of the votes. `state`: `deliberating` while votes can change it, `blocked` without a majority."""
 
     state: str
@@ -39,23 +39,23 @@ def votes_needed(members: int, threshold: str) -> int:
     return members // 2 + 1
 
 
-def decide(votes: Mapping[str, str], members: Sequence[str], threshold: str, *, is_over: bool) -> Verdict:
+def decide(votes: Mapping[str, str], members: Sequence[str], threshold: str, *, is_over: bool) -> VoteResult:
     """Decide by the last vote of each member. `is_over`: the deadline has passed."""
     cast = [votes[name] for name in members if name in votes]
     needed = votes_needed(len(members), threshold)
     approvals, rejections = cast.count(APPROVE), cast.count(REJECT)
     if approvals >= needed:
-        return Verdict(APPROVED, consensus=True)
+        return VoteResult(APPROVED, consensus=True)
     if rejections >= needed:
-        return Verdict(REJECTED, consensus=True)
+        return VoteResult(REJECTED, consensus=True)
     if is_over or max(approvals, rejections) + len(members) - len(cast) < needed:
-        return Verdict(BLOCKED)
-    return Verdict(DELIBERATING)
+        return VoteResult(BLOCKED)
+    return VoteResult(DELIBERATING)
 
 
-def break_tie(votes: Mapping[str, str], steward: str, *, is_over: bool) -> Verdict:
+def break_tie(votes: Mapping[str, str], steward: str, *, is_over: bool) -> VoteResult:
     """Decide a blocked proposal by the vote of the steward; without one it is rejected at the deadline."""
     found = votes.get(steward)
     if found == APPROVE:
-        return Verdict(APPROVED)
-    return Verdict(REJECTED if found == REJECT or is_over else ESCALATED)
+        return VoteResult(APPROVED)
+    return VoteResult(REJECTED if found == REJECT or is_over else ESCALATED)

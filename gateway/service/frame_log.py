@@ -30,7 +30,7 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-class FrameRow(NamedTuple):
+class FrameLogRow(NamedTuple):
     """A row of `FrameRecord`."""
 
     owner_id: int
@@ -46,10 +46,10 @@ class FrameRow(NamedTuple):
     session_id: str
 
 
-INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
+INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameLogRow._fields)
 
 
-def insert_rows(rows: Sequence[FrameRow]) -> None:
+def insert_rows(rows: Sequence[FrameLogRow]) -> None:
     """One statement for all rows: a model for each costs more than the rest of a frame that is passed on."""
     database = thread_database()
     stored = [row._replace(at=database.moment(row.at)) for row in rows]
@@ -57,18 +57,18 @@ def insert_rows(rows: Sequence[FrameRow]) -> None:
         database.insert(INSERT_ROWS, stored)
 
 
-def _note_refused(row: FrameRow, failure: DatabaseError) -> None:
+def _note_refused(row: FrameLogRow, failure: DatabaseError) -> None:
     if isinstance(failure, IntegrityError):
         logger.warning("gateway.frame_of_no_team", extra={"user_id": row.owner_id})
     else:
         logger.error("gateway.frame_not_written", exc_info=failure)
 
 
-class FrameLog(BatchWriter[FrameRow]):
+class FrameLog(BatchWriter[FrameLogRow]):
     """Writes the records of the clients of one process."""
 
     def __init__(
-        self, write: Callable[[Sequence[FrameRow]], None] = insert_rows, retry_s: float = RETRY_S
+        self, write: Callable[[Sequence[FrameLogRow]], None] = insert_rows, retry_s: float = RETRY_S
     ) -> None:
         super().__init__(
             "frame log",
@@ -124,7 +124,7 @@ class FrameNote:
             about = {"type": self.type, "outcome": self.outcome, "code": code, "bytes": self.bytes}
             logger.info("gateway.frame_before_sign_in", extra=about)
             return
-        row = FrameRow(
+        row = FrameLogRow(
             self.owner_id,
             self.at,
             self.message_id,

@@ -15,7 +15,7 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
-from gateway.service.addressing import Addressee, NewMessage, RecentMessages, Sender, find_addressee
+from gateway.service.addressing import Addressee, MessageSender, NewMessage, RecentMessages, find_addressee
 from gateway.service.pushes import Seats
 from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.queued_messages import (
@@ -32,7 +32,7 @@ from gateway.service.seat_frames import text_of
 from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
 from gateway.service.session_rows import check_sessions
-from gateway.service.team_rules import AgentName, TeamRules
+from gateway.service.team_rules import AgentName, RulesCache
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
 from gateway.wire.frames import Envelope
 from kit import trace
@@ -51,7 +51,7 @@ class MessageToAsk(NamedTuple):
     task_id: str = ""
 
 
-class MustWait(Exception):
+class MessageMustWait(Exception):
     """A message cannot be sent now. `is_wanted`: it is stored, whether or not it may wait by itself."""
 
     def __init__(self, draft: Draft, refused: FrameRefused, *, is_wanted: bool = False) -> None:
@@ -78,7 +78,7 @@ class MessageRouter:
         seats: Seats,
         stored_messages: QueueDelivery,
         recorder: SessionRecorder,
-        rules: TeamRules,
+        rules: RulesCache,
     ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
@@ -111,7 +111,7 @@ class MessageRouter:
             if found.takes_stored_messages and envelope.type == "message":
                 draft = _make_draft(key, message, found.target, parts, place)
                 if obstacle is Obstacle.EARLIER:
-                    raise MustWait(draft, refuse_denied(Busy()), is_wanted=True)
+                    raise MessageMustWait(draft, refuse_denied(Busy()), is_wanted=True)
             _check_status(found, draft)
             chat_id = time_ordered()
             recording = Recording(self._recorder, place, envelope, chat_id)
@@ -142,7 +142,7 @@ class MessageRouter:
             recording.running = running
         except NOT_ASKED as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
-                raise MustWait(draft, refuse_denied(refusal)) from None
+                raise MessageMustWait(draft, refuse_denied(refusal)) from None
             raise refuse_denied(refusal) from None
         await recording.add_message()
         return BegunMessage(running, draft)
@@ -177,9 +177,9 @@ class MessageRouter:
         behalf = act_without_seat(identity.user_id, identity.login, traceparent)
         try:
             begun = await self.begin(
-                message_id, NewMessage(envelope, behalf, Sender.of(identity), wait_s), question
+                message_id, NewMessage(envelope, behalf, MessageSender.of(identity), wait_s), question
             )
-        except MustWait as waits:
+        except MessageMustWait as waits:
             raise waits.refused from None
         return begun.running
 
@@ -224,7 +224,7 @@ class MessageRouter:
         await self._check_allowed(route[0], message.sender)
         return route
 
-    async def _check_allowed(self, found: Addressee, sender: Sender) -> None:
+    async def _check_allowed(self, found: Addressee, sender: MessageSender) -> None:
         """Check that the sender's token is for an agent, and that the lists of peers of both allow a message.
 
         Raises:
@@ -249,7 +249,7 @@ class MessageRouter:
         named = AgentName(asker.user_id, asker.login, seat.name)
         return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
-    async def store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredMessage:
+    async def store(self, waits: MessageMustWait, *, is_recorded: bool = False) -> StoredMessage:
         """Store a message that could not be sent. `is_recorded`: it is in its sessions already.
 
         Raises:
@@ -320,7 +320,7 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
     except FrameRefused as refused:
         if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
             raise
-        raise MustWait(draft, refused) from None
+        raise MessageMustWait(draft, refused) from None
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:

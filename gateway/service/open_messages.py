@@ -11,7 +11,7 @@ from agents.models.choices import Failure
 from gateway.service import message_queue
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, RecentMessage
 from gateway.service.frame_log import FrameNote
-from gateway.service.message_router import BegunMessage, MessageRouter, MustWait
+from gateway.service.message_router import BegunMessage, MessageMustWait, MessageRouter
 from gateway.service.queued_messages import StoredMessage
 from gateway.service.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
@@ -73,7 +73,7 @@ class OpenMessages:
         """
         async with self._in_order:
             draft = await self._router.draft_message(message)
-            return await self._store(MustWait(draft, refuse_denied(Offline()), is_wanted=True))
+            return await self._store(MessageMustWait(draft, refuse_denied(Offline()), is_wanted=True))
 
     @property
     def is_sending(self) -> bool:
@@ -106,7 +106,7 @@ class OpenMessages:
                 async with self._in_order:
                     try:
                         begun = await self._router.begin(key, message)
-                    except MustWait as waits:
+                    except MessageMustWait as waits:
                         stored = await self._store(waits)
             finally:
                 self._sending -= 1
@@ -134,7 +134,7 @@ class OpenMessages:
             recent.end()
             self._open.discard(key)
 
-    async def _store(self, waits: MustWait, *, is_recorded: bool = False) -> StoredMessage:
+    async def _store(self, waits: MessageMustWait, *, is_recorded: bool = False) -> StoredMessage:
         if self._follow is not None:  # first: a receipt may come as soon as the stored message is stored
             try:
                 await self._follow()
@@ -152,7 +152,7 @@ class OpenMessages:
         running = begun.running
         settled = await asyncio.shield(running.settled)
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
+            return await self._store(MessageMustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
         reply = make_reply(key, message.envelope, running, settled, message.sender.name)
         if message.envelope.wants_response:
             await self._answer(reply, recent)

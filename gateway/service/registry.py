@@ -26,7 +26,7 @@ TAKE_NO_MESSAGES = frozenset({BUSY, ERROR})
 MOST_MEMBERS = 500
 
 
-class AgentStatus(NamedTuple):
+class PushedStatus(NamedTuple):
     """The status of an agent as subscribers get it. `last_seen_ms`: Unix milliseconds."""
 
     status: str
@@ -73,15 +73,15 @@ def load_said(session_id: int) -> Said:
     return Said(said if said and link == GATEWAY_LINK else ONLINE, link, owner_id, name)
 
 
-def load_statuses(owner_id: int) -> dict[str, AgentStatus]:
+def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
     """The agents of a team by name, each with its status, the 500 seen last."""
     sessions = list(_kept(owner_id).annotate(seen_at=SEEN_AT).order_by(SEEN_AT.desc())[:MOST_PEERS])
     online = online_sessions([one.pk for one in sessions])
     rows = load_rows(sessions)
-    found: dict[str, AgentStatus] = {}
+    found: dict[str, PushedStatus] = {}
     for one in sorted(sessions, key=lambda one: one.pk in online):  # of two with one name the connected one counts
         status = said_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
-        found[one.routing_name] = AgentStatus(status, unix_ms(seen_at(one)))
+        found[one.routing_name] = PushedStatus(status, unix_ms(seen_at(one)))
     return found
 
 

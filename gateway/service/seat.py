@@ -45,7 +45,7 @@ def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingF
     return ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
 
 
-class NameTaken(Exception):
+class SeatNameTaken(Exception):
     """Another program of the owner is connected under that name, over another link."""
 
 
@@ -61,7 +61,7 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
     seat = named.filter(link=GATEWAY_LINK).order_by("-last_seen_at").first()
     others = named.exclude(link=GATEWAY_LINK).filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
     if others.exists():
-        raise NameTaken
+        raise SeatNameTaken
     registration = Registration(
         user_id=identity.user_id,
         credential_id=identity.credential_id,

@@ -34,7 +34,7 @@ _INSERT = (
 )
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class LogEntry(Struct, frozen=True, kw_only=True):
     """The content of one message. `content`: text or an object. `id`: empty for a message without an id."""
 
     timestamp_ms: int
@@ -79,11 +79,11 @@ class Place(Struct, frozen=True):
         return f"auto-{sha256(pair.encode()).hexdigest()[:PAIR_CHARS]}"
 
 
-class Record(Struct, frozen=True):
+class PlacedEntry(Struct, frozen=True):
     """An entry and its place. `key`: that of its `HeldEntry`; empty: none. `sealed`: the encrypted content."""
 
     place: Place
-    entry: Entry
+    entry: LogEntry
     key: str = ""
     sealed: str = ""
 
@@ -94,7 +94,7 @@ def make_place(owner_id: int, login: str, sender: str, recipient: str, session_i
     return Place(owner_id, agents, sender or f"@{login}", recipient, session_id)
 
 
-def make_row(log_id: int, session_id: str, entry: Entry, sealed: str) -> SessionEntry:
+def make_row(log_id: int, session_id: str, entry: LogEntry, sealed: str) -> SessionEntry:
     """An entry as a row that is not written yet."""
     return SessionEntry(
         log_id=log_id,
@@ -106,7 +106,7 @@ def make_row(log_id: int, session_id: str, entry: Entry, sealed: str) -> Session
     )
 
 
-def read_row(row: SessionEntry) -> Entry:
+def read_row(row: SessionEntry) -> LogEntry:
     """The entry of a row.
 
     Raises:
@@ -117,7 +117,7 @@ def read_row(row: SessionEntry) -> Entry:
     except Unreadable:
         text = "an entry of this session cannot be read"
         raise FrameRefused(ErrorCode.SESSION_CORRUPT, text, reason="unreadable") from None
-    return Entry(timestamp_ms=row.timestamp_ms, role=row.role, content=content, id=row.entry_id)
+    return LogEntry(timestamp_ms=row.timestamp_ms, role=row.role, content=content, id=row.entry_id)
 
 
 def seal_content(content: Any) -> str:
@@ -161,7 +161,7 @@ class _About(Struct, frozen=True):
 class HeldRecord(NamedTuple):
     """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for the queue's."""
 
-    record: Record
+    record: PlacedEntry
     query: sql.Query
 
     @property
@@ -170,7 +170,7 @@ class HeldRecord(NamedTuple):
         return HeldEntry(**dict(zip(_COLUMNS, self.query.values, strict=True)))
 
 
-def hold(record: Record, key: str, process_id: str) -> HeldRecord:
+def hold(record: PlacedEntry, key: str, process_id: str) -> HeldRecord:
     """Make the `HeldEntry` of a record. `key`: no other record has this key."""
     entry, sealed = record.entry, seal_content(record.entry.content)
     about = _About(record.place, entry.timestamp_ms, entry.role, entry.id)
@@ -196,7 +196,7 @@ def drop(keys: Collection[str]) -> None:
     HeldEntry.objects.filter(key__in=keys).delete()
 
 
-def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[Record]]:
+def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[PlacedEntry]]:
     """The records of processes that have ended, oldest first. `is_alone`: there is no other process.
 
     A record that cannot be read is logged and deleted.
@@ -216,7 +216,7 @@ def read_orphaned_records(process_id: str, *, is_alone: bool) -> Iterator[list[R
             yield records
 
 
-def _find_record(row: HeldEntry) -> Record | None:
+def _find_record(row: HeldEntry) -> PlacedEntry | None:
     """The record of a row; None when the row is damaged, or has the form of another version."""
     try:
         about = msgspec.json.decode(row.about, type=_About)
@@ -224,5 +224,5 @@ def _find_record(row: HeldEntry) -> Record | None:
     except (Unreadable, msgspec.DecodeError):
         logger.warning("gateway.held_entry_unreadable", extra={"entry": row.pk})
         return None
-    entry = Entry(timestamp_ms=about.timestamp_ms, role=about.role, content=content, id=about.id)
-    return Record(about.place, entry, row.key, row.content)
+    entry = LogEntry(timestamp_ms=about.timestamp_ms, role=about.role, content=content, id=about.id)
+    return PlacedEntry(about.place, entry, row.key, row.content)

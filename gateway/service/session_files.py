@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway import limits
 from gateway.models import SessionEntry, SessionLog
-from gateway.service.session_entries import Entry, make_row, seal_content
+from gateway.service.session_entries import LogEntry, make_row, seal_content
 from gateway.service.session_recording import MOST_ENTRIES, MOST_SESSION_BYTES
 from gateway.service.session_rows import SessionUser, check_agent, get_session, read_entries
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
@@ -38,10 +38,10 @@ class ReadSession(Struct, frozen=True):
 
     agent: str
     session_id: str
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
 
 
-def write_export(agent: str, session_id: str, entries: Sequence[Entry]) -> bytes:
+def write_export(agent: str, session_id: str, entries: Sequence[LogEntry]) -> bytes:
     """A session as an export."""
     lines = b"".join(entry.line(session_id) for entry in entries)
     header = {
@@ -130,7 +130,7 @@ def _read_torn(line: bytes) -> bytes | None:
     return line
 
 
-def _read_lines(lines: Sequence[tuple[int, bytes]], session_id: str) -> Iterator[tuple[str, Entry]]:
+def _read_lines(lines: Sequence[tuple[int, bytes]], session_id: str) -> Iterator[tuple[str, LogEntry]]:
     """The session id and entry of each line; `session_id`: of lines without one."""
     for number, line in lines:
         value = _read_line(line, number)
@@ -142,7 +142,7 @@ def _read_lines(lines: Sequence[tuple[int, bytes]], session_id: str) -> Iterator
         yield found, _read_entry(value, number)
 
 
-def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
+def _read_entry(value: Mapping[str, Any], number: int) -> LogEntry:
     entry_id = value.get("id", "")
     if not isinstance(entry_id, str) or (entry_id and not is_id(entry_id)):
         raise _corrupt("id: want 1 to 128 printable characters", number)
@@ -153,7 +153,7 @@ def _read_entry(value: Mapping[str, Any], number: int) -> Entry:
     timestamp_ms = read_time_ms(value.get("timestamp"))
     if timestamp_ms is None:
         raise _corrupt("timestamp: want milliseconds, or a time as ISO 8601", number)
-    return Entry(timestamp_ms=timestamp_ms, role=role, content=content, id=entry_id)
+    return LogEntry(timestamp_ms=timestamp_ms, role=role, content=content, id=entry_id)
 
 
 def _read_line(line: bytes, number: int) -> Any:
@@ -165,8 +165,8 @@ def _read_line(line: bytes, number: int) -> Any:
         raise _corrupt(str(wrong), number) from None
 
 
-def _group(agent: str, read: Iterator[tuple[str, Entry]]) -> list[ReadSession]:
-    sessions: dict[str, list[Entry]] = {}
+def _group(agent: str, read: Iterator[tuple[str, LogEntry]]) -> list[ReadSession]:
+    sessions: dict[str, list[LogEntry]] = {}
     for session_id, entry in read:
         sessions.setdefault(session_id, []).append(entry)
         if len(sessions) > MAX_SESSIONS:
@@ -174,8 +174,8 @@ def _group(agent: str, read: Iterator[tuple[str, Entry]]) -> list[ReadSession]:
     return [ReadSession(agent, key, _without_twins(entries)) for key, entries in sessions.items()]
 
 
-def _without_twins(entries: Sequence[Entry]) -> list[Entry]:
-    kept: dict[str | int, Entry] = {}
+def _without_twins(entries: Sequence[LogEntry]) -> list[LogEntry]:
+    kept: dict[str | int, LogEntry] = {}
     for index, entry in enumerate(entries):
         kept.setdefault(entry.id or index, entry)
     return list(kept.values())

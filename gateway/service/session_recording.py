@@ -18,10 +18,10 @@ from gateway import limits
 from gateway.models import SessionEntry, SessionLog
 from gateway.service.seat_frames import content_of, reply_id
 from gateway.service.session_entries import (
-    Entry,
     HeldRecord,
+    LogEntry,
     Place,
-    Record,
+    PlacedEntry,
     drop,
     hold,
     make_row,
@@ -50,7 +50,7 @@ class _Key(NamedTuple):
     session_id: str
 
 
-def write_records(records: Sequence[Record]) -> None:
+def write_records(records: Sequence[PlacedEntry]) -> None:
     """Add messages to the sessions of their agents, in this order; absent sessions are made.
 
     The same transaction deletes the `HeldEntry` rows of these messages.
@@ -69,7 +69,7 @@ def write_orphaned_records(process_id: str, *, is_alone: bool) -> int:
     return sum(write_or_log(records) for records in read_orphaned_records(process_id, is_alone=is_alone))
 
 
-def write_or_log(records: Sequence[Record]) -> int:
+def write_or_log(records: Sequence[PlacedEntry]) -> int:
     """Write records, one by one when one may be at fault; how many were written.
 
     A record that cannot be written is logged and deleted.
@@ -91,9 +91,9 @@ def write_or_log(records: Sequence[Record]) -> int:
 
 
 @transaction.atomic
-def _write(records: Sequence[Record], places: Mapping[tuple[_Key, str], _Key], now: datetime) -> None:
+def _write(records: Sequence[PlacedEntry], places: Mapping[tuple[_Key, str], _Key], now: datetime) -> None:
     held = release([record.key for record in records if record.key])
-    added: dict[_Key, list[tuple[Entry, str]]] = {}
+    added: dict[_Key, list[tuple[LogEntry, str]]] = {}
     for record in records:
         if record.key and record.key not in held:
             continue
@@ -144,7 +144,7 @@ def compact(log_id: int) -> None:
     was_compacted = first[2] == COMPACTED_ID and log.compacted > 0
     count = log.compacted + len(gone) - was_compacted
     text = f"{count} earlier entries of this session were removed: it had too many"
-    entry = Entry(timestamp_ms=now_ms(), role="system", content=text, id=COMPACTED_ID)
+    entry = LogEntry(timestamp_ms=now_ms(), role="system", content=text, id=COMPACTED_ID)
     summary = make_row(log.pk, log.session_id, entry, seal_content(text))
     summary.pk = first[0]  # in the place of the first: entries are in the order of their keys
     summary.save(force_update=True)
@@ -159,7 +159,7 @@ def forget_old(kept_days: int) -> int:
     return batches.delete(SessionLog.objects.filter(last_entry_at__lt=before, created_at__lt=before), at_once=50)
 
 
-def _find_places(records: Sequence[Record], now: datetime) -> Mapping[tuple[_Key, str], _Key]:
+def _find_places(records: Sequence[PlacedEntry], now: datetime) -> Mapping[tuple[_Key, str], _Key]:
     """The session for each first id and writer: a further one where the gateway's own takes no more entries."""
     places: dict[tuple[_Key, str], _Key] = {}
     chosen_by_gateway: set[tuple[_Key, str]] = set()
@@ -247,7 +247,7 @@ MOST_WAITING_BYTES = 33_554_432
 MOST_AT_ONCE = 200  # messages of a transaction
 
 
-class SessionRecorder(BatchWriter[Record]):
+class SessionRecorder(BatchWriter[PlacedEntry]):
     """The messages of one process that are yet to be written; the size of an item is in bytes.
 
     A process that ends while the database is away leaves the rest to another process.
@@ -256,7 +256,7 @@ class SessionRecorder(BatchWriter[Record]):
     def __init__(
         self,
         process_id: str,
-        write_records: Callable[[Sequence[Record]], object] = write_or_log,
+        write_records: Callable[[Sequence[PlacedEntry]], object] = write_or_log,
         retry_s: float = RETRY_S,
     ) -> None:
         super().__init__(
@@ -317,8 +317,8 @@ class Recording:
         if self._place is None:
             return None
         stamp = now_ms() if timestamp_ms is None else timestamp_ms
-        entry = Entry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
-        return hold(Record(self._place, entry), f"{self._key}-{part}", self._recorder.process_id)
+        entry = LogEntry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
+        return hold(PlacedEntry(self._place, entry), f"{self._key}-{part}", self._recorder.process_id)
 
     async def _add(self, held: HeldRecord | None) -> None:
         if held is not None:

@@ -15,7 +15,7 @@ from agents.models import Session
 from gateway import limits
 from gateway.models import SessionEntry, SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seat import GATEWAY_LINK
-from gateway.service.session_entries import Entry, Place, read_row
+from gateway.service.session_entries import LogEntry, Place, read_row
 from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content, forbidden
 from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
@@ -273,7 +273,7 @@ def delete_session(user: SessionUser, agent: str, session_id: str) -> None:
     get_session(user, agent, session_id, writes=True).delete()
 
 
-def read_entries(log: SessionLog) -> list[Entry]:
+def read_entries(log: SessionLog) -> list[LogEntry]:
     """The entries that a session had when its row was read, in order.
 
     Raises:

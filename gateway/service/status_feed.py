@@ -12,7 +12,7 @@ from agents.core.ports import Clock
 from agents.models.session import is_online
 from gateway.service.message_router import MessageRouter
 from gateway.service.pushes import Channels, Subscriber, make_channel_frame
-from gateway.service.registry import OFFLINE, AgentStatus, Said, load_said, load_statuses
+from gateway.service.registry import OFFLINE, PushedStatus, Said, load_said, load_statuses
 from gateway.wire.frame_types import ACTIVITY, MESSAGES, STATUS, inbox_channel
 from gateway.wire.frames import Json, event_frame, make_frame, now_ms
 
@@ -27,20 +27,20 @@ class TeamView:
     """
 
     def __init__(self) -> None:
-        self.told: dict[str, AgentStatus] = {}
+        self.told: dict[str, PushedStatus] = {}
         self.read_at: float | None = None
-        self._since_read: dict[str, AgentStatus] = {}
+        self._since_read: dict[str, PushedStatus] = {}
 
     def push(self, type_name: str, frame: bytes) -> bool:
         """See `gateway.service.pushes.Subscriber`."""
         if type_name != "status":
             return False
         content = json.loads(frame)["content"]
-        self._since_read[content["agent"]] = AgentStatus(content["status"], content["lastSeen"])
+        self._since_read[content["agent"]] = PushedStatus(content["status"], content["lastSeen"])
         self.told |= self._since_read
         return True
 
-    async def read(self, load: Callable[[], Awaitable[dict[str, AgentStatus]]]) -> dict[str, AgentStatus]:
+    async def read(self, load: Callable[[], Awaitable[dict[str, PushedStatus]]]) -> dict[str, PushedStatus]:
         """The statuses as they are now; what is pushed while they are read is newer."""
         self._since_read = {}
         return await load() | self._since_read
@@ -58,7 +58,7 @@ class StatusFeed:
 
     async def subscribe(
         self, owner_id: int, subscriber: Subscriber, agents: Collection[str]
-    ) -> Mapping[str, AgentStatus]:
+    ) -> Mapping[str, PushedStatus]:
         """Push the statuses of a team to a client from now on; the statuses as they are now."""
         async with self._comparing:
             view = self._views.get(owner_id)
@@ -72,7 +72,7 @@ class StatusFeed:
 
     async def publish(self, owner_id: int, agent: str, status: str, previous: str) -> None:
         """Push a status that an agent has from now on."""
-        frame = status_frame(agent, AgentStatus(status, now_ms()), previous)
+        frame = status_frame(agent, PushedStatus(status, now_ms()), previous)
         await self._channels.publish(owner_id, STATUS, frame, agent=agent)
 
     async def seat_taken(self, owner_id: int, agent: str, *, was_connected: bool) -> None:
@@ -104,7 +104,7 @@ class StatusFeed:
     async def _compare(self, owner_id: int, view: TeamView) -> None:
         now = await view.read(lambda: self._router.read(load_statuses, owner_id))
         missing = view.told.keys() - now.keys()
-        changes = {name: AgentStatus(OFFLINE, view.told[name].last_seen_ms) for name in missing} | now
+        changes = {name: PushedStatus(OFFLINE, view.told[name].last_seen_ms) for name in missing} | now
         for name, status in changes.items() if view.read_at is not None else ():
             told = view.told[name].status if name in view.told else OFFLINE
             if told != status.status:
@@ -121,7 +121,7 @@ def _load_end(session_id: int) -> tuple[Said, bool]:
     return load_said(session_id), not is_online(session_id)
 
 
-def status_frame(agent: str, status: AgentStatus, previous: str = "") -> Json:
+def status_frame(agent: str, status: PushedStatus, previous: str = "") -> Json:
     """A status as subscribers get it. `previous` empty: it is the first that they are told."""
     content: Json = {"agent": agent, "status": status.status, "lastSeen": status.last_seen_ms}
     return make_frame("status", content | ({"previous": previous} if previous else {}))

@@ -206,7 +206,7 @@ class AgentName(NamedTuple):
         return (self.name if self.owner_id == other.owner_id else f"@{self.login}/{self.name}").lower()
 
 
-class TeamRules:
+class RulesCache:
     """Knows the rules of the teams that this process serves; a change counts within READ_EVERY_S."""
 
     def __init__(self, clock: Clock) -> None:
@@ -300,7 +300,7 @@ def _load_keys(owner_id: int) -> dict[str, bytes]:
     return keys
 
 
-async def check_signature(rules: TeamRules, owner_id: int, envelope: Envelope) -> None:
+async def check_signature(rules: RulesCache, owner_id: int, envelope: Envelope) -> None:
     """Check the signature of a frame, if its team demands one.
 
     Raises:

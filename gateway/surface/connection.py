@@ -21,13 +21,13 @@ from agents.core.presence import MayNotConnect
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.models.choices import Failure
-from gateway.service.addressing import Sender
+from gateway.service.addressing import MessageSender
 from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import FrameNote
 from gateway.service.message_queue import receipts_channel
 from gateway.service.open_messages import OpenMessages
-from gateway.service.seat import NO_SESSION, NameTaken, Seat, renew_seat, take_seat
-from gateway.surface.sign_in import SignIn, describe_token, get_token, get_wanted_seat
+from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, take_seat
+from gateway.surface.sign_in import TokenSignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Json
@@ -61,7 +61,7 @@ AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
 REVOKED = "this token was revoked, or its user is halted"
 
 
-class GatewayConnection(FrameSocket, Client):
+class ClientConnection(FrameSocket, Client):
     """The connection of a client by a socket; `GatewaySocket` reads its frames."""
 
     def __init__(
@@ -84,7 +84,7 @@ class GatewayConnection(FrameSocket, Client):
         self.note: FrameNote
         self._link = gateway.link
         self._ledger = ledger
-        self._sign_in = SignIn(clients, callers, self._expire_token)
+        self._sign_in = TokenSignIn(clients, callers, self._expire_token)
         self._process_id = process_id
         self._clock = clock
         self._pushes = FrameQueue()
@@ -103,10 +103,10 @@ class GatewayConnection(FrameSocket, Client):
         return self._sign_in.identity
 
     @property
-    def sender(self) -> Sender:
+    def sender(self) -> MessageSender:
         """See `gateway.service.client.Client`."""
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return Sender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
+        return MessageSender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
 
     # From the server.
 
@@ -217,7 +217,7 @@ class GatewayConnection(FrameSocket, Client):
         except (MayNotConnect, QuotaExceeded) as reason:
             code = ErrorCode.CONNECTION_REFUSED
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
-        except NameTaken:
+        except SeatNameTaken:
             text = f"another program of yours is connected as {name}"
             raise bad_content(text, reason="name_taken", close_code=POLICY_VIOLATION) from None
         self.seat = Seat(arrival, Prompts(self._link.report, self._clock), self._clock)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
-from gateway.service.addressing import Sender
+from gateway.service.addressing import MessageSender
 from gateway.service.client import Client, Gateway
 from gateway.service.frame_log import begin_note
 from gateway.service.open_messages import OpenMessages
@@ -18,7 +18,7 @@ from gateway.service.seat import Seat
 from gateway.service.team_rules import check_signature
 from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers.table import get_handler
-from gateway.surface.http import GatewayHttp, HttpAnswer, json_answer
+from gateway.surface.http import GatewayAnswer, GatewayHttp, json_answer
 from gateway.wire import frames, permissions
 from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
@@ -32,7 +32,7 @@ from kit.tasks import start_apart
 
 PATH = "/api/v1/gateway/fipa"
 SENT = frozenset({"message", "request", "proposal", "broadcast"})
-NO_CONTENT = HttpAnswer(204, b"", ())
+NO_CONTENT = GatewayAnswer(204, b"", ())
 
 
 class RequestClient(Client):
@@ -62,9 +62,9 @@ class RequestClient(Client):
         return False
 
     @property
-    def sender(self) -> Sender:
+    def sender(self) -> MessageSender:
         """The sender of its messages."""
-        return Sender.of(self._identity)
+        return MessageSender.of(self._identity)
 
     async def exchange(
         self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None" = None
@@ -124,7 +124,7 @@ class FipaEndpoint:
         """Answer one request; nothing a client sends makes this raise."""
         await self.http.serve(request, send, self._answer(request))
 
-    async def _answer(self, request: HttpRequest) -> HttpAnswer:
+    async def _answer(self, request: HttpRequest) -> GatewayAnswer:
         body = await request.read_checked(("POST",))
         identity = await self.http.get_caller(request, TokenScope.ASK)
         try:

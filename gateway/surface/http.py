@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class GatewayAnswer:
     """A whole response; `headers` with its content type."""
 
     status: int
@@ -44,9 +44,9 @@ class HttpAnswer:
     headers: Sequence[Header] = (JSON_TYPE,)
 
 
-def json_answer(value: object, status: int = 200) -> HttpAnswer:
+def json_answer(value: object, status: int = 200) -> GatewayAnswer:
     """A response with a JSON body."""
-    return HttpAnswer(status, encode(value))
+    return GatewayAnswer(status, encode(value))
 
 
 def refuse_request(refused: FrameRefused) -> RequestRefused:
@@ -71,7 +71,7 @@ class GatewayHttp:
     public_url: str
     app_origins: Sequence[str]
 
-    async def serve(self, request: HttpRequest, send: Send, work: Awaitable[HttpAnswer]) -> None:
+    async def serve(self, request: HttpRequest, send: Send, work: Awaitable[GatewayAnswer]) -> None:
         """Send what the work answers; nothing a client sends makes this raise."""
         span = request.enter_trace()
         try:
@@ -81,7 +81,7 @@ class GatewayHttp:
         except Exception as failure:  # noqa: BLE001  each becomes the answer
             known = refuse_request(failure) if isinstance(failure, FrameRefused) else failure
             refused = public_refusal(known, "gateway.http_failed", request.path)
-            answer = HttpAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
+            answer = GatewayAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
         cors = allowing(request.headers.get("origin"), self.app_origins)
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [*answer.headers, length, NO_STORE, span, *cors]

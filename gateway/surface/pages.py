@@ -52,7 +52,7 @@ GOOD_STATES = (Proposal.State.APPROVED,)
 BAD_STATES = (Proposal.State.REJECTED, Proposal.State.BLOCKED)
 
 
-class RulesForm(forms.ModelForm):  # type: ignore[type-arg]
+class TeamRulesForm(forms.ModelForm):  # type: ignore[type-arg]
     """The rules of a team. `session_hours`: the column `session_ttl_s` in hours."""
 
     members = make_form_field(TeamPolicy, "members", NameLines, rule=VOTERS)
@@ -137,7 +137,7 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
 @owner_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
-    form = RulesForm(request.POST if request.method == "POST" else None, instance=get_policy(owner.pk))
+    form = TeamRulesForm(request.POST if request.method == "POST" else None, instance=get_policy(owner.pk))
     if request.method == "POST" and form.is_valid():
         try:
             change_policy(owner.pk, form.choices())

@@ -73,7 +73,7 @@ def too_many_sockets(most: int) -> FrameRefused:
     return FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
 
 
-class SignIn:
+class TokenSignIn:
     """The sign-in of one connection. Without a seat it is counted, and ended when its token is revoked; with one
     the row of its connection is watched instead.
 

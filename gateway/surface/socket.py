@@ -12,14 +12,14 @@ from agents.transcript.announcements import CloseAgent
 from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.status_feed import publish_delivered
 from gateway.service.team_rules import check_signature
-from gateway.surface.connection import GatewayConnection
+from gateway.surface.connection import ClientConnection
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, forbidden
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope
-from gateway.wire.permissions import Role, check_frame, find_role, may_take_seat
+from gateway.wire.permissions import TeamRole, check_frame, find_role, may_take_seat
 from gateway.wire.protocol import NORMAL, UNAUTHORIZED
 from kit.async_db import db_call
 from kit.sockets import TRY_AGAIN_LATER
@@ -29,7 +29,7 @@ FORGETS_EVERY_S = 25.0
 GOING_AWAY = 1001
 
 
-class GatewaySocket(GatewayConnection):
+class GatewaySocket(ClientConnection):
     """A client of the gateway; with a seat it is an agent, and `agents.links.sockets.Socket` of its session."""
 
     may_be_direct = False
@@ -182,7 +182,7 @@ class GatewaySocket(GatewayConnection):
 
     async def _check_sender(self, sender: str, identity: Identity) -> None:
         """`from` is the name of the seat; the first one of a channel token takes the seat."""
-        if self.seat is not None or find_role(identity) is not Role.AGENT:
+        if self.seat is not None or find_role(identity) is not TeamRole.AGENT:
             known = self.seat.name if self.seat is not None else identity.login
             if sender.lower() != known.lower():
                 raise forbidden(f"from: this connection is {known}", field="from")

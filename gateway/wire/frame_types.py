@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FrameField:
     """A field of a frame, by its path. `legal`: which values it takes, of those that have its kind.
 
     `illegal`: the error for the others. `either`: it is required unless this other path is there.
@@ -133,39 +133,39 @@ class FrameType:
 
     name: str
     number: int
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FrameField, ...] = ()
     needs_content: bool = True
     for_gateway: bool = True
     before_auth: bool = False
 
-    def fields_of(self, frame: Mapping[str, object]) -> tuple[Field, ...]:
+    def fields_of(self, frame: Mapping[str, object]) -> tuple[FrameField, ...]:
         """The fields to check of a frame: without metadata those of metadata are absent."""
         return self.fields + (ENVELOPE_FIELDS if "metadata" in frame else PLAIN_FIELDS)
 
 
 ENVELOPE_FIELDS = (
-    Field("id", "a string", legal=is_id),
-    Field("agent", "a string", legal=is_target),
-    Field("from", "a string", legal=is_id),
-    Field("sessionId", "a string", legal=is_id),
-    Field("timestamp", "milliseconds, or a time as ISO 8601"),
-    Field("metadata", "an object"),
-    Field("metadata.priority", "a string", legal=PRIORITIES, illegal=ErrorCode.INVALID_TYPE),
-    Field("metadata.requiresResponse", "a boolean"),
-    Field("metadata.threadId", "a string"),
-    Field("metadata.parentId", "a string"),
-    Field("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
-    Field("metadata.correlationId", "a string", legal=is_id),
+    FrameField("id", "a string", legal=is_id),
+    FrameField("agent", "a string", legal=is_target),
+    FrameField("from", "a string", legal=is_id),
+    FrameField("sessionId", "a string", legal=is_id),
+    FrameField("timestamp", "milliseconds, or a time as ISO 8601"),
+    FrameField("metadata", "an object"),
+    FrameField("metadata.priority", "a string", legal=PRIORITIES, illegal=ErrorCode.INVALID_TYPE),
+    FrameField("metadata.requiresResponse", "a boolean"),
+    FrameField("metadata.threadId", "a string"),
+    FrameField("metadata.parentId", "a string"),
+    FrameField("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
+    FrameField("metadata.correlationId", "a string", legal=is_id),
 )
 PLAIN_FIELDS = tuple(one for one in ENVELOPE_FIELDS if one.keys[0] != "metadata")
 _CHANNEL = (
-    Field("content.channel", "a string", is_required=True),
-    Field("content.agents", "an array of strings"),
+    FrameField("content.channel", "a string", is_required=True),
+    FrameField("content.agents", "an array of strings"),
 )
 
 
-def _actions(*names: str) -> Field:
-    return Field("content.action", "a string", is_required=True, legal=frozenset(names))
+def _actions(*names: str) -> FrameField:
+    return FrameField("content.action", "a string", is_required=True, legal=frozenset(names))
 
 
 _ALL = (
@@ -173,65 +173,67 @@ _ALL = (
         "message",
         0x01,
         (
-            Field("agent", "a string", is_required=True),
-            Field("content.role", "a string", is_required=True, legal=ROLES),
-            Field("content.content", "a string or an object", is_required=True, legal=_is_filled),
+            FrameField("agent", "a string", is_required=True),
+            FrameField("content.role", "a string", is_required=True, legal=ROLES),
+            FrameField("content.content", "a string or an object", is_required=True, legal=_is_filled),
         ),
     ),
     FrameType(
         "status",
         0x02,
         (
-            Field("content.status", "a string", legal=STATUSES),
-            Field("content.agent", "a string", legal=is_agent_name),
+            FrameField("content.status", "a string", legal=STATUSES),
+            FrameField("content.agent", "a string", legal=is_agent_name),
         ),
         needs_content=False,
     ),
     FrameType("error", 0x03, needs_content=False),
-    FrameType("event", 0x04, (Field("event", "a string", is_required=True, either="content.event"),)),
+    FrameType("event", 0x04, (FrameField("event", "a string", is_required=True, either="content.event"),)),
     FrameType(
         "handshake",
         0x10,
         (
             _actions("advertise", "acknowledge"),
-            Field("content.capabilities", "an object"),
-            Field("content.capabilities.supportedMessageTypes", "an array of strings"),
-            Field("content.capabilities.supportedAgents", "an array of strings"),
-            Field("content.capabilities.version", "a string"),
+            FrameField("content.capabilities", "an object"),
+            FrameField("content.capabilities.supportedMessageTypes", "an array of strings"),
+            FrameField("content.capabilities.supportedAgents", "an array of strings"),
+            FrameField("content.capabilities.version", "a string"),
         ),
         before_auth=True,
     ),
     FrameType(
         "discovery",
         0x11,
-        (_actions("list", "get", "services"), Field("content.name", "a string", legal=is_target)),
+        (_actions("list", "get", "services"), FrameField("content.name", "a string", legal=is_target)),
     ),
     FrameType("subscribe", 0x12, _CHANNEL),
     FrameType("unsubscribe", 0x13, _CHANNEL),
     FrameType("ping", 0x14, needs_content=False, before_auth=True),
     FrameType("pong", 0x15, needs_content=False, before_auth=True),
-    FrameType("workspace", 0x16, (_actions("list", "get"), Field("content.name", "a string", legal=is_target))),
+    FrameType(
+        "workspace", 0x16, (_actions("list", "get"), FrameField("content.name", "a string", legal=is_target))
+    ),
     FrameType(
         "auth",
         0x20,
-        (Field("content.token", "a string", is_required=True, legal=_is_filled),),
+        (FrameField("content.token", "a string", is_required=True, legal=_is_filled),),
         before_auth=True,
     ),
     FrameType("auth-response", 0x21, for_gateway=False),
     FrameType(
         "disconnect",
         0x22,
-        (Field("content.reason", "a string", is_required=True, legal=DISCONNECT_REASONS),),
+        (FrameField("content.reason", "a string", is_required=True, legal=DISCONNECT_REASONS),),
         before_auth=True,
     ),
     FrameType(
         "proposal",
         0x30,
         (
-            Field("content.proposal", "a string", is_required=True, legal=_is_filled),
-            Field("content.reasoning", "a string"),
-            Field("content.deadline", "a number"),
-            Field("content.category", "a string", legal=_is_word),
+            FrameField("content.proposal", "a string", is_required=True, legal=_is_filled),
+            FrameField("content.reasoning", "a string"),
+            FrameField("content.deadline", "a number"),
+            FrameField("content.category", "a string", legal=_is_word),
         ),
     ),
     FrameType("decision", 0x31, for_gateway=False),
@@ -239,23 +241,23 @@ _ALL = (
         "vote",
         0x32,
         (
-            Field("content.vote", "a string", is_required=True, legal=VOTES),
-            Field("content.proposalId", "a string", legal=is_id),
-            Field("content.reasoning", "a string"),
-            Field("content.confidence", "a number", legal=_is_share),
+            FrameField("content.vote", "a string", is_required=True, legal=VOTES),
+            FrameField("content.proposalId", "a string", legal=is_id),
+            FrameField("content.reasoning", "a string"),
+            FrameField("content.confidence", "a number", legal=_is_share),
         ),
     ),
     FrameType(
         "request",
         0x33,
-        (Field("content.service", "a string", is_required=True), Field("content.params", "an object")),
+        (FrameField("content.service", "a string", is_required=True), FrameField("content.params", "an object")),
     ),
     FrameType(
         "response",
         0x34,
-        (Field("content.result", "", is_required=True, either="content.error"),),
+        (FrameField("content.result", "", is_required=True, either="content.error"),),
     ),
-    FrameType("broadcast", 0x35, (Field("content.message", "a string or an object", is_required=True),)),
+    FrameType("broadcast", 0x35, (FrameField("content.message", "a string or an object", is_required=True),)),
 )
 FRAME_TYPES = {one.name: one for one in _ALL}
 

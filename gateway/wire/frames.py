@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agents.links.channel.protocol import size_of
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, bad_type, missing
-from gateway.wire.frame_types import FRAME_TYPES, KINDS, Field, FrameType, is_id, read_time_ms
+from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameField, FrameType, is_id, read_time_ms
 from kit import strict_json
 from kit.ids import unguessable
 from kit.strict_json import BadShape, ForbiddenText, NotJson
@@ -179,11 +179,11 @@ def _find(frame: Json, keys: Sequence[str]) -> Any:
     return value
 
 
-def _has_other(frame: Json, field: Field) -> bool:
+def _has_other(frame: Json, field: FrameField) -> bool:
     return bool(field.either) and _find(frame, field.either.split(".")) is not _MISSING
 
 
-def _wanted(field: Field) -> str:
+def _wanted(field: FrameField) -> str:
     if isinstance(field.legal, frozenset):
         return f"want one of {', '.join(sorted(field.legal))}"
     return "this value is not allowed"

@@ -11,7 +11,7 @@ from gateway.wire.frame_types import STATUS, find_inbox_agent, is_channel
 from gateway.wire.frames import Envelope, Json
 
 
-class Role(StrEnum):
+class TeamRole(StrEnum):
     """The roles of a team; the value is the name on the wire."""
 
     ADMIN = auto()
@@ -33,11 +33,11 @@ class Action(StrEnum):
     VOTE = auto()
 
 
-ADMIN, OPERATOR, AGENT, OBSERVER = Role
-MAY: dict[Action, frozenset[Role]] = {
+ADMIN, OPERATOR, AGENT, OBSERVER = TeamRole
+MAY: dict[Action, frozenset[TeamRole]] = {
     Action.SEND: frozenset({ADMIN, OPERATOR, AGENT}),
     Action.BROADCAST: frozenset({ADMIN, OPERATOR, AGENT}),
-    Action.FIND: frozenset(Role),
+    Action.FIND: frozenset(TeamRole),
     Action.READ_AGENT: frozenset({ADMIN, OPERATOR, AGENT}),
     Action.WRITE_AGENT: frozenset({ADMIN, AGENT}),
     Action.MANAGE_AGENT: frozenset({ADMIN, OPERATOR, AGENT}),
@@ -91,17 +91,17 @@ OF_SERVICES = {
 }
 
 
-def find_role(identity: Identity) -> Role | None:
+def find_role(identity: Identity) -> TeamRole | None:
     """The role of a token in its user's team; None: it does not sign in to the gateway."""
     if identity.kind == "session":
-        return Role.ADMIN
+        return TeamRole.ADMIN
     if identity.kind not in (*CALLER_KINDS, *AGENT_KINDS):
         return None
     if identity.kind in AGENT_KINDS or TokenScope.CONNECT in identity.scopes.split():
-        return Role.AGENT
+        return TeamRole.AGENT
     if identity.may(TokenScope.ASK, agent=identity.only_agent):
-        return Role.OPERATOR
-    return Role.OBSERVER if identity.may(TokenScope.READ, agent=identity.only_agent) else None
+        return TeamRole.OPERATOR
+    return TeamRole.OBSERVER if identity.may(TokenScope.READ, agent=identity.only_agent) else None
 
 
 def is_permitted(identity: Identity, action: Action) -> bool:
@@ -109,7 +109,7 @@ def is_permitted(identity: Identity, action: Action) -> bool:
     role = find_role(identity)
     if role not in MAY[action]:
         return False
-    if role in (Role.ADMIN, Role.AGENT):
+    if role in (TeamRole.ADMIN, TeamRole.AGENT):
         return True
     if identity.only_agent:  # it messages that agent and does nothing else
         return action is Action.SEND
@@ -173,7 +173,7 @@ def check_action(identity: Identity, action: Action, *, own: str, agent: str) ->
         if action is Action.VOTE:
             text, reason = "only members of the triad vote", "not_triad_member"
         raise forbidden(text, reason=reason)
-    if action in OF_ITSELF and agent != own and find_role(identity) is Role.AGENT:
+    if action in OF_ITSELF and agent != own and find_role(identity) is TeamRole.AGENT:
         raise forbidden("an agent does this for itself alone", reason="role")
 
 

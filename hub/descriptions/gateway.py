@@ -16,7 +16,7 @@ from gateway.wire.frame_types import (
     MAX_ID_CHARS,
     STATUSES,
     VOTES,
-    Field,
+    FrameField,
     is_agent_name,
     is_id,
     is_target,
@@ -44,81 +44,86 @@ RECEIVED: dict[str, str] = {
     "response": "Answers a message or a request by its `metadata.correlationId`.",
     "broadcast": "Sends a message to all connected agents of the team.",
 }
-_ACTION = Field("content.action", "a string", is_required=True)
-_PROPOSAL_ID = Field("content.proposalId", "a string", is_required=True)
-SENT: dict[str, tuple[str, tuple[Field, ...]]] = {
+_ACTION = FrameField("content.action", "a string", is_required=True)
+_PROPOSAL_ID = FrameField("content.proposalId", "a string", is_required=True)
+SENT: dict[str, tuple[str, tuple[FrameField, ...]]] = {
     "message": (
         "A message to an agent, or the reply to a message of the client.",
         (
-            Field("content.role", "a string", is_required=True),
-            Field("content.content", "a string or an object", is_required=True),
+            FrameField("content.role", "a string", is_required=True),
+            FrameField("content.content", "a string or an object", is_required=True),
         ),
     ),
     "status": (
         "The statuses of agents, or the new status of one.",
-        (Field("content.agent", "a string"), Field("content.status", "a string", legal=STATUSES)),
+        (FrameField("content.agent", "a string"), FrameField("content.status", "a string", legal=STATUSES)),
     ),
     "error": (
         "A frame was refused, or a message was not answered; its ids are in the metadata.",
-        (Field("error", "a string", is_required=True), Field("content", "an object", is_required=True)),
+        (FrameField("error", "a string", is_required=True), FrameField("content", "an object", is_required=True)),
     ),
     "event": (
         "Something happened: to a message of the client, or in a channel that it subscribed to.",
-        (Field("event", "a string"), Field("content.event", "a string")),
+        (FrameField("event", "a string"), FrameField("content.event", "a string")),
     ),
     "handshake": (
         "Acknowledges the handshake, and names the agents that the client may send to.",
         (
             _ACTION,
-            Field("content.clientId", "a string", is_required=True),
-            Field("content.availableAgents", "an array of strings", is_required=True),
-            Field("content.protocolVersion", "a string", is_required=True),
+            FrameField("content.clientId", "a string", is_required=True),
+            FrameField("content.availableAgents", "an array of strings", is_required=True),
+            FrameField("content.protocolVersion", "a string", is_required=True),
         ),
     ),
     "discovery": ("The agents or services that were asked for.", ()),
     "subscribe": ("Acknowledges a subscription.", ()),
     "unsubscribe": ("Acknowledges the end of a subscription.", ()),
-    "pong": ("Answers a `ping`, with what it said of its sender.", (Field("content.heartbeat", "an object"),)),
+    "pong": (
+        "Answers a `ping`, with what it said of its sender.",
+        (FrameField("content.heartbeat", "an object"),),
+    ),
     "workspace": ("The workspaces that were asked for.", ()),
     "auth-response": (
         "Whether the token was taken.",
         (
-            Field("content.status", "a string", is_required=True, legal=frozenset({"authenticated", "rejected"})),
-            Field("content.agent", "a string"),
-            Field("content.role", "a string"),
+            FrameField(
+                "content.status", "a string", is_required=True, legal=frozenset({"authenticated", "rejected"})
+            ),
+            FrameField("content.agent", "a string"),
+            FrameField("content.role", "a string"),
         ),
     ),
     "disconnect": (
         "The last frame before the gateway closes the connection.",
-        (Field("content.reason", "a string", is_required=True), Field("content.message", "a string")),
+        (FrameField("content.reason", "a string", is_required=True), FrameField("content.message", "a string")),
     ),
     "proposal": (
         "A proposal for a voter, or for the agent that breaks its tie.",
         (
             _PROPOSAL_ID,
-            Field("content.proposal", "a string", is_required=True),
-            Field("content.reasoning", "a string"),
-            Field("content.deadline", "a number", is_required=True),
+            FrameField("content.proposal", "a string", is_required=True),
+            FrameField("content.reasoning", "a string"),
+            FrameField("content.deadline", "a number", is_required=True),
         ),
     ),
     "vote": (
         "A vote, for subscribers of the proposal.",
-        (_PROPOSAL_ID, Field("content.vote", "a string", is_required=True, legal=VOTES)),
+        (_PROPOSAL_ID, FrameField("content.vote", "a string", is_required=True, legal=VOTES)),
     ),
     "decision": (
         "The decision on a proposal, once.",
         (
             _PROPOSAL_ID,
-            Field("content.result", "a string", is_required=True, legal=frozenset({"approved", "rejected"})),
-            Field("content.votes", "an object", is_required=True),
-            Field("content.consensus", "a boolean", is_required=True),
-            Field("content.missing", "an array of strings"),
-            Field("content.unanimous", "a boolean"),
+            FrameField("content.result", "a string", is_required=True, legal=frozenset({"approved", "rejected"})),
+            FrameField("content.votes", "an object", is_required=True),
+            FrameField("content.consensus", "a boolean", is_required=True),
+            FrameField("content.missing", "an array of strings"),
+            FrameField("content.unanimous", "a boolean"),
         ),
     ),
     "response": (
         "The result of a service, or why there is none.",
-        (Field("content.result", ""), Field("content.error", "an object")),
+        (FrameField("content.result", ""), FrameField("content.error", "an object")),
     ),
     "broadcast": ("A message to all connected agents of the team.", ()),
 }
@@ -186,7 +191,7 @@ def name_of(type_name: str) -> str:
     return f"{type_name}-received" if type_name in SENT else type_name
 
 
-def _message(type_name: str, fields: Sequence[Field], summary: str) -> Json:
+def _message(type_name: str, fields: Sequence[FrameField], summary: str) -> Json:
     own = _object_of(fields)
     own["properties"] = {"type": {"const": type_name}, **own["properties"]}
     own["required"] = ["type", *own.get("required", ())]
@@ -196,7 +201,7 @@ def _message(type_name: str, fields: Sequence[Field], summary: str) -> Json:
     return {"name": type_name, "title": type_name, "summary": summary, "payload": payload}
 
 
-def _object_of(fields: Sequence[Field]) -> Json:
+def _object_of(fields: Sequence[FrameField]) -> Json:
     """An object with these fields, those of objects inside it by their paths. Others are allowed everywhere."""
     found: Json = {"type": "object", "properties": {}}
     for field in fields:
@@ -219,7 +224,7 @@ def _require(schema: Json, name: str) -> None:
         names.append(name)
 
 
-def schema_of_field(field: Field) -> Json:
+def schema_of_field(field: FrameField) -> Json:
     """The schema of one field: its kind, and the values that it takes as far as a schema can say it."""
     schema: Json = dict(SCHEMAS.get(field.kind, {}))
     if callable(field.legal):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Proposal, Vote
-from gateway.service.deliberation import Verdict, break_tie, decide, votes_needed
+from gateway.service.deliberation import VoteResult, break_tie, decide, votes_needed
 from gateway.service.proposal_reads import show_result
 
 MEMBERS = ("alpha", "beta", "charlie")
@@ -45,7 +45,7 @@ def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[st
     return dict(zip(MEMBERS, cast, strict=False))
 
 
-def show(verdict: Verdict, votes: Mapping[str, str], members: Sequence[str] = MEMBERS) -> dict[str, Any]:
+def show(verdict: VoteResult, votes: Mapping[str, str], members: Sequence[str] = MEMBERS) -> dict[str, Any]:
     """What clients are shown of a proposal with these votes."""
     decided_at = None if verdict.is_open else datetime.now(UTC)
     proposal = Proposal(
@@ -88,7 +88,7 @@ def test_the_order_of_members_does_not_matter(subtests: pytest.Subtests) -> None
 def test_votes_of_others_do_not_count() -> None:
     votes = {"steward": "approve", "alpha": "approve"}
     verdict = decide(votes, MEMBERS, "simple", is_over=False)
-    assert verdict == Verdict("deliberating")
+    assert verdict == VoteResult("deliberating")
     assert show(verdict, votes)["missing"] == ["beta", "charlie"]
 
 
@@ -106,7 +106,7 @@ def test_the_threshold_says_how_many_equal_votes_decide(members: int, threshold:
     for vote, result in (("approve", "approved"), ("reject", "rejected")):
         votes = dict.fromkeys(names[:needed], vote)
         verdict = decide(votes, names, threshold, is_over=False)
-        assert verdict == Verdict(result, consensus=True)
+        assert verdict == VoteResult(result, consensus=True)
         shown = show(verdict, votes, names)
         assert (shown["unanimous"], shown["missing"]) == (needed == members, names[needed:])
         del votes[names[0]]
@@ -130,4 +130,4 @@ def test_one_rejection_blocks_what_all_have_to_approve() -> None:
 )
 def test_the_steward_breaks_a_tie_or_it_is_rejected(vote: str | None, is_over: bool, state: str) -> None:
     votes = {"alpha": "approve", "beta": "reject"} | ({"steward": vote} if vote else {})
-    assert break_tie(votes, "steward", is_over=is_over) == Verdict(state)
+    assert break_tie(votes, "steward", is_over=is_over) == VoteResult(state)

@@ -14,7 +14,7 @@ from gateway.wire.permissions import (
     OF_FRAMES,
     OF_SERVICES,
     Action,
-    Role,
+    TeamRole,
     check_service,
     find_role,
     is_permitted,
@@ -29,15 +29,15 @@ from tests.gateway.test_frames import SOUND
 from tests.gateway.test_tokens import mint
 
 TOKENS = {
-    Role.ADMIN: ("session", ""),
-    Role.OPERATOR: ("app", ""),
-    Role.AGENT: ("channel", ""),
-    Role.OBSERVER: ("app", "read"),
+    TeamRole.ADMIN: ("session", ""),
+    TeamRole.OPERATOR: ("app", ""),
+    TeamRole.AGENT: ("channel", ""),
+    TeamRole.OBSERVER: ("app", "read"),
 }
 MESSAGES = {"message", "response", "event", "broadcast", "proposal", "vote"}
 
 
-def identity_of(role: Role) -> Identity:
+def identity_of(role: TeamRole) -> Identity:
     kind, scopes = TOKENS[role]
     return Identity(1, kind, "", 1, "ann", is_staff=False, is_stale=False, scopes=scopes)
 
@@ -47,8 +47,8 @@ def envelope_of(frame: Json) -> Envelope:
     return check_frame(frame, read_type(frame))
 
 
-def is_refused(role: Role, frame: Json, seat: str = "alpha") -> bool:
-    identity, own = identity_of(role), seat if role is Role.AGENT else ""
+def is_refused(role: TeamRole, frame: Json, seat: str = "alpha") -> bool:
+    identity, own = identity_of(role), seat if role is TeamRole.AGENT else ""
     try:
         if frame["type"] == "request":
             check_service(identity, own, frame["content"]["service"], frame["content"]["params"])
@@ -61,7 +61,7 @@ def is_refused(role: Role, frame: Json, seat: str = "alpha") -> bool:
 
 
 def test_each_kind_of_token_has_its_role() -> None:
-    assert [find_role(identity_of(role)) for role in Role] == list(Role)
+    assert [find_role(identity_of(role)) for role in TeamRole] == list(TeamRole)
 
 
 def test_every_type_of_frames_every_service_and_every_action_has_a_rule() -> None:
@@ -73,10 +73,10 @@ def test_every_type_of_frames_every_service_and_every_action_has_a_rule() -> Non
 
 def test_the_table_of_roles_holds_for_every_type_of_frames() -> None:
     for name in OF_FRAMES:
-        refused = {role for role in Role if is_refused(role, SOUND[name])}
+        refused = {role for role in TeamRole if is_refused(role, SOUND[name])}
         sends = name in MESSAGES or (name == "status" and SOUND[name].get("content"))
-        votes = {Role.ADMIN, Role.OPERATOR} if name == "vote" else set()
-        assert refused == votes | ({Role.OBSERVER} if sends else set()), name
+        votes = {TeamRole.ADMIN, TeamRole.OPERATOR} if name == "vote" else set()
+        assert refused == votes | ({TeamRole.OBSERVER} if sends else set()), name
 
 
 def test_an_agent_is_served_for_itself_alone() -> None:
@@ -86,22 +86,22 @@ def test_an_agent_is_served_for_itself_alone() -> None:
             for name in ("alpha", "beta")
         )
         concerns_one = action in (Action.READ_AGENT, Action.WRITE_AGENT, Action.MANAGE_AGENT)
-        assert is_refused(Role.AGENT, frame) == concerns_one
-        assert not is_refused(Role.AGENT, own)
-        assert not is_refused(Role.ADMIN, frame)
-        assert is_refused(Role.OPERATOR, frame) == (action is Action.WRITE_AGENT)
-        assert is_refused(Role.OBSERVER, frame) == (action is not Action.FIND)
+        assert is_refused(TeamRole.AGENT, frame) == concerns_one
+        assert not is_refused(TeamRole.AGENT, own)
+        assert not is_refused(TeamRole.ADMIN, frame)
+        assert is_refused(TeamRole.OPERATOR, frame) == (action is Action.WRITE_AGENT)
+        assert is_refused(TeamRole.OBSERVER, frame) == (action is not Action.FIND)
 
 
 def test_an_inbox_is_for_its_agent_and_for_those_who_run_the_team() -> None:
     def subscribe(channel: str) -> Json:
         return {"type": "subscribe", "content": {"channel": channel}}
 
-    refused = {role for role in Role if is_refused(role, subscribe("agent:beta:inbox"))}
-    assert refused == {Role.AGENT, Role.OBSERVER}
-    assert not is_refused(Role.AGENT, subscribe("agent:alpha:inbox"))
-    assert {role for role in Role if is_refused(role, subscribe("agent:a2a"))} == {Role.OBSERVER}
-    assert not is_refused(Role.OBSERVER, subscribe("agent:status"))
+    refused = {role for role in TeamRole if is_refused(role, subscribe("agent:beta:inbox"))}
+    assert refused == {TeamRole.AGENT, TeamRole.OBSERVER}
+    assert not is_refused(TeamRole.AGENT, subscribe("agent:alpha:inbox"))
+    assert {role for role in TeamRole if is_refused(role, subscribe("agent:a2a"))} == {TeamRole.OBSERVER}
+    assert not is_refused(TeamRole.OBSERVER, subscribe("agent:status"))
 
 
 def test_scopes_narrow_a_role(subtests: pytest.Subtests) -> None:

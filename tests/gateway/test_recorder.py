@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from django.db import OperationalError
 
-from gateway.service.session_entries import Entry, Place, Record
+from gateway.service.session_entries import LogEntry, Place, PlacedEntry
 from gateway.service.session_recording import SessionRecorder
 from kit.batch_writer import TRIES
 
@@ -23,7 +23,7 @@ class Database:
         self.written: list[object] = []
         self._loop = asyncio.get_running_loop()
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[PlacedEntry]) -> None:
         """See `gateway.service.session_recording.write_or_log`."""
         if not self.is_back:
             self.refused += 1
@@ -33,9 +33,9 @@ class Database:
         self.written += [record.entry.content for record in records]
 
 
-def record(text: str) -> Record:
+def record(text: str) -> PlacedEntry:
     place = Place(owner_id=1, agents=("beta",), writer="alpha", recipient="beta", session_id="s-1")
-    return Record(place, Entry(timestamp_ms=1, role="user", content=text))
+    return PlacedEntry(place, LogEntry(timestamp_ms=1, role="user", content=text))
 
 
 @pytest.mark.django_db

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from gateway.service.session_entries import Entry
+from gateway.service.session_entries import LogEntry
 from gateway.service.session_files import MAX_LINES, MAX_SESSIONS, read_file, write_export
 from gateway.wire.errors import FrameRefused
 from lab.frames import Json
 
 ENTRIES = [
-    Entry(timestamp_ms=1_000, role="user", content="hallo, wie geht's? é", id="m-1"),
-    Entry(timestamp_ms=2_000, role="agent", content={"plan": [1, 2]}),
+    LogEntry(timestamp_ms=1_000, role="user", content="hallo, wie geht's? é", id="m-1"),
+    LogEntry(timestamp_ms=2_000, role="agent", content={"plan": [1, 2]}),
 ]
 LINE = {"timestamp": 1, "role": "user", "content": "hi", "sessionId": "s-1", "id": "m-1"}
 

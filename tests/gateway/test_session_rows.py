@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
 from gateway.service import session_files, session_recording, session_rows
-from gateway.service.session_entries import Entry, Record, hold, make_place
+from gateway.service.session_entries import LogEntry, PlacedEntry, hold, make_place
 from gateway.service.session_rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from hub.account_data.erasure import close, erase
@@ -53,7 +53,10 @@ def say(owner: SessionUser, *texts: str, session_id: str = "s-1", sender: str = 
     place = make_place(owner.owner_id, owner.login, sender, "beta", session_id)
     numbered = enumerate(texts, 1)
     session_recording.write_records(
-        [Record(place, Entry(timestamp_ms=n, role="user", content=text, id=f"m-{n}")) for n, text in numbered]
+        [
+            PlacedEntry(place, LogEntry(timestamp_ms=n, role="user", content=text, id=f"m-{n}"))
+            for n, text in numbered
+        ]
     )
 
 
@@ -355,11 +358,11 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
     assert code_of(session_rows.get_entries, owner, "beta", "s-1") == (4004, "unreadable")
 
 
-def held(owner: SessionUser, process_id: str, *texts: str) -> list[Record]:
+def held(owner: SessionUser, process_id: str, *texts: str) -> list[PlacedEntry]:
     """Records of messages of alpha to beta that a process held."""
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    entries = [Entry(timestamp_ms=1, role="user", content=text, id=text) for text in texts]
-    made = [hold(Record(place, entry), f"{process_id}-{entry.id}", process_id) for entry in entries]
+    entries = [LogEntry(timestamp_ms=1, role="user", content=text, id=text) for text in texts]
+    made = [hold(PlacedEntry(place, entry), f"{process_id}-{entry.id}", process_id) for entry in entries]
     for one in made:
         one.row.save(force_insert=True)
     return [one.record for one in made]

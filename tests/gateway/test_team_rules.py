@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from accounts.tokens import get_or_create_local_user
-from gateway.service.team_rules import READ_EVERY_S, TeamRules, change_policy
+from gateway.service.team_rules import READ_EVERY_S, RulesCache, change_policy
 from kit.async_db import db_call
 
 
@@ -13,7 +13,7 @@ from kit.async_db import db_call
 async def test_frames_that_come_at_once_share_one_look_at_the_rules() -> None:
     now = [0.0]
     owner = await db_call(get_or_create_local_user)("owner")
-    rules = TeamRules(lambda: now[0])
+    rules = RulesCache(lambda: now[0])
     found = await asyncio.gather(*(rules.get(owner.pk) for _ in range(50)))
     assert len({id(one) for one in found}) == 1
     await db_call(change_policy)(owner.pk, {"requires_signature": True})

@@ -8,7 +8,7 @@ from gateway.service import registry
 from gateway.service.client import Client
 from gateway.service.proposal_reads import get_proposal
 from gateway.service.pushes import AgentFilter
-from gateway.service.registry import AgentStatus, find_unknown
+from gateway.service.registry import PushedStatus, find_unknown
 from gateway.service.seat import SAID, set_status
 from gateway.service.status_feed import status_frame
 from gateway.wire import frames
@@ -177,7 +177,7 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
         raise bad_content(text, reason="too_many_subscriptions")
-    statuses: Mapping[str, AgentStatus] = {}
+    statuses: Mapping[str, PushedStatus] = {}
     if channel == STATUS:
         statuses = await client.gateway.statuses.subscribe(owner_id, client, names)
     else:
