@@ -18,7 +18,7 @@ from agents.core.types import Target
 from agents.links.channel.requests import ActingFor
 from agents.models.session import is_online
 from agents.transcript.pieces import Part
-from gateway.service.registry import TAKE_NO_MESSAGES, load_said
+from gateway.service.registry import TAKE_NO_MESSAGES, load_reported_status
 from gateway.service.seat import GATEWAY_LINK, ONLINE
 from gateway.service.seat_frames import carry_envelope, name_of_asker, parts_of
 from gateway.service.team_rules import AgentName
@@ -253,7 +253,7 @@ def find_addressee(name: str, user_id: int) -> Addressee:
     """
     published = find_agent(name.removeprefix("@"), user_id) if name.startswith("@") else None
     target = published if published is not None else get_peer(name, user_id).target
-    said = load_said(target.session_id)
+    said = load_reported_status(target.session_id)
     counts = said.status in TAKE_NO_MESSAGES and is_online(target.session_id)
     status = said.status if counts else ONLINE
     seat = said.name if said.link == GATEWAY_LINK else ""

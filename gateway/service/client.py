@@ -115,7 +115,7 @@ class Client(Subscriber, Protocol):
     def sender(self) -> MessageSender:
         """The sender of its messages."""
 
-    async def say(self, frame: Json) -> None:
+    async def send_frame(self, frame: Json) -> None:
         """Send a frame."""
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -123,7 +123,7 @@ class Client(Subscriber, Protocol):
 
     async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
         """Answer a frame: by one with its correlation id."""
-        await self.say(answer_frame(envelope, type_name, content))
+        await self.send_frame(answer_frame(envelope, type_name, content))
 
     @property
     def identity(self) -> Identity:

@@ -110,8 +110,8 @@ class FrameNote:
         is_for_all = envelope.type == "broadcast" or envelope.agent == "broadcast"
         self.destination = ALL_AGENTS if is_for_all else envelope.agent or GATEWAY
 
-    def finish(self, refused: FrameRefused | None = None) -> None:
-        """Write the record, once. `refused`: why the frame was not served."""
+    def finish(self, refused: FrameRefused | None = None, *, has_failed: bool = False) -> None:
+        """Write the record, once. `refused`: why the frame was not served; `has_failed`: the hub could not."""
         if self.is_finished:
             return
         self.is_finished = True
@@ -120,6 +120,8 @@ class FrameNote:
             self.type = self.type or refused.frame_type
             self.message_id = self.message_id or refused.frame_id
             self.outcome = REFUSED
+        elif has_failed:
+            self.outcome = FAILED
         if self.owner_id is None:
             about = {"type": self.type, "outcome": self.outcome, "code": code, "bytes": self.bytes}
             logger.info("gateway.frame_before_sign_in", extra=about)
@@ -138,15 +140,6 @@ class FrameNote:
             self.session_id,
         )
         self.log.put(row)
-
-    def defer(self) -> None:
-        """Leave the end to the task that goes on with the frame."""
-        self.is_deferred = True
-
-    def fail(self) -> None:
-        """Write the record of a frame that was neither served nor refused."""
-        self.outcome = FAILED
-        self.finish()
 
 
 def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:

@@ -13,7 +13,7 @@ from django.db.models.functions import Least
 from accounts.models import User
 from agents.models import Session
 from gateway.models import Letter
-from gateway.service.message_queue import CLEARED, end_message, refuse_dead, tell_sender
+from gateway.service.message_queue import CLEARED, dead_message_error, end_message, tell_sender
 from gateway.service.queued_messages import WAITING, Draft, open_frame, show_frame, store_message
 from gateway.service.seat import GATEWAY_LINK, act_without_seat
 from gateway.service.seat_frames import carry_envelope
@@ -132,7 +132,7 @@ def clear_inbox(session_id: int) -> Json:
     kept = found.filter(state__in=(Letter.State.DELIVERED, Letter.State.READ), reply_at=None).order_by("pk")
     deleted = Letter.objects.filter(pk__in=list(kept.values_list("pk", flat=True)[:CLEARED_AT_ONCE])).delete()[0]
     queued = found.filter(state=Letter.State.QUEUED).select_related("sender_session").order_by("pk")
-    ended = sum(end_message(one, refuse_dead(CLEARED)) for one in queued[:CLEARED_AT_ONCE])
+    ended = sum(end_message(one, dead_message_error(CLEARED)) for one in queued[:CLEARED_AT_ONCE])
     return {"deleted": deleted, "ended": ended}
 
 
@@ -156,7 +156,7 @@ def delete_message(stored: Letter) -> bool:
 
     One whose sender waits for a reply dies first, and stays until the sender has the error.
     """
-    has_ended = stored.state == Letter.State.QUEUED and end_message(stored, refuse_dead(CLEARED))
+    has_ended = stored.state == Letter.State.QUEUED and end_message(stored, dead_message_error(CLEARED))
     row = Letter.objects.filter(pk=stored.pk, reply_at=None).exclude(state=Letter.State.SENDING)
     return bool(row.delete()[0]) or has_ended
 

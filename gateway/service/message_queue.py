@@ -101,7 +101,7 @@ def _claim_locked(session_id: int, process_id: str, higher_in_a_row: int) -> Cla
     lower = queued.filter(priority__gt=highest.priority).order_by("received_at", "pk").first()
     stored = lower if lower is not None and higher_in_a_row >= HIGHER_IN_A_ROW else highest
     if not _may_send(stored):
-        end_message(stored, refuse_dead(NOT_ALLOWED, ErrorCode.PERMISSION_DENIED))
+        end_message(stored, dead_message_error(NOT_ALLOWED, ErrorCode.PERMISSION_DENIED))
         return Claim(is_blocked=True)
     if not _is_free(stored):
         return Claim(is_blocked=True)
@@ -130,7 +130,7 @@ def recover(stored: Letter) -> None:
 def release(stored: Letter, *, is_uncertain: bool = False) -> None:
     """Put a claimed stored message back. `is_uncertain`: the agent may have got it; after a few times it dies."""
     if is_uncertain and stored.attempts + 1 >= MOST_ATTEMPTS:
-        end_message(stored, refuse_dead(UNDELIVERABLE))
+        end_message(stored, dead_message_error(UNDELIVERABLE))
         return
     attempts = stored.attempts + is_uncertain
     _claimed(stored).update(state=Letter.State.QUEUED, claimed_by="", claimed_until=None, attempts=attempts)
@@ -172,7 +172,7 @@ def make_error(stored: Letter, refused: FrameRefused) -> Json:
     return error_frame(refused.about(stored.correlation_id, stored.message_id))
 
 
-def refuse_dead(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> FrameRefused:
+def dead_message_error(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> FrameRefused:
     """The error for the sender of a stored message that died."""
     return FrameRefused(code, _DEAD_TEXT[reason], reason=reason)
 
@@ -224,7 +224,7 @@ def expire(stored: Letter) -> bool:
     """The time of a stored message is up."""
     is_there = bool(online_sessions([stored.recipient_id]))
     code = ErrorCode.AGENT_BUSY if is_there else ErrorCode.AGENT_OFFLINE
-    return end_message(stored, refuse_dead(TTL_EXPIRED, code))
+    return end_message(stored, dead_message_error(TTL_EXPIRED, code))
 
 
 def find_due_recipients(process_id: str) -> list[int]:

@@ -26,14 +26,14 @@ from gateway.service.queued_messages import (
     priority_of,
     store_message,
 )
-from gateway.service.registry import check_takes_messages
+from gateway.service.registry import BUSY, ERROR
 from gateway.service.seat import act_without_seat
 from gateway.service.seat_frames import text_of
 from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
 from gateway.service.session_rows import check_sessions
-from gateway.service.team_rules import AgentName, RulesCache
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
+from gateway.service.team_rules import AgentName, RulesCache, peer_error
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, denied_error
 from gateway.wire.frames import Envelope
 from kit import trace
 from kit.async_db import DbCalls
@@ -93,7 +93,7 @@ class MessageRouter:
 
         Raises:
             FrameRefused: nothing was sent.
-            MustWait: nothing was sent; it may be stored.
+            MessageMustWait: nothing was sent; it may be stored.
         """
         message = message.stamped()  # the delivered message and its entries in sessions have the same id
         envelope, behalf, sender = message.envelope, message.behalf, message.sender
@@ -111,7 +111,7 @@ class MessageRouter:
             if found.takes_stored_messages and envelope.type == "message":
                 draft = _make_draft(key, message, found.target, parts, place)
                 if obstacle is Obstacle.EARLIER:
-                    raise MessageMustWait(draft, refuse_denied(Busy()), is_wanted=True)
+                    raise MessageMustWait(draft, denied_error(Busy()), is_wanted=True)
             _check_status(found, draft)
             chat_id = time_ordered()
             recording = Recording(self._recorder, place, envelope, chat_id)
@@ -142,8 +142,8 @@ class MessageRouter:
             recording.running = running
         except NOT_ASKED as refusal:
             if draft is not None and isinstance(refusal, Offline | Busy | OverCap):
-                raise MessageMustWait(draft, refuse_denied(refusal)) from None
-            raise refuse_denied(refusal) from None
+                raise MessageMustWait(draft, denied_error(refusal)) from None
+            raise denied_error(refusal) from None
         await recording.add_message()
         return BegunMessage(running, draft)
 
@@ -192,7 +192,7 @@ class MessageRouter:
         try:
             return await self.read(find_addressee, name, user_id)
         except NOT_ASKED as refusal:
-            raise refuse_denied(refusal) from None
+            raise denied_error(refusal) from None
 
     async def draft_message(self, message: NewMessage) -> Draft:
         """A message that wants no response, as a stored message.
@@ -205,7 +205,7 @@ class MessageRouter:
             found = await self.read(find_addressee, message.envelope.agent, message.behalf.asker.user_id)
             await self._check_allowed(found, message.sender)
         except NOT_ASKED as refusal:
-            raise refuse_denied(refusal) from None
+            raise denied_error(refusal) from None
         if not found.takes_stored_messages:
             text = "this agent has no inbox: it does not sit at this gateway"
             raise bad_content(text, field="agent", reason="no_inbox")
@@ -234,7 +234,10 @@ class MessageRouter:
         if sender.only_agent and (not found.target.agent_id or found.target.handle.lower() != sender.only_agent):
             raise NoSuchTarget
         own = AgentName(sender.user_id, sender.login, sender.seat)
-        await self._rules.check_peers(own, found.name)
+        if own.name and not await self._rules.may_message(
+            own, found.name
+        ):  # a client without a seat is in no list
+            raise peer_error()
 
     def _find_here(self, name: str, asker: Asker) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no stored messages wait for it.
@@ -262,7 +265,7 @@ class MessageRouter:
         try:
             stored = await self.read(store_message, draft, is_wanted=waits.is_wanted, held=held)
         except NOT_ASKED as refusal:
-            raise refuse_denied(refusal) from None
+            raise denied_error(refusal) from None
         if stored is None:
             raise waits.refused
         if stored.is_new:
@@ -309,18 +312,19 @@ def _make_draft(
 
 
 def _check_status(found: Addressee, draft: Draft | None) -> None:
-    """Check that an agent takes messages now, by the status that it said.
+    """Check that an agent takes messages now, by the status that it reported.
+
+    Admission refuses a message to an agent that is not connected, or that works for another caller.
 
     Raises:
-        FrameRefused: it takes none.
-        MustWait: it is busy, and messages may wait for it.
+        FrameRefused: 3003 while the agent is busy, 3004 while it has an error; nothing was sent.
+        MessageMustWait: the agent is busy, and messages may wait for it.
     """
-    try:
-        check_takes_messages(found.status)
-    except FrameRefused as refused:
-        if draft is None or refused.code is not ErrorCode.AGENT_BUSY:
-            raise
-        raise MessageMustWait(draft, refused) from None
+    if found.status == ERROR:
+        raise FrameRefused(ErrorCode.AGENT_ERROR, "the agent says that it has an error", reason="status_error")
+    if found.status == BUSY:
+        refused = FrameRefused(ErrorCode.AGENT_BUSY, "the agent says that it is busy", reason="status_busy")
+        raise refused if draft is None else MessageMustWait(draft, refused)
 
 
 def _parts_of(envelope: Envelope) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ from gateway.service.frame_log import FrameNote
 from gateway.service.message_router import BegunMessage, MessageMustWait, MessageRouter
 from gateway.service.queued_messages import StoredMessage
 from gateway.service.seat_frames import make_refusal, make_reply
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, denied_error
 from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
@@ -22,8 +22,8 @@ from kit.clock import unix_ms
 MOST_OPEN = 200  # messages of one connection
 TOO_MANY_OPEN = f"at most {MOST_OPEN} messages of a connection wait for a response at once"
 
-Say = Callable[[Json], Awaitable[None]]
-Follow = Callable[[], Awaitable[None]]
+SendFrame = Callable[[Json], Awaitable[None]]
+FollowReceipts = Callable[[], Awaitable[None]]
 Result = TypeVar("Result")
 
 
@@ -33,9 +33,9 @@ class OpenMessages:
     `follow`: pushes the receipts of its stored messages to it from now on.
     """
 
-    def __init__(self, router: MessageRouter, say: Say, follow: Follow | None = None) -> None:
+    def __init__(self, router: MessageRouter, send: SendFrame, follow: FollowReceipts | None = None) -> None:
         self._router = router
-        self._say = say
+        self._send = send
         self._follow = follow
         self._open: set[str] = set()
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -55,13 +55,13 @@ class OpenMessages:
             return self._begin(message, note)
         if not earlier.stored_id:
             return self._repeat(self._enter(new_id(), message.envelope), message.envelope, earlier)
-        note.defer()
+        note.is_deferred = True
         return self._repeat_stored(earlier, message, note)
 
     def _begin(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
         envelope = message.envelope
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
-        note.defer()
+        note.is_deferred = True
         self._sending += 1
         return self._run(key, message, self._router.recent.add(*message.identity), note)
 
@@ -73,7 +73,7 @@ class OpenMessages:
         """
         async with self._in_order:
             draft = await self._router.draft_message(message)
-            return await self._store(MessageMustWait(draft, refuse_denied(Offline()), is_wanted=True))
+            return await self._store(MessageMustWait(draft, denied_error(Offline()), is_wanted=True))
 
     @property
     def is_sending(self) -> bool:
@@ -123,14 +123,14 @@ class OpenMessages:
             # Before the refusal is sent: the sender may send again at once.
             if begun is None or _is_unsent(begun, stored):
                 self._router.recent.drop(*message.identity, recent)
-            await self._say(frame)
+            await self._send(frame)
         except (Exception, asyncio.CancelledError):
             recent.is_whole = False  # without `begun`, too, it may have been sent
             raise
         finally:
             if begun is not None and _is_unsent(begun, stored):
                 self._router.recent.drop(*message.identity, recent)
-            note.fail()
+            note.finish(has_failed=True)
             recent.end()
             self._open.discard(key)
 
@@ -139,7 +139,7 @@ class OpenMessages:
             try:
                 await self._follow()
             except DatabaseError as failure:
-                raise refuse_denied(failure) from None
+                raise denied_error(failure) from None
         return await self._router.store(waits, is_recorded=is_recorded)
 
     async def _follow_turn(
@@ -152,7 +152,7 @@ class OpenMessages:
         running = begun.running
         settled = await asyncio.shield(running.settled)
         if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MessageMustWait(begun.draft, refuse_denied(Offline())), is_recorded=True)
+            return await self._store(MessageMustWait(begun.draft, denied_error(Offline())), is_recorded=True)
         reply = make_reply(key, message.envelope, running, settled, message.sender.name)
         if message.envelope.wants_response:
             await self._answer(reply, recent)
@@ -189,7 +189,7 @@ class OpenMessages:
             note.finish(refused)
             raise
         finally:
-            note.fail()
+            note.finish(has_failed=True)
 
     async def _repeat(self, key: str, envelope: Envelope, earlier: RecentMessage) -> None:
         """Give the answers of an earlier message, when there are all of them."""
@@ -197,7 +197,7 @@ class OpenMessages:
             while not earlier.is_over and not self._gone.done():
                 await self._wait_or_go(earlier.ended.wait(LONGEST_WAIT_S))
             for frame in earlier.answers_to(envelope.correlation_id):
-                await self._say(frame)
+                await self._send(frame)
         finally:
             self._open.discard(key)
 
@@ -214,7 +214,7 @@ class OpenMessages:
 
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
         self._router.recent.keep(recent, frame)
-        await self._say(frame)
+        await self._send(frame)
 
 
 def _is_unsent(begun: BegunMessage, stored: StoredMessage | None) -> bool:

@@ -170,11 +170,11 @@ def get_proposal(owner_id: int, name: str) -> Proposal:
     """
     found = Proposal.objects.filter(Q(key=name) | Q(alias=name), owner_id=owner_id).first()
     if found is None:
-        raise refuse_unknown()
+        raise unknown_proposal_error()
     return found
 
 
-def refuse_unknown() -> FrameRefused:
+def unknown_proposal_error() -> FrameRefused:
     """The error for a proposal that the team does not have."""
     return bad_content("there is no such proposal", reason="proposal_not_found")
 

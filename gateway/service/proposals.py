@@ -13,7 +13,7 @@ from accounts import quotas
 from gateway import limits
 from gateway.models import Proposal, Vote
 from gateway.service import deliberation
-from gateway.service.proposal_reads import decision_frame, proposal_frame, refuse_unknown, vote_frame
+from gateway.service.proposal_reads import decision_frame, proposal_frame, unknown_proposal_error, vote_frame
 from gateway.service.pushes import load_connected
 from gateway.service.registry import check_not_halted
 from gateway.service.team_rules import get_policy
@@ -112,7 +112,7 @@ def _lock(owner_id: int, names: tuple[str, ...]) -> Proposal:
     of_team = Proposal.objects.select_for_update(no_key=True).filter(owner_id=owner_id)
     found = list(of_team.filter(Q(key__in=names) | Q(alias__in=names)).order_by("pk"))
     if not any(names[0] in (one.key, one.alias) for one in found):
-        raise refuse_unknown()
+        raise unknown_proposal_error()
     if len(found) > 1 or not {found[0].key, found[0].alias}.issuperset(names):
         text = "content.proposalId and the correlation id name two proposals"
         raise bad_content(text, field="content.proposalId")

@@ -18,7 +18,7 @@ from gateway.service.client import Gateway
 from gateway.service.message_router import MessageToAsk
 from gateway.service.protocol_shapes import ApiStep, RequestBody, files_of
 from gateway.service.protocol_tasks import BegunStep
-from gateway.wire.errors import FrameRefused, refuse_failed
+from gateway.wire.errors import FrameRefused, failed_turn_error
 from kit.async_db import db_call
 from kit.tasks import start_apart
 
@@ -68,7 +68,7 @@ class StepRunner:
         settled = await asyncio.shield(running.settled)
         if settled.outcome is not Outcome.COMPLETED:
             await db_call(protocol_tasks.drop_step)(begun)
-            return refuse_failed(settled.reason, settled.own_words)
+            return failed_turn_error(settled.reason, settled.own_words)
         asks_input = settled.reason in ASKS_INPUT
         output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
         return await db_call(protocol_tasks.finish_step)(begun, output, asks_input, files)

@@ -29,7 +29,7 @@ from gateway.service.queued_messages import StoredMessage, open_frame
 from gateway.service.seat_frames import make_reply, parts_of, read_carried, text_of
 from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import ErrorCode, FrameRefused, denied_error
 from gateway.wire.frames import Envelope, Json
 from kit.async_db import DbCalls
 from kit.clock import db_now
@@ -167,10 +167,10 @@ class QueueDelivery:
             await self._call(message_queue.release, stored)
             return float(denied.retry_in_s) if isinstance(denied, RateLimited) else LONGEST_PAUSE_S
         except (Denied, NotPublished, FileGone) as refusal:
-            await self._call(message_queue.end_message, stored, refuse_denied(refusal))
+            await self._call(message_queue.end_message, stored, denied_error(refusal))
             return 0.0
         except Unreadable:
-            refused = message_queue.refuse_dead(message_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
+            refused = message_queue.dead_message_error(message_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
             await self._call(message_queue.end_message, stored, refused)
             return 0.0
         return await self._see_delivered(stored, running)

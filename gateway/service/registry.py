@@ -15,7 +15,7 @@ from agents.transcript.access import Role, seen_at, sessions_visible_to
 from agents.web.availability import states_of
 from gateway.models import Letter, SessionLog, TeamAgent
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, ONLINE
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied
+from gateway.wire.errors import denied_error
 from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 
@@ -33,7 +33,7 @@ class PushedStatus(NamedTuple):
     last_seen_ms: int
 
 
-class Said(NamedTuple):
+class ReportedStatus(NamedTuple):
     """The status that an agent reported, valid while it is connected. `link`: over which it connects."""
 
     status: str
@@ -52,7 +52,7 @@ def load_rows(sessions: Collection[Session]) -> dict[int, TeamAgent]:
     return {pk: row for pk, row in found.items() if row is not None}
 
 
-def said_status(session: Session, row: TeamAgent | None) -> str:
+def reported_status(session: Session, row: TeamAgent | None) -> str:
     """The status of a connected agent, as it said. Only agents of the gateway can say one."""
     return row.status if row is not None and session.link == GATEWAY_LINK else ONLINE
 
@@ -64,13 +64,13 @@ def merge_status(state: str, said: str) -> str:
     return said if state == ONLINE or said == TeamAgent.Status.ERROR else state
 
 
-def load_said(session_id: int) -> Said:
+def load_reported_status(session_id: int) -> ReportedStatus:
     """The status that one agent reported."""
     row = TeamAgent.objects.filter(owner_id=OuterRef("owner_id"), name=OuterRef("routing_name"))
     sessions = Session.objects.filter(pk=session_id).annotate(said=Subquery(row.values("status")))
     found = sessions.values_list("link", "owner_id", "routing_name", "said").first()
     link, owner_id, name, said = found or ("", None, "", None)
-    return Said(said if said and link == GATEWAY_LINK else ONLINE, link, owner_id, name)
+    return ReportedStatus(said if said and link == GATEWAY_LINK else ONLINE, link, owner_id, name)
 
 
 def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
@@ -80,7 +80,7 @@ def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
     rows = load_rows(sessions)
     found: dict[str, PushedStatus] = {}
     for one in sorted(sessions, key=lambda one: one.pk in online):  # of two with one name the connected one counts
-        status = said_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
+        status = reported_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
         found[one.routing_name] = PushedStatus(status, unix_ms(seen_at(one)))
     return found
 
@@ -149,22 +149,7 @@ def check_not_halted(user_id: int) -> None:
         FrameRefused: 5004, the user is halted as a caller.
     """
     if Halt.objects.active().filter(kind=Halt.Kind.CALLER, user_id=user_id).exists():
-        raise refuse_denied(Halted(is_caller=True))
-
-
-def check_takes_messages(status: str) -> None:
-    """Check that an agent takes messages now, by the status that it said.
-
-    An agent that is not connected is refused where a message is admitted, and so is one that works for another
-    caller.
-
-    Raises:
-        FrameRefused: 3003 while it is busy, 3004 while it has an error; nothing was sent.
-    """
-    if status == BUSY:
-        raise FrameRefused(ErrorCode.AGENT_BUSY, "the agent says that it is busy", reason="status_busy")
-    if status == ERROR:
-        raise FrameRefused(ErrorCode.AGENT_ERROR, "the agent says that it has an error", reason="status_error")
+        raise denied_error(Halted(is_caller=True))
 
 
 def _show(peers: Sequence[Peer]) -> list[Json]:
@@ -180,7 +165,7 @@ def _show_one(peer: Peer, row: TeamAgent | None, works: bool) -> Json:
     return {
         "name": _name_of(peer),
         "role": row.role if row is not None else DEFAULT_ROLE,
-        "status": merge_status(state, said_status(peer.session, row)),
+        "status": merge_status(state, reported_status(peer.session, row)),
         "active": row is None or row.is_active,
         "workspace": f"~/.openclaw/agents/{peer.session.routing_name}",
     }

@@ -37,7 +37,7 @@ MAX_CONFIG_BYTES = 16_384
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 DEFAULT_ROLE = "agent"
 ONLINE = TeamAgent.Status.ONLINE.value
-SAID = frozenset(TeamAgent.Status.values)
+OWN_STATUSES = frozenset(TeamAgent.Status.values)
 
 
 def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingFor:
@@ -54,7 +54,7 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
     """Register a connection for the agent of that name; a connection that had the seat is evicted.
 
     Raises:
-        NameTaken, MayNotConnect, QuotaExceeded: nothing was written.
+        SeatNameTaken, MayNotConnect, QuotaExceeded: nothing was written.
     """
     quotas.lock_owner(identity.user_id)  # names are unique per owner
     named = Session.objects.filter(owner_id=identity.user_id, routing_name=name)
@@ -189,10 +189,6 @@ class Seat:
             raise
         finally:
             self.prompts.end_drive(chat_id)
-
-    async def end_told(self, prompt: Prompt) -> None:
-        """End the turn of a message that wants no response: it was delivered."""
-        await self.prompts.end_told(prompt.chat_id)
 
     def forget_old(self, now: float) -> None:
         """Stop expecting replies for which no caller has waited for a minute."""

@@ -12,7 +12,7 @@ from agents.core.waiting import RunningTurn, left_out_of
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
 from agents.models.choices import Outcome
 from agents.transcript.pieces import LEFT_OUT, ArtifactPiece, Part
-from gateway.wire.errors import FrameRefused, refuse_failed
+from gateway.wire.errors import FrameRefused, failed_turn_error
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope, Json, error_frame, make_frame, new_id, now_ms
 
@@ -152,7 +152,7 @@ def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: Sett
         FrameRefused: the turn ended without one.
     """
     if settled.outcome is not Outcome.COMPLETED:
-        raise refuse_failed(settled.reason, settled.own_words)
+        raise failed_turn_error(settled.reason, settled.own_words)
     metadata: Json = {"correlationId": key} | ({"parentId": envelope.id} if envelope.id else {})
     if thread := envelope.metadata.get("threadId"):
         metadata["threadId"] = thread

@@ -72,7 +72,7 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
     if log is None:
         raise FrameRefused(ErrorCode.SESSION_NOT_FOUND, "the agent has no session of that id", field="sessionId")
     if writes and is_locked(log, user.writer, db_now()):
-        raise refuse_locked()
+        raise locked_error()
     return log
 
 
@@ -109,7 +109,7 @@ def check_writable(log: SessionLog, ttl_s: int | None, writer: str, now: datetim
         text = "this session has expired: it takes no further messages"
         raise FrameRefused(ErrorCode.SESSION_EXPIRED, text, field="sessionId")
     if is_locked(log, writer, now):
-        raise refuse_locked()
+        raise locked_error()
 
 
 def is_locked(log: SessionLog, writer: str, now: datetime) -> bool:
@@ -117,7 +117,7 @@ def is_locked(log: SessionLog, writer: str, now: datetime) -> bool:
     return log.locked_until is not None and log.locked_until > now and log.locked_by != writer
 
 
-def refuse_locked() -> FrameRefused:
+def locked_error() -> FrameRefused:
     """The error for a session that another writer locked."""
     return FrameRefused(ErrorCode.SESSION_LOCKED, "another writer has locked this session", field="sessionId")
 

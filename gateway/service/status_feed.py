@@ -12,7 +12,7 @@ from agents.core.ports import Clock
 from agents.models.session import is_online
 from gateway.service.message_router import MessageRouter
 from gateway.service.pushes import Channels, Subscriber, make_channel_frame
-from gateway.service.registry import OFFLINE, PushedStatus, Said, load_said, load_statuses
+from gateway.service.registry import OFFLINE, PushedStatus, ReportedStatus, load_reported_status, load_statuses
 from gateway.wire.frame_types import ACTIVITY, MESSAGES, STATUS, inbox_channel
 from gateway.wire.frames import Json, event_frame, make_frame, now_ms
 
@@ -117,8 +117,8 @@ class StatusFeed:
         await self._channels.publish(owner_id, ACTIVITY, frame, agent=agent)
 
 
-def _load_end(session_id: int) -> tuple[Said, bool]:
-    return load_said(session_id), not is_online(session_id)
+def _load_end(session_id: int) -> tuple[ReportedStatus, bool]:
+    return load_reported_status(session_id), not is_online(session_id)
 
 
 def status_frame(agent: str, status: PushedStatus, previous: str = "") -> Json:

@@ -239,17 +239,8 @@ class RulesCache:
         of_sender, of_recipient = await self.get(sender.owner_id), await self.get(recipient.owner_id)
         return allow_message(sender, of_sender.peers, recipient, of_recipient.peers)
 
-    async def check_peers(self, sender: AgentName, recipient: AgentName) -> None:
-        """Check that the lists of peers of both agents allow a message; a client without a seat is in no list.
 
-        Raises:
-            FrameRefused: 5004 `peer_not_allowed`.
-        """
-        if sender.name and not await self.may_message(sender, recipient):
-            raise refuse_peer()
-
-
-def refuse_peer() -> FrameRefused:
+def peer_error() -> FrameRefused:
     """The error for a message that a list of peers excludes."""
     return forbidden("the lists of peers of these two agents do not allow this", reason="peer_not_allowed")
 

@@ -131,7 +131,7 @@ class Participant(Subscriber, Protocol):
     def is_over(self) -> bool:
         """Whether it is sent nothing any more."""
 
-    async def say(self, frame: Json) -> None:
+    async def send_frame(self, frame: Json) -> None:
         """Send a frame."""
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -187,7 +187,7 @@ class Triad:
         # It may have been made, and its news missed, before the line above.
         frame = await self.call(proposal_reads.find_decision, proposal_id)
         if frame is not None and self._awaiting.pop(proposal_id, None) is client:
-            await client.say(frame)
+            await client.send_frame(frame)
 
     def take(self, body: msgspec.Raw) -> None:
         """News from another process, or from a thread of this one."""
@@ -202,7 +202,7 @@ class Triad:
         if news.type_name == "decision" and (waiting := self._awaiting.pop(news.proposal_id, None)) is not None:
             told.add(waiting)
             frame: Json = msgspec.json.decode(news.frame)
-            waiting.start(waiting.say(frame), "decision")
+            waiting.start(waiting.send_frame(frame), "decision")
         for client in self._find_clients(news):
             if client not in told:
                 told.add(client)
@@ -224,14 +224,14 @@ class Triad:
         await self._send_decisions(seat)
         for one in await self.call(proposal_reads.load_open, seat.owner_id, seat.name):
             if seat.client.protocol.may_push("proposal") and seat.note_proposal(one.proposal_id):
-                await seat.client.say(one.frame)
+                await seat.client.send_frame(one.frame)
 
     async def _send_decisions(self, seat: SeatHere) -> None:
         """Send the proposer what it awaits; noted afterwards: a decision is rather sent twice than lost."""
         async with seat.sending:
             awaited = await self.call(proposal_reads.load_decisions, seat.owner_id, seat.name)
             for one in awaited:
-                await seat.client.say(one.frame)
+                await seat.client.send_frame(one.frame)
             # What was said to a connection that was over is for the next one that takes the seat.
             if awaited and not seat.client.is_over:
                 await self.call(proposal_reads.end_waits, [one.proposal_id for one in awaited])

@@ -14,7 +14,7 @@ from accounts.authn import TokenScope
 from gateway.service import protocol_tasks
 from gateway.service.protocol_shapes import invalid, read_agent, read_body, read_form, read_page
 from gateway.service.protocol_steps import StepRunner
-from gateway.surface.http import GatewayAnswer, GatewayHttp, json_answer, refuse_reply
+from gateway.surface.http import GatewayAnswer, GatewayHttp, json_answer, reply_error
 from gateway.wire.errors import FrameRefused
 from kit.asgi import HttpRequest, Send
 from kit.async_db import db_call
@@ -69,7 +69,7 @@ class AgentProtocol:
         step = await self.runner.begin(identity, names["task"], read_body(body), request.traceparent)
         done = await self.http.wait(request, identity, step)
         if isinstance(done, FrameRefused):
-            raise refuse_reply(done)
+            raise reply_error(done)
         return json_answer(done)
 
     async def add_artifact(self, request: HttpRequest, names: Names) -> GatewayAnswer:

@@ -58,6 +58,8 @@ from kit.sockets import (
 logger = logging.getLogger(__name__)
 
 AUTH_WITHIN_S = seconds(30.0, at_least_s=5.0)
+NEVER_SIGNED_IN = "no token came in time"
+NOT_RENEWED = "the token has expired, and no new one came"
 REVOKED = "this token was revoked, or its user is halted"
 
 
@@ -84,7 +86,8 @@ class ClientConnection(FrameSocket, Client):
         self.note: FrameNote
         self._link = gateway.link
         self._ledger = ledger
-        self._sign_in = TokenSignIn(clients, callers, self._expire_token)
+        expire = partial(self._end_unauthorized, ErrorCode.TOKEN_EXPIRED, NOT_RENEWED)
+        self._sign_in = TokenSignIn(clients, callers, expire)
         self._process_id = process_id
         self._clock = clock
         self._pushes = FrameQueue()
@@ -149,7 +152,8 @@ class ClientConnection(FrameSocket, Client):
             return
         await self.accept(self._parameters.subprotocol)
         within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
-        self._timer = asyncio.get_running_loop().call_later(within_s, self._expire)
+        expire = partial(self._end_unauthorized, ErrorCode.CONNECTION_TIMEOUT, NEVER_SIGNED_IN)
+        self._timer = asyncio.get_running_loop().call_later(within_s, expire)
         await self._guard(self._begin(given))
         # The hub answers an expired token, and waits for another token.
         is_waiting = self._sign_in.identity is None and not self._over
@@ -190,7 +194,7 @@ class ClientConnection(FrameSocket, Client):
             token = await get_token(self._ledger, token_digest)
             self._sign_in.check_same_client(token.identity, self.seat_name)
         except FrameRefused as refused:
-            await self.say(frames.auth_frame("rejected"))
+            await self.send_frame(frames.auth_frame("rejected"))
             is_wrong = refused.code is ErrorCode.AUTH_FAILED
             refused.close_code = UNAUTHORIZED if at_upgrade and is_wrong else self.protocol.count_auth_failure()
             raise
@@ -208,7 +212,7 @@ class ClientConnection(FrameSocket, Client):
         elif name:
             await self._take_seat(name, token.identity)
         await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self.seat_name))
-        await self.say(frames.auth_frame("authenticated", **describe_token(token, self.seat_name)))
+        await self.send_frame(frames.auth_frame("authenticated", **describe_token(token, self.seat_name)))
 
     async def _take_seat(self, name: str, identity: Identity) -> None:
         try:
@@ -247,18 +251,12 @@ class ClientConnection(FrameSocket, Client):
         if not self._over:  # else no part of the process would end the subscription
             await self.gateway.router.queue.follow(self.identity.user_id, self.sender.tells, self)
 
-    def _expire(self) -> None:
-        self._end_unauthorized(FrameRefused(ErrorCode.CONNECTION_TIMEOUT, "no token came in time"))
-
-    def _expire_token(self) -> None:
-        self._end_unauthorized(FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired, and no new one came"))
-
-    def _end_unauthorized(self, refused: FrameRefused) -> None:
-        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(refused)), "unauthorized")
+    def _end_unauthorized(self, code: ErrorCode, text: str) -> None:
+        self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(FrameRefused(code, text))), "unauthorized")
 
     # Frames out.
 
-    async def say(self, frame: Json) -> None:
+    async def send_frame(self, frame: Json) -> None:
         """Send a frame."""
         await self._send_bytes(frames.encode(frame))
 
@@ -292,14 +290,14 @@ class ClientConnection(FrameSocket, Client):
     async def _answer_later(self, frame: Json) -> None:
         """Send the answer to a message, if the client is still there."""
         with suppress(OSError):
-            await self.say(frame)
+            await self.send_frame(frame)
 
     async def _answer_refused(self, refused: FrameRefused) -> None:
         if refused.is_silent:
             return
         ending = self.protocol.count_flaw(refused)
         if ending is not None or not refused.close_code:
-            await self.say(frames.error_frame(refused))
+            await self.send_frame(frames.error_frame(refused))
         if (last := ending or refused).close_code:
             await self._finish(last.close_code, frames.error_frame(last))
 

@@ -43,7 +43,7 @@ class RequestClient(Client):
         self.client_id = unguessable("client-")
         self.protocol = GatewayProtocol(time.monotonic, DEFAULT_MS)
         self.protocol.is_authenticated = True
-        self.messages = OpenMessages(gateway.router, self.say)
+        self.messages = OpenMessages(gateway.router, self.send_frame)
         self.seat: Seat | None = None
         self.note = begin_note(gateway.frame_log, time.monotonic, 0)
         self.note.owner_id, self.note.source = identity.user_id, identity.login
@@ -100,7 +100,7 @@ class RequestClient(Client):
         permissions.check_frame(self._identity, "", envelope)
         await handle(self, envelope)
 
-    async def say(self, frame: Json) -> None:
+    async def send_frame(self, frame: Json) -> None:
         """Note an answer."""
         self._said.append(frame)
 

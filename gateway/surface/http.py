@@ -49,7 +49,7 @@ def json_answer(value: object, status: int = 200) -> GatewayAnswer:
     return GatewayAnswer(status, encode(value))
 
 
-def refuse_request(refused: FrameRefused) -> RequestRefused:
+def request_error(refused: FrameRefused) -> RequestRefused:
     """The error for what the hub refused; nothing was sent to the agent."""
     if refused.reason == "unavailable":
         return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
@@ -57,7 +57,7 @@ def refuse_request(refused: FrameRefused) -> RequestRefused:
     return RequestRefused(status, refused.name, str(refused), *refused.retry_headers)
 
 
-def refuse_reply(refused: FrameRefused) -> RequestRefused:
+def reply_error(refused: FrameRefused) -> RequestRefused:
     """The error for what was sent, or may have been, and got no reply."""
     return RequestRefused(504 if refused.reason == "response_timeout" else 502, refused.name, str(refused))
 
@@ -79,7 +79,7 @@ class GatewayHttp:
         except ClientLeft:
             return
         except Exception as failure:  # noqa: BLE001  each becomes the answer
-            known = refuse_request(failure) if isinstance(failure, FrameRefused) else failure
+            known = request_error(failure) if isinstance(failure, FrameRefused) else failure
             refused = public_refusal(known, "gateway.http_failed", request.path)
             answer = GatewayAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
         cors = allowing(request.headers.get("origin"), self.app_origins)

@@ -72,7 +72,7 @@ class GatewaySocket(ClientConnection):
         finally:
             self._prompts -= 1
         if prompt.tells:
-            await self.seat.end_told(prompt)
+            await self.seat.prompts.end_told(prompt.chat_id)
         owner_id, channels = self.identity.user_id, self.gateway.channels
         if channels.may_reach(owner_id):
             self._link.start(publish_delivered(channels, owner_id, self.seat.name, frame), "delivered")
@@ -134,16 +134,20 @@ class GatewaySocket(ClientConnection):
 
     async def _take(self, text: str | None) -> None:
         """Serve a frame, and note it in the audit."""
-        note = self.note
+        note, envelope = self.note, None
         self._name_client(note)
         try:
-            await self._serve(self.protocol.read(text), note)
+            envelope = self.protocol.read(text)
+            note.read(envelope)
+            await self._handle(envelope)
         except FrameRefused as refused:
+            if envelope is not None:
+                refused.about(envelope.correlation_id, envelope.id)
             self._name_client(note)
             note.finish(refused)
             raise
         except Exception:
-            note.fail()
+            note.finish(has_failed=True)
             raise
         self._name_client(note)  # it may be signed in now, and have a seat
         if not note.is_deferred:
@@ -152,14 +156,6 @@ class GatewaySocket(ClientConnection):
     def _name_client(self, note: FrameNote) -> None:
         if (identity := self.signed_in) is not None:
             note.owner_id, note.source = identity.user_id, self.seat_name or identity.login
-
-    async def _serve(self, envelope: Envelope, note: FrameNote) -> None:
-        note.read(envelope)
-        try:
-            await self._handle(envelope)
-        except FrameRefused as refused:
-            refused.about(envelope.correlation_id, envelope.id)
-            raise
 
     async def _handle(self, envelope: Envelope) -> None:
         if (identity := self.signed_in) is not None:
@@ -170,7 +166,7 @@ class GatewaySocket(ClientConnection):
         match envelope.type:
             case "ping":
                 ping = envelope.extra | envelope.content
-                await self.say(frames.pong_frame(ping, envelope.correlation_id))
+                await self.send_frame(frames.pong_frame(ping, envelope.correlation_id))
             case "pong":
                 return
             case "auth":

@@ -145,7 +145,7 @@ def error_code_of(denied: Denied | type[Denied]) -> ErrorCode:
     return CODES.get(denied.entry.kind, ErrorCode.AGENT_ERROR)
 
 
-def refuse_denied(refusal: Exception) -> FrameRefused:
+def denied_error(refusal: Exception) -> FrameRefused:
     """The error for an ask that the hub refused; nothing was sent to the agent."""
     if isinstance(refusal, RateLimited):
         text = MESSAGES_TEXT if refusal.counts_messages else "you ask faster than a caller may in a minute"
@@ -159,7 +159,7 @@ def refuse_denied(refusal: Exception) -> FrameRefused:
     return FrameRefused(ErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")
 
 
-def refuse_failed(reason: str, agents_text: str) -> FrameRefused:
+def failed_turn_error(reason: str, agents_text: str) -> FrameRefused:
     """The error for a turn that ended without a reply. `agents_text`: the agent's own reason, if it gave one."""
     code, name, text = _FAILED.get(reason, (ErrorCode.AGENT_ERROR, reason, "the agent did not answer"))
     return FrameRefused(code, agents_text or text, reason=name)

@@ -1,7 +1,7 @@
 """The registry of frame types of `a2a-v1`: the fields of each, their values, and the names of channels. No I/O."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -138,9 +138,14 @@ class FrameType:
     for_gateway: bool = True
     before_auth: bool = False
 
-    def fields_of(self, frame: Mapping[str, object]) -> tuple[FrameField, ...]:
-        """The fields to check of a frame: without metadata those of metadata are absent."""
-        return self.fields + (ENVELOPE_FIELDS if "metadata" in frame else PLAIN_FIELDS)
+    # Joined once, because each frame is checked by them: those of a frame with metadata, and those of one without.
+    all_fields: tuple[FrameField, ...] = field(init=False)
+    plain_fields: tuple[FrameField, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "all_fields", self.fields + ENVELOPE_FIELDS)
+        plain = tuple(one for one in self.all_fields if one.keys[0] != "metadata")
+        object.__setattr__(self, "plain_fields", plain)
 
 
 ENVELOPE_FIELDS = (
@@ -157,7 +162,6 @@ ENVELOPE_FIELDS = (
     FrameField("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
     FrameField("metadata.correlationId", "a string", legal=is_id),
 )
-PLAIN_FIELDS = tuple(one for one in ENVELOPE_FIELDS if one.keys[0] != "metadata")
 _CHANNEL = (
     FrameField("content.channel", "a string", is_required=True),
     FrameField("content.agents", "an array of strings"),

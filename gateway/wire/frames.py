@@ -115,7 +115,8 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
         raise missing("content is missing", field="content")
     if not isinstance(frame.get("content", {}), dict):
         raise bad_type("content: want an object", field="content")
-    found = [(field, _find(frame, field.keys)) for field in type_.fields_of(frame)]
+    fields = type_.all_fields if "metadata" in frame else type_.plain_fields
+    found = [(field, _find(frame, field.keys)) for field in fields]
     for field, value in found:
         if value is _MISSING and field.is_required and not _has_other(frame, field):
             raise missing(f"{field.path} is missing", field=field.path)

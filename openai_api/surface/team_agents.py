@@ -29,7 +29,7 @@ from gateway.service.client import Gateway
 from gateway.service.message_router import MessageToAsk
 from gateway.service.protocol_steps import output_of
 from gateway.surface.http import GatewayHttp
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_failed
+from gateway.wire.errors import ErrorCode, FrameRefused, failed_turn_error
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
@@ -199,7 +199,7 @@ def refuse(refused: FrameRefused) -> Exception:
 def make_task(identity: Identity, name: str, running: RunningTurn, settled: SettledTurn) -> Task:
     """The task that the answer shows, from a settled turn."""
     is_done = settled.outcome is Outcome.COMPLETED
-    failure = refuse_failed(settled.reason, settled.own_words)
+    failure = failed_turn_error(settled.reason, settled.own_words)
     text = output_of(settled, running.pieces) if is_done else str(failure)
     chat_id = running.turn.ask.chat_id
     return Task(

@@ -13,7 +13,7 @@ from agents.core.errors import (
     RateLimited,
 )
 from agents.models.choices import Failure
-from gateway.wire.errors import ErrorCode, FrameRefused, refuse_denied, refuse_failed
+from gateway.wire.errors import ErrorCode, FrameRefused, denied_error, failed_turn_error
 from gateway.wire.frame_types import FRAME_TYPES
 from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, check_frame, error_frame, read_type
 from gateway.wire.protocol import DEFAULT_HEARTBEAT_S, GatewayProtocol, UpgradeRefused, read_parameters
@@ -303,13 +303,13 @@ def test_every_refusal_and_failure_of_the_hub_has_its_code(subtests: pytest.Subt
     for denied in Denied.__subclasses__():
         with subtests.test(denied=denied):
             made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
-            shown = refuse_denied(made)
+            shown = denied_error(made)
             assert shown.code == known.get(denied.entry.kind.name, 3004)
             assert shown.reason == ("" if denied is RateLimited else denied.reason)
             assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
-    of_messages = refuse_denied(RateLimited(1, counts_messages=True))
+    of_messages = denied_error(RateLimited(1, counts_messages=True))
     assert str(of_messages) == "at most 100 messages a second of one token, 200 at once"
-    failed = {reason: int(refuse_failed(reason, "").code) for reason in Failure}
+    failed = {reason: int(failed_turn_error(reason, "").code) for reason in Failure}
     lost = {Failure.CHANNEL_LOST, Failure.NOT_DELIVERED, Failure.PROCESS_DIED, Failure.SHUTDOWN}
     assert failed == {reason: 3002 if reason in lost else 3004 for reason in Failure}
-    assert str(refuse_failed(Failure.AGENT_FAILED, "no idea")) == "no idea"
+    assert str(failed_turn_error(Failure.AGENT_FAILED, "no idea")) == "no idea"

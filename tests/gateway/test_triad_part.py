@@ -38,7 +38,7 @@ class Listener:
         assert msgspec.json.decode(frame)["type"] == type_name
         self.got.append(type_name)
 
-    async def say(self, frame: Json) -> None:
+    async def send_frame(self, frame: Json) -> None:
         self.got.append(f"said {frame['type']}")
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:

@@ -23,7 +23,7 @@ from agents.core.errors import (
 from agents.links.channel.refusals import refusal_text
 from agents.models import Turn
 from agents.models.choices import Failure
-from gateway.wire.errors import refuse_denied
+from gateway.wire.errors import denied_error
 from kit.asgi import RETRY_SOON
 from lab import errors_page
 from openai_api.wire.errors import refusal_of_denied
@@ -98,7 +98,7 @@ def test_a_new_reason_is_one_entry() -> None:
     assert (operator.status, operator.code, str(operator)) == (409, "out_of_paper", "it is out of paper")
     of_openai = refusal_of_denied(denied, "alice/notes")
     assert (of_openai.status, of_openai.code, of_openai.headers) == (429, "out_of_paper", (RETRY_SOON,))
-    frame = refuse_denied(denied)
+    frame = denied_error(denied)
     assert (frame.code.name, frame.reason, str(frame)) == (
         "AGENT_BUSY",
         "out_of_paper",

@@ -17,7 +17,7 @@ from gateway.service.frame_log import DROPPED
 from gateway.service.pushes import HeldSeat, load_connected
 from gateway.service.registry import TAKE_NO_MESSAGES, check_not_halted
 from gateway.service.seat_frames import address_frame, carry_envelope, name_of_asker
-from gateway.service.team_rules import AgentName, allow_message, refuse_peer
+from gateway.service.team_rules import AgentName, allow_message, peer_error
 from gateway.surface.handlers.team import get_team
 from gateway.wire import frames
 from gateway.wire.errors import bad_content
@@ -148,7 +148,7 @@ async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> Hel
         return None
     sender = AgentName(identity.user_id, identity.login, seat)
     if seat and not allow_message(sender, rules.peers, sender._replace(name=held.seat.name), rules.peers):
-        raise refuse_peer()
+        raise peer_error()
     return held
 
 

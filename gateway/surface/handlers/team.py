@@ -9,7 +9,7 @@ from gateway.service.client import Client
 from gateway.service.proposal_reads import get_proposal
 from gateway.service.pushes import AgentFilter
 from gateway.service.registry import PushedStatus, find_unknown
-from gateway.service.seat import SAID, set_status
+from gateway.service.seat import OWN_STATUSES, set_status
 from gateway.service.status_feed import status_frame
 from gateway.wire import frames
 from gateway.wire.errors import (
@@ -18,9 +18,9 @@ from gateway.wire.errors import (
     FrameRefused,
     bad_content,
     bad_type,
+    denied_error,
     forbidden,
     missing,
-    refuse_denied,
 )
 from gateway.wire.frame_types import (
     ACTIVITY,
@@ -48,7 +48,7 @@ async def take_status(client: Client, envelope: Envelope) -> None:
     status, seat = envelope.content["status"], client.seat
     if seat is None or envelope.content.get("agent", seat.name) != seat.name:
         raise forbidden("an agent sets its own status, and no other one", field="content.agent")
-    if status not in SAID:
+    if status not in OWN_STATUSES:
         raise bad_content(f"content.status: an agent that is connected is not {status}", field="content.status")
     owner_id = client.identity.user_id
     previous = await client.gateway.router.read(set_status, owner_id, seat.name, status)
@@ -125,7 +125,7 @@ async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
     try:
         return {"agent": await client.gateway.router.read(registry.get_agent, name, user_id)}
     except NOT_ASKED as refusal:
-        raise refuse_denied(refusal) from None
+        raise denied_error(refusal) from None
 
 
 async def shake_hands(client: Client, envelope: Envelope) -> None:
@@ -137,7 +137,7 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
     names: list[str] = []
     if behalf and not behalf.isolated and is_permitted(client.identity, Action.FIND):
         names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
-    await client.say(frames.acknowledge_frame(client.client_id, names))
+    await client.send_frame(frames.acknowledge_frame(client.client_id, names))
 
 
 async def discover(client: Client, envelope: Envelope) -> None:
@@ -185,7 +185,7 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "subscribe", _describe(channel, names) | {"status": "subscribed"})
     for name, status in sorted(statuses.items()):
         if not names or name in names:
-            await client.say(status_frame(name, status))
+            await client.send_frame(status_frame(name, status))
 
 
 async def unsubscribe(client: Client, envelope: Envelope) -> None:
