@@ -129,8 +129,6 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
             return demand_upgrade(send)
         if is_agent_protocol(path):
             return hub_services.agent_protocol(request, send)
-        if path == FIPA_PATH:
-            return hub_services.fipa(request, send)
     if path == EVENT_PATH:
         return hub_services.hook_events(request, send)
     if path in PATHS_OF_AGNT:
@@ -144,7 +142,11 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
 
 def _serve_api(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     """The native API: Django serves its calls, except those that wait for an agent or read its tasks."""
+    if request.path == FIPA_PATH and not settings.GATEWAY:
+        return refuse_off(send)
     if request.method != "OPTIONS":
+        if request.path == FIPA_PATH:
+            return runtime.hub_services.fipa(request, send)
         if (asked := find_call(request.path)) is not None:
             return runtime.hub_services.operators(request, *asked, send)
         if request.path == QUESTIONS_PATH:

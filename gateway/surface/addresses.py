@@ -1,7 +1,6 @@
 """The addresses that only the gateway has, and the answers of a hub without the gateway there."""
 
 from gateway.surface.agent_protocol import is_agent_protocol
-from gateway.surface.fipa import PATH as FIPA_PATH
 from gateway.surface.health import STATUS_PATH
 from gateway.surface.socket import PATHS
 from kit.asgi import Header, Receive, RequestRefused, Send, respond_refused
@@ -14,8 +13,11 @@ UPGRADE: Header = (b"upgrade", b"websocket")
 
 
 def is_of_gateway(path: str) -> bool:
-    """Whether only the gateway answers HTTP requests at a path. `/health` and `/agents` are pages, too."""
-    if path in SOCKET_PATHS or path in (FIPA_PATH, STATUS_PATH):
+    """Whether only the gateway answers HTTP requests at a path, of those outside of the native API.
+
+    `/health` and `/agents` are pages, too.
+    """
+    if path in SOCKET_PATHS or path == STATUS_PATH:
         return True
     return path.startswith(f"{STATUS_PATH}/") or is_agent_protocol(path)
 
