@@ -131,10 +131,6 @@ class AdmissionState:
         """The asks that wait for a session, first to last."""
         return self.queues.setdefault(session_id, [])
 
-    def find_spending(self, ask: Ask) -> CallerSpending | None:
-        """The caller's own budget at the agent; None when the owner set none."""
-        return self.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
-
     def find(self, ask: Ask) -> AgentState | None:
         """The agent or session that the ask is for; None when it is absent or not open to the caller."""
         target = ask.target
@@ -171,44 +167,46 @@ def decide_ask(
         return NotPublished()
     if refusal := _refuse_caller(ask, asked, state):
         return refusal
-    if same := _find_same(ask, state):
+    if ask.message_key and (same := _find_same(ask, state)):
         return same
-    now = _refuse_now(ask, asked, state)
-    if ask.queues and asked.queue_max:
-        decided = _decide_queued(ask, asked, state, now, in_queue=in_queue)
-    else:
-        decided = now or _refuse_passing(ask, asked, state)
+    own = state.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
+    now = _refuse_now(ask, asked, own, state)
+    if not asked.queue_max:
+        decided: Denied | MustWait | None = now
+    elif ask.queues:
+        decided = _decide_queued(ask, asked, own, state, now, in_queue=in_queue)
+    else:  # an ask that may not wait does not overtake those that do, unless it continues its task
+        is_passing = state.queue(asked.session_id) and not ask.continues_task
+        decided = now or (Busy() if is_passing else None)
     if decided is None:
         state.held(asked.session_id)[ask.caller_id] += 1
         asked.spent += 1
-        if own := state.find_spending(ask):
+        if own is not None:
             own.spent += 1
     return decided
 
 
-def _refuse_now(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
-    """Check the state of the agent: online, claims, cap, budgets."""
-    if not asked.is_online:
+def _refuse_now(ask: Ask, asked: AgentState, own: CallerSpending | None, state: AdmissionState) -> Denied | None:
+    """Check the state of the agent: online, claims, cap, budgets. `own`: the caller's own budget."""
+    if not (asked.is_reachable or asked.connection_id is not None):
         return Offline()
-    held = state.held(asked.session_id)
-    if any(caller != ask.caller_id for caller in held):
-        return Busy()
-    if held[ask.caller_id] >= asked.cap and not _is_message_to_session(ask):
-        return OverCap(held[ask.caller_id])
-    return _refuse_spent(ask, asked, state)
+    if held := state.held(asked.session_id):
+        own_turns = held.get(ask.caller_id, 0)
+        if len(held) > bool(own_turns):
+            return Busy()
+        # SESSION_CAP does not hold for a message to a session: its sender's rate and open messages are bounded.
+        is_message_to_session = ask.credential_id is not None and ask.target.agent_id is None
+        if own_turns >= asked.cap and not is_message_to_session:
+            return OverCap(own_turns)
+    return _refuse_spent(asked, own)
 
 
-def _is_message_to_session(ask: Ask) -> bool:
-    """Whether SESSION_CAP does not hold for it; its sender's rate and open messages are bounded."""
-    return ask.credential_id is not None and ask.target.agent_id is None
-
-
-def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
+def _refuse_spent(asked: AgentState, own: CallerSpending | None) -> Denied | None:
+    """Check the budget and the limit on costs: the agent's, then the caller's own."""
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
     if asked.limit_microusd is not None and asked.cost_microusd >= asked.limit_microusd:
         return OverCostLimit()
-    own = state.find_spending(ask)
     if own is None:
         return None
     if own.budget is not None and own.spent >= own.budget:
@@ -217,7 +215,13 @@ def _refuse_spent(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied 
 
 
 def _decide_queued(
-    ask: Ask, asked: AgentState, state: AdmissionState, refusal: Denied | None, *, in_queue: bool
+    ask: Ask,
+    asked: AgentState,
+    own: CallerSpending | None,
+    state: AdmissionState,
+    refusal: Denied | None,
+    *,
+    in_queue: bool,
 ) -> Denied | MustWait | None:
     """Decide an ask that may wait: it does not overtake asks that wait already.
 
@@ -232,7 +236,7 @@ def _decide_queued(
         return WaitAbandoned()
     if isinstance(refusal, Offline) and not has_position:
         return refusal
-    if spent := _refuse_spent(ask, asked, state):
+    if spent := _refuse_spent(asked, own):
         return spent
     if refusal is None and not ahead:
         if has_position:
@@ -240,22 +244,17 @@ def _decide_queued(
         return None
     why = refusal or Busy()
     if not has_position:
-        own = sum(position.caller_id == ask.caller_id for position in queue)
-        if len(queue) >= asked.queue_max or own >= asked.cap:
+        own_positions = sum(position.caller_id == ask.caller_id for position in queue)
+        if len(queue) >= asked.queue_max or own_positions >= asked.cap:
             return why
         queue.append(QueuePosition(ask.chat_id, ask.caller_id))
     return MustWait(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_position)
 
 
-def _refuse_passing(ask: Ask, asked: AgentState, state: AdmissionState) -> Busy | None:
-    """Refuse an ask that may not wait while others wait, except one that continues its task."""
-    return Busy() if asked.queue_max and state.queue(asked.session_id) and not ask.continues_task else None
-
-
 def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
     """The open turn of an identical message (docs/adr/0089)."""
     session_id = ask.target.session_id
-    found = state.open_asks.get((session_id, ask.caller_id, ask.message_key)) if ask.message_key else None
+    found = state.open_asks.get((session_id, ask.caller_id, ask.message_key))
     if found is None or found[0] == ask.chat_id:  # its own place in the line
         return None
     chat_id, task_id, home = found
@@ -270,7 +269,7 @@ def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied
         return Blocked()
     if ask.parent in state.ended:
         return Ended()
-    if is_progress(ask, asked.owner_id):
+    if not ask.chain or is_progress(ask, asked.owner_id):
         return None
     if ask.target.session_id in ask.chain:
         return Cycle()

@@ -255,14 +255,15 @@ class Dispatcher:
         wait_s = running.turn.ask.wait_s
         deadline = self._clock() + wait_s
         try:
-            await wait_within(self._deliver(running.turn), wait_s)
+            if (link := self._links.get(running.turn.link)) is None:
+                return NEVER_LEFT  # this hub does not have the link any more
+            await wait_within(link.deliver(running.turn), wait_s)
             if reach:
                 reach("after-delivery")
             if running.ending is None:
                 await running.until_replied.wait(deadline - self._clock())
-            return running.ending_or(NO_REPLY)
         except TimeoutError:
-            return running.ending_or(NO_REPLY)
+            pass  # the agent may have ended the turn in the same moment
         except NoReceipt:
             return MAY_WORK
         except NotDelivered:
@@ -270,11 +271,8 @@ class Dispatcher:
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return MAY_WORK
-
-    def _deliver(self, turn: OpenTurn) -> Coroutine[Any, Any, None]:
-        if (link := self._links.get(turn.link)) is None:
-            raise NotDelivered  # this hub does not have the link any more
-        return link.deliver(turn)
+        ending: Ending | None = running.ending  # of the wait
+        return ending or NO_REPLY
 
     async def _settle(
         self, running: RunningTurn, ending: Ending, started: float, extra_writes: ExtraWrites | None

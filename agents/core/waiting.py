@@ -127,10 +127,6 @@ class RunningTurn:
             self.ending = ending
             self.until_replied.wake()
 
-    def ending_or(self, other: Ending) -> Ending:
-        """How the wait for the reply ended; `other` while it has not."""
-        return self.ending or other
-
     def publish(self, settled: SettledTurn) -> None:
         """The end is durable: tell every follower."""
         self._end = settled

@@ -63,7 +63,7 @@ def _committed(database: Database, doing: "_Batch", run: Callable[[], None]) -> 
     with database.django_errors:
         with database:
             run()
-        announcement = doing.announcement()
+        announcement = doing.announcement() if doing.watchers else None
     if announcement is None or not announcement.watchers:
         return Committed(doing.results, ())
     return Committed([_watched(result, announcement) for result in doing.results], announcement.messages)
@@ -92,7 +92,7 @@ class _Batch:
         self._releases: list[Release] = []
         self._touches: list[Touch] = []
         self._events = BatchEvents()
-        self._watchers: Answer | None = None
+        self.watchers: Answer | None = None  # the processes with operators, where there may be some
         self._turns: list[OpenTurn] = []
         self._sessions: set[int] = set()  # that this is about
         self._sources: set[int] = set()  # that asks came from
@@ -153,9 +153,10 @@ class _Batch:
         self._ends.send_as_first(self._moment)
         self._write_events()
 
-    def announcement(self) -> Announcement | None:
-        """The messages to send after the commit, if an operator may watch."""
-        return self._events.announcement(self._watchers, self._moment) if self._watchers else None
+    def announcement(self) -> Announcement:
+        """The messages to send after the commit to processes with operators of the sessions."""
+        assert self.watchers is not None  # noqa: S101  for the type checker: see `commit`
+        return self._events.announcement(self.watchers, self._moment)
 
     def run(self) -> None:
         """Do all work of the batch, in the order that locks and budgets need.
@@ -184,8 +185,7 @@ class _Batch:
             self._withdraw([work.ask for work in self._withdraws])
         if self._is_retry and self._admits:
             self._skip_written()
-        asks = [work.ask for work in self._admits.values()] if self._admits else []
-        reader = StateReader(database, asks, self._moment) if asks else None
+        reader = StateReader(database, self._admits.values(), self._moment) if self._admits else None
         if not returns_budget:  # else one more round trip
             self._take_answers(listeners, held, ends)
         if late_sessions:
@@ -203,7 +203,7 @@ class _Batch:
         self._write_events()
 
     def _write_events(self) -> None:
-        self._watchers = write_events(self._database, self._events, self._moment)
+        self.watchers = write_events(self._database, self._events, self._moment)
         if self._ends.settles:
             self._ends.write_extras()
 
@@ -274,7 +274,10 @@ class _Batch:
             if refusal is None:
                 self.results[i] = turn = self._open_turn(ask, state)
                 self._turns.append(turn)
-                self._count(ask, state)
+                if (agent_id := ask.target.agent_id) is not None:
+                    self._spent[agent_id] = self._spent.get(agent_id, 0) + 1
+                    if (own := (agent_id, ask.caller_id)) in state.callers:
+                        self._spent_own[own] = self._spent_own.get(own, 0) + 1
                 self._events.admitted(turn)
                 continue
             self.results[i] = refusal
@@ -285,15 +288,6 @@ class _Batch:
         if queued:
             self._database.insert(statements.INSERT_QUEUED, queued)
         return refused
-
-    def _count(self, ask: Ask, state: AdmissionState) -> None:
-        agent_id = ask.target.agent_id
-        if agent_id is None:
-            return
-        self._spent[agent_id] = self._spent.get(agent_id, 0) + 1
-        if state.find_spending(ask) is not None:
-            key = agent_id, ask.caller_id
-            self._spent_own[key] = self._spent_own.get(key, 0) + 1
 
     def _open_turn(self, ask: Ask, state: AdmissionState) -> OpenTurn:
         asked = state.find(ask)

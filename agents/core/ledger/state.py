@@ -10,7 +10,7 @@ from agents.core.ledger.database import Answer, Database, Row, thread_database
 from agents.core.ledger.moment import Moment
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
-from agents.core.types import Ask, HookedSession, LookUpResult, Target
+from agents.core.types import HookedSession, LookUpResult, Target
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome
 from kit import sql
 
@@ -144,31 +144,34 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     One round trip for all; a second where an agent is limited, for its grants.
     """
     database = thread_database()
+    digests, handles, session_ids = set(), set(), set()
+    for one in wanted:
+        digests.add(one.digest)
+        handles.add(one.handle and one.handle.lower())
+        if one.session:
+            session_ids.add(one.session)
+    limited: list[int] = []
     with database.django_errors:
         database.open()
-        return _look_up(database, wanted)
-
-
-def _look_up(database: Database, wanted: Sequence[LookUp]) -> list[LookUpResult]:
-    digests = {one.digest for one in wanted if one.digest}
-    handles = {one.handle.lower() for one in wanted if one.handle}
-    session_ids = {one.session for one in wanted if one.session}
-    callers = database.send(_IDENTITIES, {"digests": database.list_of(digests)})
-    agents = database.send(_FIND, {"handles": database.list_of(handles)})
-    hooked = database.send(_HOOKED, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
-    identities = {row[0]: Identity(*row[1:]) for row in callers.fetchall()}
-    by_handle = {row[0]: row for row in agents.fetchall()}
-    sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
-    grants = _grants(database, [row[3] for row in by_handle.values() if row[1] == "limited"])
-    return [
-        _found(
-            identities.get(one.digest or ""),
-            by_handle.get((one.handle or "").lower()),
-            grants,
-            sessions.get(one.session) if one.session else None,
-        )
-        for one in wanted
-    ]
+        callers = database.send(_IDENTITIES, {"digests": database.list_of(digests - {None})})
+        agents = database.send(_FIND, {"handles": database.list_of(handles - {None})})
+        hooked = database.send(_HOOKED, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
+        identities: dict[str | None, Identity] = {}
+        for digest, *columns in callers.fetchall():
+            identities[digest] = Identity(*columns)
+        by_handle: dict[str | None, Row] = {}
+        for row in agents.fetchall():
+            by_handle[row[0]] = row
+            if row[1] == "limited":
+                limited.append(row[3])
+        sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
+        grants = _grants(database, limited) if limited else frozenset()
+    results: list[LookUpResult] = []
+    for one in wanted:
+        session = sessions.get(one.session) if one.session else None
+        agent = by_handle.get(one.handle and one.handle.lower())
+        results.append(_found(identities.get(one.digest), agent, grants, session))
+    return results
 
 
 def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
@@ -180,7 +183,7 @@ def _found(
     identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None
 ) -> LookUpResult:
     """The result for one request; a session only with the token that it last registered with."""
-    agent = _target(row) if row and _is_there_for(identity, row, grants) else None
+    agent = _target(row) if row and (row[1] == "public" or _may_see(identity, row, grants)) else None
     is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
     return LookUpResult(identity, agent, session if is_its_own else None)
 
@@ -206,16 +209,13 @@ def text_type_of(output_modes: str) -> str:
     return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
 
 
-def _is_there_for(identity: Identity | None, row: Row, grants: Grants) -> bool:
-    _, access, owner_id, agent_id = row[:4]
-    if access == "public":
-        return True
+def _may_see(identity: Identity | None, row: Row, grants: Grants) -> bool:
+    """Whether an agent that is not public exists for this caller: its owner, and the users it was opened to."""
+    _, _, owner_id, agent_id = row[:4]
     return identity is not None and (identity.user_id == owner_id or (agent_id, identity.user_id) in grants)
 
 
 def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
-    if not agent_ids:
-        return frozenset()
     found = database.send(_GRANTED, {"agents": database.list_of(agent_ids)}).fetchall()
     return frozenset((row[0], row[1]) for row in found)
 
@@ -223,47 +223,76 @@ def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
 class StateReader:
     """Reads what decides about these asks: sends the statements at once, and takes the answers in `read`."""
 
-    def __init__(self, database: Database, asks: Collection[Ask], moment: Moment) -> None:
+    def __init__(self, database: Database, admits: Collection[Admit], moment: Moment) -> None:
         self._database = database
-        self._asks = asks
         self._values = moment.values
-        if not asks:
-            return
-        agent_ids = {ask.target.agent_id for ask in asks if ask.target.agent_id is not None}
-        plain = {ask.target.session_id for ask in asks if ask.target.agent_id is None}
-        self._agents = self._send(_AGENTS, agents=agent_ids) if agent_ids else None
-        self._sessions = self._send(_SESSIONS, sessions=plain) if plain else None
-        self._claims = self._send(_CLAIMS, held={ask.target.session_id for ask in asks})
-        self._blocks = self._send(_BLOCKS, callers={ask.caller_id for ask in asks})
+        self._caller_ids: set[int] = set()
+        self._parents: set[str] = set()
+        agent_ids, plain, asked = set(), set(), set()
+        for admit in admits:
+            ask, target = admit.ask, admit.ask.target
+            asked.add(target.session_id)
+            self._caller_ids.add(ask.caller_id)
+            if target.agent_id is None:
+                plain.add(target.session_id)
+            else:
+                agent_ids.add(target.agent_id)
+            if ask.parent:
+                self._parents.add(ask.parent)
+        self._agents = self._send(_AGENTS, "agents", agent_ids) if agent_ids else None
+        self._sessions = self._send(_SESSIONS, "sessions", plain) if plain else None
+        self._claims = self._send(_CLAIMS, "held", asked)
+        self._blocks = self._send(_BLOCKS, "callers", self._caller_ids)
 
     def read(self) -> AdmissionState:
         """One more query each for limited agents, budgets of callers, queues, and asks that agents pass on."""
-        agents = self._agents.fetchall() if self._agents else []
-        blocks = self._blocks.fetchall()
+        agents, sessions = {}, {}
+        limited, budgeting, waited_for = [], [], []
+        for row in self._agents.fetchall() if self._agents else ():
+            agent = agents[row[0]] = _state(row)
+            if not agent.open_to_all:
+                limited.append(row[0])
+            if row[15]:
+                budgeting.append(row[0])
+            if agent.queue_max:
+                waited_for.append(agent.session_id)
+        for row in self._sessions.fetchall() if self._sessions else ():
+            sessions[row[0]] = _state(row)
+        blocked: set[tuple[int, int]] = set()
+        halted: set[int] = set()
+        for owner_id, caller_id in self._blocks.fetchall():
+            if owner_id is None:
+                halted.add(caller_id)
+            else:
+                blocked.add((owner_id, caller_id))
         state = AdmissionState(
-            agents={row[0]: _state(row) for row in agents},
-            sessions={row[0]: _state(row) for row in self._sessions.fetchall()} if self._sessions else {},
-            granted=self._granted([row[0] for row in agents if not row[9]]),
-            callers=self._callers([row[0] for row in agents if row[15]]),
-            blocked=frozenset((row[0], row[1]) for row in blocks if row[0] is not None),
-            halted=frozenset(row[1] for row in blocks if row[0] is None),
-            ended=_ended(self._database, {ask.parent for ask in self._asks if ask.parent}),
+            agents=agents,
+            sessions=sessions,
+            granted=self._granted(limited) if limited else frozenset(),
+            callers=self._callers(budgeting) if budgeting else {},
+            blocked=blocked,
+            halted=halted,
+            ended=_ended(self._database, self._parents) if self._parents else frozenset(),
         )
         for session_id, caller_id, chat_id, task_id, home, message_key in self._claims.fetchall():
             state.held(session_id)[caller_id] += 1
             if message_key:
                 state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
-        if waited_for := [agent.session_id for agent in state.agents.values() if agent.queue_max]:
+        if waited_for:
             self._read_queues(state, waited_for)
         return state
 
-    def _send(self, statement: Statement, **lists: Collection[object]) -> Answer:
-        values = {name: self._database.list_of(values) for name, values in lists.items()}
-        return self._database.send(statement, {**self._values, **values})
+    def _send(
+        self, statement: Statement, name: str, values: Collection[object], **more: Collection[object]
+    ) -> Answer:
+        lists = {name: self._database.list_of(values)}
+        if more:
+            lists |= {other: self._database.list_of(those) for other, those in more.items()}
+        return self._database.send(statement, {**self._values, **lists})
 
     def _read_queues(self, state: AdmissionState, session_ids: Sequence[int]) -> None:
         """Add the asks that wait for these sessions."""
-        found = self._send(_QUEUED_ASKS, lines=session_ids).fetchall()
+        found = self._send(_QUEUED_ASKS, "lines", session_ids).fetchall()
         for session_id, caller_id, chat_id, task_id, home, message_key in found:
             state.queue(session_id).append(QueuePosition(chat_id, caller_id))
             if message_key:
@@ -271,15 +300,11 @@ class StateReader:
 
     def _callers(self, agent_ids: Sequence[int]) -> dict[tuple[int, int], CallerSpending]:
         """The spending of these callers at agents that give callers a budget, by agent and caller."""
-        if not agent_ids:
-            return {}
-        found = self._send(_CALLERS, agents=agent_ids, callers={ask.caller_id for ask in self._asks}).fetchall()
+        found = self._send(_CALLERS, "agents", agent_ids, callers=self._caller_ids).fetchall()
         return {(row[0], row[1]): CallerSpending(*row[2:]) for row in found}
 
     def _granted(self, agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:
-        if not agent_ids:
-            return frozenset()
-        return frozenset((row[0], row[1]) for row in self._send(_GRANTS, agents=agent_ids).fetchall())
+        return frozenset((row[0], row[1]) for row in self._send(_GRANTS, "agents", agent_ids).fetchall())
 
 
 def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:

@@ -22,7 +22,7 @@ from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import LookUpResult
 from agents.models.choices import Failure, Outcome
-from agents.transcript.announcements import AddressedMessage, Carrier
+from agents.transcript.announcements import Carrier
 from kit import sql
 from kit.disk_reserve import Reserve
 
@@ -98,23 +98,21 @@ class Worker:
             if first is None:
                 return None
             items = [first]
-        self._fill(items)
-        if len(items) > 1:
-            self._fill(items, BATCH_FILL_S)
-        return items
-
-    def _fill(self, items: list[Item], wait_s: float = 0.0) -> None:
-        """Add what waits; wait so long for the first."""
+        has_paused = False
         while len(items) < MAX_BATCH:
+            if self._queue.empty():
+                if len(items) == 1 or has_paused:
+                    break
+                has_paused = True
             try:
-                item = self._queue.get(wait_s > 0, wait_s or None)
+                item = self._queue.get(timeout=BATCH_FILL_S)  # at once where something waits
             except Empty:
                 break
             if item is None:
                 self._queue.put(None)
                 break
             items.append(item)
-            wait_s = 0.0
+        return items
 
     def _serve(self, items: list[Item]) -> None:
         """Look up, then commit: what was found may ask in the same batch."""
@@ -204,17 +202,14 @@ class Worker:
                 is_away = False
                 break
             else:
-                self._tell(committed.messages)
+                if committed.messages and self._carry is not None:
+                    self._carry(committed.messages)
                 return committed.results
         if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
             return self._commit_all([less], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
         return [self._commit_all([work], is_retry=True)[0] for work in batch]
-
-    def _tell(self, messages: Sequence[AddressedMessage]) -> None:
-        if messages and self._carry is not None:
-            self._carry(messages)
 
     def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
         answered: list[Item] = []
