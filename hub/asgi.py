@@ -100,7 +100,8 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     if PATH_PREFIX:
         scope = {**scope, "path": below(PATH_PREFIX, scope["path"])}
     if scope["type"] == "websocket":
-        return _websocket(scope, receive, send)
+        serve = _websocket if runtime.is_started else _websocket_once_started
+        return serve(scope, receive, send)
     request = HttpRequest(scope, receive)
     # Before `is_started`: a process is asked for its health while it starts, too.
     if request.path in WATCHED:
@@ -162,28 +163,33 @@ async def _serve_once_started(request: HttpRequest, send: Send) -> None:
         await respond_refused(send, RequestRefused(503, "unavailable", STARTING, RETRY_SOON))
 
 
-async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
+def _websocket(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, scope["path"]
-    if not runtime.is_started and not await watching.has_started():
-        await refuse_upgrade(receive, send, 503, "unavailable", STARTING)
-    elif name := contradicted_in(scope["headers"]):
+    if name := contradicted_in(scope["headers"]):
         refused = two_values(name)
-        await refuse_upgrade(receive, send, refused.status, refused.code, str(refused))
-    elif (path == "/channel" or path in SOCKETS_OF_GATEWAY) and draining.is_set():
-        await refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
-    elif path == "/channel":
-        await hub_services.agent_socket()(scope, receive, send)
-    elif path in SOCKETS_OF_GATEWAY:
+        return refuse_upgrade(receive, send, refused.status, refused.code, str(refused))
+    if (path == "/channel" or path in SOCKETS_OF_GATEWAY) and draining.is_set():
+        return refuse_upgrade(receive, send, 503, "unavailable", "the hub takes no agents now")
+    if path == "/channel":
+        return hub_services.agent_socket()(scope, receive, send)
+    if path in SOCKETS_OF_GATEWAY:
         if settings.GATEWAY_PROTOTYPE and speaks_prototype(scope):
-            await serve_prototype(hub_services.gateway_socket(), scope, receive, send)
-        else:
-            await hub_services.gateway_socket()(scope, receive, send)
-    elif path in GATEWAY_PATHS:
-        await refuse_off_upgrade(receive, send)
-    elif path == "/cli":
-        await hub_services.operator_socket()(scope, receive, send)
-    else:  # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only
-        await refuse_upgrade(receive, send, 404, "not_found", "no such socket here")
+            return serve_prototype(hub_services.gateway_socket(), scope, receive, send)
+        return hub_services.gateway_socket()(scope, receive, send)
+    if path in GATEWAY_PATHS:
+        return refuse_off_upgrade(receive, send)
+    if path == "/cli":
+        return hub_services.operator_socket()(scope, receive, send)
+    # `/supervisor` too: this hub manages no desktops, and a desktop's program backs off after a 404 only
+    return refuse_upgrade(receive, send, 404, "not_found", "no such socket here")
+
+
+async def _websocket_once_started(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuses a socket with 503 while the process is starting, or if its start failed."""
+    if await watching.has_started():
+        await _websocket(scope, receive, send)
+    else:
+        await refuse_upgrade(receive, send, 503, "unavailable", STARTING)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -22,7 +22,8 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
 
 MOST_LINES = 200
-_turn: ContextVar[str] = ContextVar("turn", default="")
+# The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
+current_turn: ContextVar[str] = ContextVar("turn", default="")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -76,16 +77,11 @@ class JobRecords(logging.Filter):
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """The fields of `extra`, and `trace_id` where a request is being served."""
     fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-    if chat_id := _turn.get():
+    if chat_id := current_turn.get():
         fields.setdefault("chat_id", chat_id)
     if trace_id := trace.trace_id(trace.current()):
         fields["trace_id"] = trace_id
     return fields
-
-
-def about_turn(chat_id: str) -> None:
-    """From now on what this task, and those it starts, log is about that turn."""
-    _turn.set(chat_id)
 
 
 def shape_of(failure: BaseException | None) -> str:

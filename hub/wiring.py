@@ -17,8 +17,7 @@ from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.service.tasks.store import TaskStore
-from a2a_bridge.service.tasks.store_by_id import StoresById
+from a2a_bridge.service.tasks.store import StoresById, TaskStore
 from a2a_bridge.surface.asgi import Access, Bridge
 from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJsonBinding
@@ -27,6 +26,7 @@ from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
+from agents.core.ledger.worker import DiskReserve
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
 from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
@@ -60,12 +60,10 @@ from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
 from hub.job_thread import MessageSender, make_sender_thread
-from hub.monitoring.counts import Counts
-from hub.monitoring.ledger import MeasuredLedger, MeasuredLink, Spans
+from hub.monitoring.ledger import Counts, MeasuredLedger, MeasuredLink, Spans
 from hub.monitoring.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
-from kit.disk_reserve import DiskReserve
 from kit.ids import unguessable
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations

@@ -14,7 +14,7 @@ import msgspec
 
 from kit import trace
 from kit.durations import seconds
-from kit.waits import wait_within
+from kit.tasks import wait_within
 
 Scope = dict[str, Any]
 Message = dict[str, Any]

@@ -1,12 +1,16 @@
-"""Background asyncio tasks with an owner: none is garbage-collected early, and no failure is lost."""
+"""Background asyncio tasks with an owner, whose failures are logged; and cheap deadlines.
+
+Each ask passes several deadlines, and most of them never have to wait.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
+T = TypeVar("T")
 Start = Callable[[Coroutine[Any, Any, None], str], object]
 
 
@@ -21,8 +25,9 @@ class TaskSet:
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run a coroutine in the background, and return its task; the caller need not keep it."""
-        task = self.keep(work, name)
-        task.add_done_callback(_log_failure)
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._log_failure)
         return task
 
     def keep(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
@@ -44,10 +49,10 @@ class TaskSet:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-
-def _log_failure(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled() and (failure := task.exception()):
-        logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
+    def _log_failure(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()):
+            logger.error("task.failed", extra={"task": task.get_name()}, exc_info=failure)
 
 
 def read_failure(future: asyncio.Future[Any]) -> None:
@@ -71,3 +76,72 @@ def start_apart(start: Start, work: Coroutine[Any, Any, Result], name: str) -> "
 
     start(run(), name)
     return done
+
+
+async def wait_within(work: Coroutine[Any, Any, T], within_s: float) -> T:
+    """Await a coroutine with a deadline. A coroutine that finishes without waiting gets no timer.
+
+    Raises:
+        TimeoutError: it was not done in time, and is cancelled.
+    """
+    try:
+        first = work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with asyncio.timeout(within_s):
+        return await _Rest(work, first)
+
+
+class _Rest(Generic[T]):
+    """Continues a coroutine from its first wait."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], first: object) -> None:
+        self._work = work
+        self._first = first
+
+    def __await__(self) -> Generator[Any, None, T]:
+        awaited = self._first
+        while True:
+            try:
+                try:
+                    yield awaited
+                except BaseException as thrown:  # noqa: BLE001  it is handed on
+                    # Into the coroutine, not past it: when the timer cancels the
+                    # wait, its `finally` blocks must run.
+                    awaited = self._work.throw(thrown)
+                else:
+                    awaited = self._work.send(None)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+
+
+class Waiters(list[asyncio.Future[bool]]):
+    """Coroutines that wait for the same event, each with its own timeout. Costs nothing without waiters."""
+
+    __slots__ = ()
+
+    async def wait(self, within_s: float) -> bool:
+        """Wait for the next `wake`; False when none came in time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(within_s, _give_up, waiter)
+        self.append(waiter)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self.remove(waiter)
+
+    def wake(self) -> None:
+        """Wake all current waiters."""
+        # The list does not change meanwhile: a waiter removes itself only when its coroutine runs again.
+        for waiter in self:
+            if not waiter.done():
+                waiter.set_result(True)
+
+
+def _give_up(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)

@@ -33,7 +33,7 @@ from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send, wat
 from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
-from kit.waits import wait_within
+from kit.tasks import wait_within
 
 SEND_WITHIN_S = seconds(30.0, at_least_s=10.0)
 CORS = [
@@ -114,7 +114,7 @@ class CallAnswer:
     async def wait(self, waiting: Waiting) -> None:
         """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
         if await waiting.run.answered(KEEPALIVE_S):
-            await self.at_once(waiting.result)
+            await self._whole(self.wire.result(waiting.result))
             return
         await self._begin([(b"content-type", self.wire.media_type)])
         with watch_client(self._receive) as check_client:

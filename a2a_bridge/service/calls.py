@@ -1,5 +1,6 @@
 """The types of a call: its caller, its request, its outcome and the form of its response."""
 
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -18,6 +19,8 @@ from kit.asgi import Header, HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError
 
 HYBRID = "hybrid"
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -152,7 +155,7 @@ class Waiting(msgspec.Struct, frozen=True):
             RpcError: the dialect cannot express the answer, or the message was not sent to the agent of its task.
         """
         dialect, request, run = self.call.dialect, self.call.request, self.run
-        if isinstance(run, TaskRun) and (text := run.unsent_text):
+        if isinstance(run, TaskRun) and run.before is not None and (text := run.unsent_text):
             raise refused(text)
         if isinstance(request, Send):
             dialect.check_answer(run.task, request)
@@ -178,3 +181,14 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
 
 
 Outcome = Done | Waiting | StreamedAnswer
+
+
+def digest_of(send: Send) -> bytes:
+    """A digest of all of a message but the form in which its answer is to be shown: equal for equal messages."""
+    is_direct = send.takes_direct and send.plain_is_direct
+    said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
+    if send.metadata:
+        said = (*said, send.metadata)
+    if send.output_modes:
+        said = (*said, send.output_modes)
+    return hashlib.blake2b(_encode(said), digest_size=16).digest()

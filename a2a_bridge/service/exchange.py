@@ -10,14 +10,13 @@ from django.db import DatabaseError, InterfaceError
 from msgspec.structs import replace
 
 from a2a_bridge.service import follow_ups
-from a2a_bridge.service.calls import Call
+from a2a_bridge.service.calls import Call, digest_of
 from a2a_bridge.service.pushes import IN_SEND, Pushes
-from a2a_bridge.service.repeats import JoinedTask, KeyClaim, digest_of, release_key
+from a2a_bridge.service.repeats import JoinedTask, KeyClaim, release_key
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.pieces import agent_message, waiting_again
-from a2a_bridge.service.tasks.store import TaskStore
-from a2a_bridge.service.tasks.store_by_id import new_task_id
+from a2a_bridge.service.tasks.store import TaskStore, new_task_id
 from a2a_bridge.wire.errors import denied_text, refused
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
@@ -108,7 +107,8 @@ class Exchanges:
         run.followers -= 1
         if is_answered or not (cancels or run.is_in_queue):
             run.outlives_followers = True
-        self._cancel_unfollowed(run)
+        else:
+            self._cancel_unfollowed(run)
 
     def leave_elsewhere(self, joined: JoinedTask) -> None:
         """A request of this process was canceled that had joined a turn of another process."""

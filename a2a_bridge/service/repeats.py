@@ -194,17 +194,6 @@ async def join(
     raise Unavailable("an identical message is being answered out of reach")
 
 
-def digest_of(send: Send) -> bytes:
-    """A digest of all of a message but the form in which its answer is to be shown: equal for equal messages."""
-    is_direct = send.takes_direct and send.plain_is_direct
-    said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
-    if send.metadata:
-        said = (*said, send.metadata)
-    if send.output_modes:
-        said = (*said, send.output_modes)
-    return hashlib.blake2b(_encode(said), digest_size=16).digest()
-
-
 def is_being_answered(task: Task, send: Send) -> bool:
     """Whether the open turn of a task answers this very message, that goes on with it."""
     if not task.is_open or task.turns == 1:

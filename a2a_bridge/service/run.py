@@ -149,7 +149,8 @@ class TaskRun:
     def begin(self, running: RunningTurn) -> None:
         """The turn was admitted."""
         self.running = running
-        self._listen()
+        if self.feed is not None:
+            self._listen()
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
@@ -276,7 +277,7 @@ class TaskRun:
     def _end_by(self, settled: SettledTurn) -> End:
         plan, at = self._plan, timestamp()
         task = plan.task
-        if self.feed is None and not task.seq and not task.artifacts and self._is_plain(settled):
+        if self.feed is None and not (task.seq or task.artifacts or settled.reason) and self._is_plain(settled):
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
@@ -293,14 +294,15 @@ class TaskRun:
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""
-        if settled.outcome is not Outcome.COMPLETED or settled.reason:
+        pieces = self.running.pieces if self.running is not None else ()
+        if settled.outcome is not Outcome.COMPLETED:
             return False
-        pieces = self.pieces
         return not pieces or (
             self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in pieces)
         )
 
     def _is_kept(self, task: Task) -> bool:
+        """Whether the store keeps the task: not one whose answer is a message, which no request follows."""
         return not self.send.takes_direct or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from a2a_bridge.service.approvals import AsksApproval, answer
-from a2a_bridge.service.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting
+from a2a_bridge.service.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting, digest_of
 from a2a_bridge.service.exchange import HasFollowUps
 from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
@@ -15,7 +15,6 @@ from a2a_bridge.service.repeats import (
     KeyClaim,
     RepeatedSend,
     check,
-    digest_of,
     is_being_answered,
     join,
     release_key,
@@ -24,8 +23,7 @@ from a2a_bridge.service.repeats import (
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.services import Services, again, find
 from a2a_bridge.service.streams import TaskStreams
-from a2a_bridge.service.tasks.store import TaskQuery
-from a2a_bridge.service.tasks.store_by_id import new_task_id
+from a2a_bridge.service.tasks.store import TaskQuery, new_task_id
 from a2a_bridge.wire.dialects.dialect import Operation, get_renderer
 from a2a_bridge.wire.dialects.reading import is_of_modes
 from a2a_bridge.wire.errors import input_refused, not_continuable, other_context, wrong_mode

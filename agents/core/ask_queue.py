@@ -42,28 +42,28 @@ class _Waiter:
 
 
 class AskQueue:
-    """The waiting asks of this process, by session, in order."""
+    """The waiting asks of this process, by session, in order: at most MAX_QUEUED."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._waiters: dict[str, _Waiter] = {}
+        self.waiters: dict[str, _Waiter] = {}  # by chat id
         self._by_session: dict[int, dict[str, _Waiter]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self.waiters)
 
     def __iter__(self) -> Iterator[RunningTurn]:
-        return iter([waiter.running for waiter in self._waiters.values()])
+        return iter([waiter.running for waiter in self.waiters.values()])
 
     @property
     def is_full(self) -> bool:
         """Whether no further ask can wait in this process."""
-        return len(self._waiters) >= MAX_QUEUED
+        return len(self.waiters) >= MAX_QUEUED
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The waiting ask with that chat id, if it waits in this process."""
-        waiter = self._waiters.get(chat_id)
+        waiter = self.waiters.get(chat_id)
         return waiter.running if waiter else None
 
     def wake_first(self, session_id: int) -> None:
@@ -77,12 +77,12 @@ class AskQueue:
         ask = running.turn.ask
         waiter = _Waiter(running)
         line = self._by_session.setdefault(ask.target.session_id, {})
-        self._waiters[ask.chat_id] = line[ask.chat_id] = waiter
+        self.waiters[ask.chat_id] = line[ask.chat_id] = waiter
         deadline = self._clock() + waits.wait_s
         try:
             return await self._see_through(waiter, line, waits.refusal, deadline)
         finally:
-            del self._waiters[ask.chat_id], line[ask.chat_id]
+            del self.waiters[ask.chat_id], line[ask.chat_id]
             if not line:
                 del self._by_session[ask.target.session_id]
             self.wake_first(ask.target.session_id)

@@ -19,8 +19,7 @@ from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
 from agents.transcript.announcements import ReplyChunkMessage
 from kit.failpoints import reach
-from kit.tasks import TaskSet
-from kit.waits import wait_within
+from kit.tasks import TaskSet, wait_within
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class Dispatcher:
             denied = RateLimited(retry_in_s, counts_messages=ask.credential_id is not None)
             await self._ledger.deny(ask, denied)
             raise denied
-        if ask.queues and self._queue.is_full:
+        if ask.queues and self._queue.waiters and self._queue.is_full:
             ask = replace(ask, queues=False)
         return await self._begin(self._ledger.admit(ask), [PreparedAsk(ask, on_settled, extra_writes)])
 
@@ -111,8 +110,8 @@ class Dispatcher:
             if retry_in_s := self._limits.count(asked.ask):
                 return Deny(asked.ask, RateLimited(retry_in_s))
             made.append(asked)
-            is_late = asked.ask.queues and self._queue.is_full
-            return Admit(replace(asked.ask, queues=False) if is_late else asked.ask)
+            cannot_wait = asked.ask.queues and self._queue.waiters and self._queue.is_full
+            return Admit(replace(asked.ask, queues=False) if cannot_wait else asked.ask)
 
         return self._begin(self._ledger.admit_found(digest, handle, decide), made)
 
@@ -239,7 +238,8 @@ class Dispatcher:
         settled = await self._settle(running, ending, started, extra_writes)
         if reach:
             reach("after-settling")
-        self._queue.wake_first(running.turn.ask.target.session_id)
+        if self._queue.waiters:
+            self._queue.wake_first(running.turn.ask.target.session_id)
         await self._publish_end(running, settled, on_settled)
 
     async def _publish_end(self, running: RunningTurn, settled: SettledTurn, on_settled: OnSettled) -> None:

@@ -22,7 +22,7 @@ from agents.transcript.pieces import (
 )
 from kit.failpoints import reach
 from kit.newest import NewestEntries
-from kit.waits import Waiters
+from kit.tasks import Waiters
 
 LATE_KEPT = 256
 

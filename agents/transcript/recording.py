@@ -49,7 +49,9 @@ class NewEvent:
 
 def payload_of(**members: Any) -> str:
     """A payload from its members, those that are None left out; lone surrogates become U+FFFD."""
-    return as_payload({name: value for name, value in members.items() if value is not None})
+    if None in members.values():
+        members = {name: value for name, value in members.items() if value is not None}
+    return as_payload(members)
 
 
 def as_payload(members: Mapping[str, Any]) -> str:

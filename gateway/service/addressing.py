@@ -25,7 +25,7 @@ from gateway.service.team_rules import AgentName
 from gateway.wire.errors import bad_content
 from gateway.wire.frames import Envelope, Json, encode, error_frame, stamp
 from gateway.wire.permissions import find_only_agent
-from kit.waits import Waiters
+from kit.tasks import Waiters
 
 KEPT_S = 300.0
 MOST_OF_SENDER = 500

@@ -34,8 +34,7 @@ from gateway.wire.frames import Envelope, Json
 from kit.async_db import DbCalls
 from kit.clock import db_now
 from kit.durations import seconds
-from kit.tasks import TaskSet
-from kit.waits import Waiters
+from kit.tasks import TaskSet, Waiters
 
 logger = logging.getLogger(__name__)
 

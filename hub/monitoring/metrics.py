@@ -8,8 +8,8 @@ from prometheus_client.registry import Collector
 
 from agnt.service.figures import AgntCounts
 from hub.logs import error_totals
-from hub.monitoring.counts import Counts, Histogram
 from hub.monitoring.figures import Figure, pool_figures
+from hub.monitoring.ledger import Counts, Histogram
 
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and where to read it
 

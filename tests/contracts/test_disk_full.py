@@ -10,11 +10,11 @@ from django.db import connection
 
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
+from agents.core.ledger.worker import DiskReserve
 from agents.core.types import OpenTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
 from kit.async_db import db_call
-from kit.disk_reserve import DiskReserve
 from tests.contracts.rows import COMPLETED, HOME, ask, published
 
 MIB = 1_048_576

@@ -3,7 +3,7 @@
 from prometheus_client import generate_latest
 
 from agnt.service.figures import AgntCounts
-from hub.monitoring.counts import Counts
+from hub.monitoring.ledger import Counts
 from hub.monitoring.metrics import registry
 
 EXPECTED = """\

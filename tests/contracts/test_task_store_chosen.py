@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
-from a2a_bridge.service.tasks.store import TaskQuery, TaskStore
-from a2a_bridge.service.tasks.store_by_id import StoresById, new_task_id
+from a2a_bridge.service.tasks.store import StoresById, TaskQuery, TaskStore, new_task_id
 from agents.core.types import Target
 from tests.contracts.stored_tasks import HANDLE, Clock, at, ended, keep, story, task
 

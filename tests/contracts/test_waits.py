@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kit.waits import Waiters, wait_within
+from kit.tasks import Waiters, wait_within
 
 
 async def test_what_never_waits_is_done_without_a_timer() -> None:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 from a2a_bridge.wire.task import Task, TaskEvent, after
-from kit.tasks import TaskSet
-from kit.waits import Waiters
+from kit.tasks import TaskSet, Waiters
 
 
 class Feed:

@@ -15,12 +15,11 @@ from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.errors import Denied, MustWait, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw, Work
-from agents.core.ledger.worker import Item, OnBatch, Queue, Worker
+from agents.core.ledger.worker import Item, OnBatch, Queue, Reserve, Worker
 from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
 from agents.transcript.announcements import Carrier
 from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
-from kit.disk_reserve import Reserve
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,15 @@ fail its neighbours. When the disk is full the reserve is spent: only ends are w
 
 import asyncio
 import logging
+import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import DatabaseError, InterfaceError, connection
 from msgspec.structs import replace
@@ -24,7 +27,6 @@ from agents.core.types import LookUpResult
 from agents.models.choices import Failure, Outcome
 from agents.transcript.announcements import Carrier
 from kit import sql
-from kit.disk_reserve import Reserve
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: what is o
 TRIES = 3
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
+TRY_EVERY_S = 1.0  # to fill a reserve that was spent
 LOCK_FAILURES = frozenset({"40P01", "55P03"})
 ENDS = Settle | Withdraw | Release  # what frees a claim
 OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
@@ -55,6 +58,46 @@ class Item:
 
 class _DiskFull(Exception):
     """SQLite reported a full disk."""
+
+
+class Reserve(Protocol):
+    """Reserved space: released so that ends of turns can be written, and filled again when the disk has space."""
+
+    def fill(self) -> bool:
+        """Allocate the space unless it is allocated; returns whether it is. Cheap when it is."""
+
+    def spend(self) -> None:
+        """Release the space."""
+
+
+class DiskReserve:
+    """A file of that size without content. One thread uses it."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self._path = path
+        self._size_bytes = size_bytes
+        self._is_kept = False
+        self._try_at = 0.0
+
+    def fill(self) -> bool:
+        """See `Reserve`."""
+        if self._is_kept or time.monotonic() < self._try_at:
+            return self._is_kept
+        self._try_at = time.monotonic() + TRY_EVERY_S
+        try:
+            with self._path.open("wb") as file:
+                # Blocks, not a length: a sparse file would keep no room.
+                os.posix_fallocate(file.fileno(), 0, self._size_bytes)
+            self._is_kept = True
+        except OSError:
+            self.spend()
+        return self._is_kept
+
+    def spend(self) -> None:
+        """See `Reserve`."""
+        self._is_kept = False
+        with suppress(OSError):  # a disk that takes no writes gives nothing back
+            self._path.unlink(missing_ok=True)
 
 
 Queue = SimpleQueue[Item | None]  # None ends the thread
