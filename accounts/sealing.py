@@ -62,7 +62,8 @@ def open_json(sealed: str, purpose: bytes) -> Any:
 
 def pseudonym(name: str, purpose: bytes) -> str:
     """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
-    return hmac.digest(derive_key(purpose), name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
+    key = _derived(purpose, settings.SECRET_KEY)
+    return hmac.digest(key, name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
 
 
 def derive_key(purpose: bytes) -> bytes:

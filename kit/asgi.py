@@ -111,7 +111,7 @@ class HttpRequest:
 
     def enter_trace(self) -> Header:
         """Make the request part of a trace (`kit.trace`); returns the response header that names the span."""
-        self.traceparent = trace.enter(self.values("traceparent"))
+        self.traceparent = trace.enter(self.values("traceparent") if "traceparent" in self.headers else ())
         return b"traceparent", self.traceparent.encode("ascii")
 
     async def read_checked(self, methods: Sequence[str], *, takes_form: bool = False) -> bytes:

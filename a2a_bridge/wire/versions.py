@@ -42,6 +42,8 @@ _WANTED = f"want A2A-Version {' or '.join(one.name for one in _NAMED)}, or none"
 
 def version_of(request: HttpRequest) -> str | None:
     """Major and minor of the version in the headers, else in the query; None: the request contradicts itself."""
+    if "a2a-version" not in request.headers and not request.scope.get("query_string"):
+        return ""
     named = request.values("a2a-version") or request.query_values("A2A-Version")
     if len(named) > 1 and len({version.strip() for version in named}) > 1:
         return None

@@ -21,10 +21,9 @@ from agents.core.ledger.batch_events import (
     write_events,
 )
 from agents.core.ledger.database import Answer, Database, thread_database
-from agents.core.ledger.ends import Ends, write_refusals
-from agents.core.ledger.moment import Moment
+from agents.core.ledger.ends import EndingRow, Ends, read_ends, record_usage, return_budget, settle, write_refusals
 from agents.core.ledger.state import StateReader
-from agents.core.ledger.statements import CallerSpendingRow, EndingRow, QueuedRow
+from agents.core.ledger.statements import CallerSpendingRow, Moment, QueuedRow
 from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import Ask, OpenTurn
 from agents.models.choices import NO_CONNECTION, Failure, Outcome
@@ -222,15 +221,15 @@ class _Batch:
         self._denies = [replace(work, ask=_without_gone_source(work.ask, there)) for work in self._denies]
         for i, work in self._admits.items():
             self._admits[i] = replace(work, ask=_without_gone_source(work.ask, there))
-        for i, settle in self._ends.settles.items():
-            turn = replace(settle.turn, ask=_without_gone_source(settle.turn.ask, there))
-            self._ends.settles[i] = replace(settle, turn=turn)
+        for i, end in self._ends.settles.items():
+            turn = replace(end.turn, ask=_without_gone_source(end.turn.ask, there))
+            self._ends.settles[i] = replace(end, turn=turn)
 
     def _release(self) -> None:
         if chat_ids := [work.chat_id for work in self._releases if work.chat_id]:
             statements.release_turns(self._database, chat_ids, self._moment)
         if used := {work.chat_id: work.usage for work in self._releases if work.chat_id and work.usage}:
-            statements.record_usage(self._database, used)
+            record_usage(self._database, used)
         if session_ids := [work.session_id for work in self._releases if work.session_id is not None]:
             statements.release_sessions(self._database, session_ids, self._moment)
 
@@ -241,15 +240,15 @@ class _Batch:
 
     def _withdraw(self, asks: Sequence[Ask]) -> Collection[str]:
         """End those of the asks that have an open row, and uncount them. Returns the chat ids that have a row."""
-        written = statements.read_ends(self._database, [ask.chat_id for ask in asks])
+        written = read_ends(self._database, [ask.chat_id for ask in asks])
         unsent = [
             EndingRow(chat_id, Outcome.FAILED, Failure.NOT_DELIVERED, None, 0)
             for chat_id, (outcome, _) in written.items()
             if outcome is None
         ]
         if unsent:
-            for chat_id, agent_id, day in statements.settle(self._database, unsent, self._moment).fetchall():
-                statements.return_budget(self._database, agent_id, day, chat_id)
+            for chat_id, agent_id, day in settle(self._database, unsent, self._moment).fetchall():
+                return_budget(self._database, agent_id, day, chat_id)
         return written
 
     def _skip_written(self) -> None:

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.moment import Moment
-from agents.core.ledger.statements import INSERT_EVENTS, EventRow
+from agents.core.ledger.statements import INSERT_EVENTS, EventRow, Moment
 from agents.core.ledger.texts import Statement, statement
 from agents.core.types import Ask, Ending, OpenTurn, Source
 from agents.models import File

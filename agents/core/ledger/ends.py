@@ -1,16 +1,15 @@
 """The ends of turns in a batch, and the audit rows of refused asks."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from agents.core.errors import Denied
-from agents.core.ledger import statements
 from agents.core.ledger.batch_events import BatchEvents, clone_files_for_source
 from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.moment import Moment
-from agents.core.ledger.statements import INSERT_TURNS, EndingRow, TurnRow, turn_row
-from agents.core.ledger.texts import statement, table
+from agents.core.ledger.statements import GRACE, INSERT_TURNS, Moment, TurnRow, turn_row
+from agents.core.ledger.texts import NOW, Statement, checked, statement, table
 from agents.core.ledger.work import Result, Settle
 from agents.core.types import Ask, SettledTurn
 from agents.models.choices import Outcome
@@ -32,6 +31,82 @@ GROUP BY session_id, caller_id, reason
     keys=table("keys", "bigint", "bigint", "text"),
 )
 _REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times WHERE id = :id")
+_SETTLE = statement(
+    """
+UPDATE agents_turn SET
+  outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
+  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
+RETURNING chat_id, agent_id, usage_day
+""",
+    endings=table("endings", "text", "text", "text", "integer", "integer"),
+    grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
+)
+_SETTLE_ALL = checked(_SETTLE, "turns")
+# A turn's usage counts once, on the day of its question: the turns of `used` that have none yet. The row of that
+# turn is written last, so that the sums before it see which are new.
+_NEW_COSTS = """
+  SELECT t.agent_id, {group}, CAST(SUM(v.column4) AS bigint) AS cost
+  FROM {{used}} AS v JOIN agents_turn t ON t.chat_id = v.column1
+  WHERE t.usage_day IS NOT NULL AND v.column4 > 0
+    AND t.input_tokens IS NULL AND t.output_tokens IS NULL AND t.cost_microusd IS NULL
+  GROUP BY t.agent_id, {group}
+"""
+_USED = table("used", "text", "bigint", "bigint", "bigint")
+_RECORD_USAGE = (
+    statement(
+        "UPDATE agents_dailyusage SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.usage_day")
+        + ") AS n WHERE agents_dailyusage.agent_id = n.agent_id AND agents_dailyusage.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.caller_id, t.usage_day")
+        + ") AS n WHERE agents_callerbudget.agent_id = n.agent_id AND agents_callerbudget.caller_id = n.caller_id"
+        " AND agents_callerbudget.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_turn SET input_tokens = v.column2, output_tokens = v.column3, cost_microusd = v.column4"
+        " FROM {used} AS v WHERE chat_id = v.column1"
+        " AND input_tokens IS NULL AND output_tokens IS NULL AND cost_microusd IS NULL",
+        used=_USED,
+    ),
+)
+_ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
+_RETURN_BUDGET = (
+    statement(
+        "UPDATE agents_dailyusage SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
+    ),
+    statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
+)
+
+
+class EndingRow(NamedTuple):
+    """How one turn ends."""
+
+    chat_id: str
+    outcome: str
+    reason: str
+    latency_ms: int | None
+    keeps_claim: int
+
+
+class UsageRow(NamedTuple):
+    """The usage that the agent reported for one turn."""
+
+    chat_id: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_microusd: int | None
 
 
 class Ends:
@@ -67,17 +142,17 @@ class Ends:
 
     def send(self, moment: Moment) -> Answer:
         """End the turns, at least one; the answer says which were open."""
-        ends = statements.settle(self._database, self._rows(), moment)
+        ends = settle(self._database, self._rows(), moment)
         if self._used:  # also where another process ended the turn
-            statements.record_usage(self._database, self._used)
+            record_usage(self._database, self._used)
         return ends
 
     def send_as_first(self, moment: Moment) -> None:
         """End the turns, on PostgreSQL; it fails the transaction where one is not open any more."""
         if self.settles:
-            statements.settle_all(self._database, self._rows(), moment)
+            settle_all(self._database, self._rows(), moment)
         if self._used:
-            statements.record_usage(self._database, self._used)
+            record_usage(self._database, self._used)
         for i, work in self.settles.items():
             self._win(i, work)
 
@@ -93,9 +168,9 @@ class Ends:
             agent_id, day = won.pop(chat_id)
             self._win(i, work)
             if work.ending.returns_budget and day is not None:
-                statements.return_budget(self._database, agent_id, day, chat_id)
+                return_budget(self._database, agent_id, day, chat_id)
         if lost:
-            stored = statements.read_ends(self._database, [work.turn.ask.chat_id for work in lost.values()])
+            stored = read_ends(self._database, [work.turn.ask.chat_id for work in lost.values()])
             for i, work in lost.items():
                 outcome, reason = stored.get(work.turn.ask.chat_id, (Outcome.FAILED, "deleted"))
                 self._results[i] = _as_stored(work, outcome or Outcome.FAILED, reason)
@@ -188,3 +263,36 @@ def _refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
         settled_at=moment.stored,
         released_at=moment.stored,
     )
+
+
+def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> Answer:
+    """End open turns; those this ended, each with its agent and the day it was counted on."""
+    return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
+
+
+def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
+    """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
+    database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
+
+
+def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
+    """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
+    rows = [
+        UsageRow(chat_id, one.input_tokens, one.output_tokens, one.cost_microusd) for chat_id, one in used.items()
+    ]
+    values = database.table_of("used", rows)
+    for one in _RECORD_USAGE:
+        database.send(one, values)
+
+
+def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+    """The written ones of these turns: the outcome, None of an open one, and the reason."""
+    found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
+    return {row[0]: (row[1], row[2]) for row in found}
+
+
+def return_budget(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
+    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
+    values = {"agent": agent_id, "counted_on": day, "chat_id": chat_id}
+    for one in _RETURN_BUDGET:
+        database.send(one, values)

@@ -7,7 +7,7 @@ from uuid import UUID
 from accounts.authn import TOUCH_EVERY, Identity
 from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, QueuePosition
 from agents.core.ledger.database import Answer, Database, Row, thread_database
-from agents.core.ledger.moment import Moment
+from agents.core.ledger.statements import Moment
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
 from agents.core.types import HookedSession, LookUpResult, Target

@@ -1,13 +1,79 @@
-"""The ledger's SQL and the rows it writes. Turns are written under the locks of their sessions (`Moment`)."""
+"""The moment of a batch, and the rows and statements that write asks and events.
+
+Turns are written under the locks of their sessions (`Moment`); `ends` has the statements of their ends.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.moment import GRACE, Moment
-from agents.core.ledger.texts import NOW, Statement, checked, insert, statement, table
+from agents.core.ledger.texts import READ_CLOCK, Statement, checked, insert, statement, table
 from agents.core.types import Ask, OpenTurn
-from agents.transcript.pieces import Usage
+from agents.models.session import PROCESS_DEAD_S
+from kit.durations import seconds
+
+GRACE = timedelta(seconds=seconds(60.0))
+PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
+# its process ends the wait itself, in time; on a busy machine a little later
+POSITION_GRACE = timedelta(seconds=10)
+# Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
+_LOCK_SESSIONS = statement(
+    """
+WITH locked AS MATERIALIZED (
+  SELECT id FROM agents_session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+)
+SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS locked_all
+""",
+    clock=Statement("", READ_CLOCK),
+)
+
+
+class Moment:
+    """When a batch is decided: by the database's clock, once the sessions it is about are locked, in one order.
+
+    SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
+    `{day}` and `{alive}` are.
+    """
+
+    def __init__(self, database: Database, session_ids: Collection[int]) -> None:
+        self._database = database
+        self._leases: dict[float, object] = {}
+        if database.is_postgresql:
+            self._clock = database.send(_LOCK_SESSIONS, {"ids": database.list_of(set(session_ids))})
+            self.values: dict[str, Any] = {}
+            return
+        self.now = datetime.now(UTC)
+        now = self.now.replace(tzinfo=None)  # as SQLite stores it
+        alive, until = now - PROCESS_DEAD, now + GRACE
+        self.values = {"now": str(now), "day": str(now)[:10], "alive": str(alive), "until": str(until)}
+
+    @cached_property
+    def now(self) -> datetime:
+        """Aware, in UTC."""
+        now: datetime = self._clock.fetchall()[0][0]
+        return now.astimezone(UTC)
+
+    @cached_property
+    def stored(self) -> Any:
+        """As the database stores it."""
+        return self._database.moment(self.now)
+
+    @cached_property
+    def day(self) -> str:
+        """The day, as both databases take it."""
+        return self.now.date().isoformat()
+
+    def lease(self, wait_s: float) -> object:
+        """Until when a turn holds its claim if nothing ends it."""
+        if wait_s not in self._leases:
+            self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
+        return self._leases[wait_s]
+
+    def position_until(self, wait_s: float) -> object:
+        """Until when an ask keeps its position in a queue."""
+        return self._database.moment(self.now + timedelta(seconds=wait_s) + POSITION_GRACE)
 
 
 class TurnRow(NamedTuple):
@@ -35,25 +101,6 @@ class TurnRow(NamedTuple):
     home: str = ""
     connection_id: int | None = None
     repeats: int = 1
-
-
-class EndingRow(NamedTuple):
-    """How one turn ends."""
-
-    chat_id: str
-    outcome: str
-    reason: str
-    latency_ms: int | None
-    keeps_claim: int
-
-
-class UsageRow(NamedTuple):
-    """The usage that the agent reported for one turn."""
-
-    chat_id: str
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_microusd: int | None
 
 
 class QueuedRow(NamedTuple):
@@ -118,71 +165,14 @@ RETURNING agent_id
     spent=table("spent", "bigint", "integer"),
 )
 _SPEND = checked(_SPEND, "agents")  # fails where a budget changed under the batch
-_SETTLE = statement(
-    """
-UPDATE agents_turn SET
-  outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
-  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
-  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
-FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
-RETURNING chat_id, agent_id, usage_day
-""",
-    endings=table("endings", "text", "text", "text", "integer", "integer"),
-    grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
-)
-_SETTLE_ALL = checked(_SETTLE, "turns")
-# A turn's usage counts once, on the day of its question: the turns of `used` that have none yet. The row of that
-# turn is written last, so that the sums before it see which are new.
-_NEW_COSTS = """
-  SELECT t.agent_id, {group}, CAST(SUM(v.column4) AS bigint) AS cost
-  FROM {{used}} AS v JOIN agents_turn t ON t.chat_id = v.column1
-  WHERE t.usage_day IS NOT NULL AND v.column4 > 0
-    AND t.input_tokens IS NULL AND t.output_tokens IS NULL AND t.cost_microusd IS NULL
-  GROUP BY t.agent_id, {group}
-"""
-_USED = table("used", "text", "bigint", "bigint", "bigint")
-_RECORD_USAGE = (
-    statement(
-        "UPDATE agents_dailyusage SET cost_microusd = cost_microusd + n.cost FROM ("
-        + _NEW_COSTS.format(group="t.usage_day")
-        + ") AS n WHERE agents_dailyusage.agent_id = n.agent_id AND agents_dailyusage.day = n.usage_day",
-        used=_USED,
-    ),
-    statement(
-        "UPDATE agents_callerbudget SET cost_microusd = cost_microusd + n.cost FROM ("
-        + _NEW_COSTS.format(group="t.caller_id, t.usage_day")
-        + ") AS n WHERE agents_callerbudget.agent_id = n.agent_id AND agents_callerbudget.caller_id = n.caller_id"
-        " AND agents_callerbudget.day = n.usage_day",
-        used=_USED,
-    ),
-    statement(
-        "UPDATE agents_turn SET input_tokens = v.column2, output_tokens = v.column3, cost_microusd = v.column4"
-        " FROM {used} AS v WHERE chat_id = v.column1"
-        " AND input_tokens IS NULL AND output_tokens IS NULL AND cost_microusd IS NULL",
-        used=_USED,
-    ),
-)
 _HOLD_SESSIONS = statement(
     "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
 )
 _SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
-_ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
 _DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 _RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 _RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-_RETURN_BUDGET = (
-    statement(
-        "UPDATE agents_dailyusage SET queries = queries - 1"
-        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
-    ),
-    statement(
-        "UPDATE agents_callerbudget SET queries = queries - 1"
-        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
-        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
-    ),
-    statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
-)
 
 
 def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> Answer:
@@ -193,39 +183,6 @@ def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> An
 def sessions_of(database: Database, chat_ids: Sequence[str]) -> dict[str, int]:
     """The sessions of these turns, by chat id."""
     return dict(database.send(_SESSIONS_OF, {"ids": database.list_of(chat_ids)}).fetchall())
-
-
-def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> Answer:
-    """End open turns; those this ended, each with its agent and the day it was counted on."""
-    return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
-
-
-def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
-    """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
-    database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
-
-
-def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
-    """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
-    rows = [
-        UsageRow(chat_id, one.input_tokens, one.output_tokens, one.cost_microusd) for chat_id, one in used.items()
-    ]
-    values = database.table_of("used", rows)
-    for one in _RECORD_USAGE:
-        database.send(one, values)
-
-
-def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
-    """The written ones of these turns: the outcome, None of an open one, and the reason."""
-    found = database.send(_ENDS, {"ids": database.list_of(chat_ids)}).fetchall()
-    return {row[0]: (row[1], row[2]) for row in found}
-
-
-def return_budget(database: Database, agent_id: int | None, day: object, chat_id: str) -> None:
-    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
-    values = {"agent": agent_id, "counted_on": day, "chat_id": chat_id}
-    for one in _RETURN_BUDGET:
-        database.send(one, values)
 
 
 def delete_positions(database: Database, chat_ids: Sequence[str]) -> None:
@@ -279,7 +236,7 @@ def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow
         question=question,
         asked_at=moment.stored,
         source_session_id=ask.source.session_id if ask.source else None,
-        depth=ask.depth,
+        depth=len(ask.chain),
         traceparent=ask.traceparent,
         message_key=ask.message_key,
         task_id=ask.task_id,
