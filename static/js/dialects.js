@@ -38,7 +38,7 @@ function sightOfHub(task) {
   return { taskId: task.id, state, message, artifacts: state === "COMPLETED" ? replyIs(task.history.at(-1)) : [] };
 }
 
-// The pieces of a reply share one messageId; what else a task at work says is a note on how far it is.
+// The pieces of a reply share one messageId; what else a task at work says is a note on its progress.
 const isChunk = ({ id, status: { state, message } }) => state === "WORKING" && message?.messageId === `msg-${id.slice("task-".length)}`;
 
 // The text of a reply as it comes, from any dialect's sights.

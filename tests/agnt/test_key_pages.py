@@ -34,7 +34,7 @@ def test_a_key_is_shown_once_with_its_secret(page: Client, alice: Person) -> Non
     for path in (f"{NETWORK}/keys", f"{NETWORK}/keys/{key.public_id}"):
         shown = page.get(path).content.decode()
         assert "Trips" in shown
-        assert "good until" in shown
+        assert "valid until" in shown
         assert token not in shown
         assert secret not in shown
 

@@ -144,7 +144,7 @@ async def test_many_lines_come_once_each_and_older_ones_above(visitor: Visitor, 
         await page.goto(visitor.url + link)
         await page.get_by_text("An earlier part of the transcript.").wait_for()
         await expect(line(visitor, "where is this?", ".prompt:has(:target)")).to_be_in_viewport()
-        await page.get_by_role("link", name="To what happens now").click()
+        await page.get_by_role("link", name="To the newest part").click()
         await is_live(visitor)
         await expect(line(visitor, "note 119.")).to_be_in_viewport()
         await visitor.check_calm()

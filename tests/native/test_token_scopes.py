@@ -154,7 +154,7 @@ def test_what_a_token_is_for_is_shown(alice: Person) -> None:
     page = browser(alice.session).get("/account").content.decode()
     assert "For ask read." in page
     assert "For @bob/helper alone." in page
-    assert "good until" in page
+    assert "valid until" in page
 
 
 def test_limits_that_are_none_are_refused(alice: Person) -> None:

@@ -224,7 +224,7 @@ def test_deliveries_are_filtered_and_the_filter_stays(alice: Person) -> None:
     (older,) = re.findall(rf"\?({re.escape(query)}&before=\d+)", page)
     answer = browser(alice.session).get(f"/webhooks/{own.pk}?{older}").content.decode()
     assert len(re.findall("data-event", answer)) == 1
-    assert "No delivery is like this" in read(alice, f"/{own.pk}", status="failed", agent="\0")
+    assert "No delivery matches" in read(alice, f"/{own.pk}", status="failed", agent="\0")
 
 
 def test_a_delivery_has_a_page_with_what_was_sent_and_answered(alice: Person, bob: Person) -> None:
