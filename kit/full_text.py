@@ -144,8 +144,8 @@ def has_trigrams() -> bool:
 class AddFullText(Operation):
     """Make the full text index of a table, and fill it.
 
-    On SQLite Django makes a table anew to alter a field, which drops the triggers: a migration that does so
-    repeats this operation after it.
+    A migration that renames or removes an indexed column repeats this operation after it. Any other change of the
+    table leaves the index as it is (`hub.sqlite.base.SchemaEditor`).
     """
 
     reduces_to_sql = True
@@ -182,6 +182,13 @@ class AddFullText(Operation):
             schema_editor.execute(
                 f"ALTER TABLE {table} DROP COLUMN IF EXISTS words, DROP COLUMN IF EXISTS spelled"
             )
+
+
+def read_triggers(connection: Any, table: str) -> list[str]:
+    """The statements that make the triggers of a table again, on SQLite."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [table])
+        return [statement for (statement,) in cursor.fetchall()]
 
 
 def _sqlite_index(index: FullText) -> Iterator[str]:

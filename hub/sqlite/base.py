@@ -5,7 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3 import base, schema
+from django.db.models import Model
+
+from kit.full_text import read_triggers
 
 MOST_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
@@ -46,9 +49,23 @@ class KeptConnections:
 kept = KeptConnections()
 
 
+class SchemaEditor(schema.DatabaseSchemaEditor):
+    """Keeps the triggers of a table, which fill its full text index, when a migration makes the table anew.
+
+    Django alters most columns so on SQLite, and the triggers go with the old table.
+    """
+
+    def _remake_table(self, model: type[Model], *args: Any, **options: Any) -> None:
+        triggers = read_triggers(self.connection, model._meta.db_table)
+        super()._remake_table(model, *args, **options)  # type: ignore[misc]  # the stubs leave it out
+        for statement in triggers:
+            self.execute(statement, params=None)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """The connection of one thread. After a request or a call it stays open for another thread."""
 
+    SchemaEditorClass = SchemaEditor
     connection: Any
     _is_over = False
 

@@ -236,6 +236,17 @@ def test_docs_named_in_the_code_exist() -> None:
             assert found, f"{shown(path)} names {name}"
 
 
+def test_files_named_for_contributors_exist() -> None:
+    pages = [ROOT / "CONTRIBUTING.md", *named("docs/architecture.md", "docs/adr/*.md")]
+    for path in pages:
+        text = path.read_text()
+        made = re.findall(r"Create `([^`]+)`", text)  # by the steps of recipes
+        for name in re.findall(r"`([a-z_0-9]+/[\w./-]+\.(?:py|html|css|js))`", text):
+            known = [one for one in made if one.endswith(name)]
+            found = known or (ROOT / name).exists() or name.startswith(("dist/", "v03/"))
+            assert found, f"{shown(path)} names {name}"
+
+
 def test_every_decision_has_its_four_headings_and_is_listed() -> None:
     listed = (ROOT / "docs" / "adr" / "README.md").read_text()
     for path in named("docs/adr/[0-9]*.md"):
