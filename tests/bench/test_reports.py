@@ -1,0 +1,56 @@
+"""What benches ask, and what they make of counted calls, of runs and of times."""
+
+from lab.bench import completions, mcp
+from lab.bench.calls import CallCount, CountedAsks, cost_of
+from lab.bench.client import BenchCaller
+from lab.bench.mcp import A2A, MCP_2025, MCP_2026, WAYS, request_of
+from tests.bench.runs import run
+
+ASKED = CountedAsks("embedded", "hub", "unary", 1, asks=10)
+ROWS = [
+    CallCount("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "", 20),
+    CallCount("MainThread", "agents/core/ledger/thread.py", "Ledger._post", "SimpleQueue.put", 20),
+    CallCount("MainThread", "/usr/lib/python3.11/asyncio/events.py", "Handle.cancel", "", 30),
+    CallCount("MainThread", "/usr/lib/python3.11/concurrent/futures/thread.py", "submit", "SimpleQueue.put", 40),
+    CallCount("ledger", "kit/sql.py", "rows", "Connection.execute", 50),
+    CallCount("ledger", "kit/sql.py", "rows", "", 50),
+    CallCount("watch_1", "accounts/authn.py", "still_good", "", 4),
+]
+
+
+def test_calls_are_counted_by_thread_function_and_trip() -> None:
+    cost = cost_of(ROWS, ASKED)
+    assert cost.calls == 21.0
+    assert cost.threads == {"loop": (5.0, 6.0), "ledger": (5.0, 5.0), "others": (0.4, 0.0)}
+    assert cost.top[0] == (6.0, "C SimpleQueue.put")
+    assert (cost.modules, cost.functions) == (2, 2)  # of the project, that run for every second ask
+    assert (cost.ledger_trips, cost.database_trips) == (2.0, 5.0)  # of the ledger alone
+    assert cost_of(ROWS, ASKED, round_trips=30).database_trips == 3.0
+
+
+def test_the_ratio_is_that_of_the_median_round() -> None:
+    # A round in which all was slow counts as much as the others.
+    rounds = [(run(1000), run(900)), (run(100), run(85)), (run(1000), run(100))]
+    result = completions.report({"embedded, unary": rounds, "embedded, stream": [(run(100), run(79))]}, 3)
+    goals = {goal[0].partition(":")[0]: goal[-2:] for goal in result.goals}
+    assert goals == {"embedded, unary": ["0.85", "met"], "embedded, stream": ["0.79", "NOT MET"]}
+
+
+CALLER = BenchCaller("/api/a2a/v1/agents/owner/helper", "Authorization: Bearer t\r\nA2A-Version: 1.0\r\n")
+
+
+def test_each_way_asks_the_same_agent_the_same() -> None:
+    asked = {way: request_of(way, CALLER, "hello") for way in WAYS}
+    assert asked[A2A][0] == CALLER.path
+    for way in (MCP_2025, MCP_2026):
+        path, headers, body = asked[way]
+        assert path == "/mcp"
+        assert "Authorization: Bearer t\r\n" in headers
+        assert body["params"]["arguments"] == {"handle": "owner/helper", "message": "hello"}
+        assert ("_meta" in body["params"]) is (way == MCP_2026)
+
+
+def test_what_a_way_adds_is_compared_within_a_round() -> None:
+    times = {A2A: [1.0, 5.0, 2.0], MCP_2025: [4.0, 7.0, 5.0], MCP_2026: [2.0, 6.0, 3.0]}
+    goals = [goal[-2:] for goal in mcp.report({"embedded": times}, 3).goals]
+    assert goals == [["3.00", "NOT MET"], ["1.00", "met"]]
