@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import redirect_stderr, suppress
+from functools import partial
 from io import StringIO
 from threading import Thread
 from typing import Any
@@ -35,18 +36,8 @@ def complete_handle(ctx: click.Context, parameter: click.Parameter, incomplete: 
     return ask_hub(ctx, find)
 
 
-def complete_task(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The ids of the newest tasks."""
-    return complete_task_in(ctx, "", incomplete)
-
-
-def complete_waiting_task(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
-    """The ids of the newest tasks that wait for input."""
-    return complete_task_in(ctx, "input_required", incomplete)
-
-
-def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
-    """The ids of the newest tasks in this state that begin with what was typed, each with its question."""
+def complete_task(ctx: click.Context, parameter: click.Parameter, incomplete: str, *, state: str = "") -> Items:
+    """The ids of the newest tasks, in this state, that begin with what was typed; each with its question."""
 
     def find(client: Client) -> Items:
         page = client.tasks(state=state, limit=MAX_TASKS)
@@ -56,6 +47,9 @@ def complete_task_in(ctx: click.Context, state: str, incomplete: str) -> Items:
         ]
 
     return ask_hub(ctx, find)
+
+
+complete_waiting_task = partial(complete_task, state="input_required")
 
 
 def ask_hub(ctx: click.Context, find: Callable[[Client], Items]) -> Items:
