@@ -4,7 +4,7 @@ A repeated message is not delivered twice: its sender gets the earlier answer.
 """
 
 import hashlib
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -102,7 +102,9 @@ class RecentMessages:
         recent[key] = message
         self._count += 1
         while self._count > MOST:
-            self._forget_sender()
+            _, of_sender = self._senders.popitem(last=False)  # the sender that sent nothing for longest
+            for one in of_sender.values():
+                self._forget(one)
         return message
 
     def drop(self, sender: SenderKey, key: bytes, message: RecentMessage) -> None:
@@ -134,11 +136,6 @@ class RecentMessages:
 
     def _forget_first(self, recent: OrderedDict[bytes, RecentMessage]) -> None:
         self._forget(recent.popitem(last=False)[1])
-
-    def _forget_sender(self) -> None:
-        """Forget the messages of who sent nothing for longest."""
-        _, recent = self._senders.popitem(last=False)
-        deque(map(self._forget, recent.values()), maxlen=0)
 
     def _forget(self, message: RecentMessage) -> None:
         self._count -= 1

@@ -97,7 +97,8 @@ class MessageRouter:
         """
         message = message.stamped()  # the delivered message and its entries in sessions have the same id
         envelope, behalf, sender = message.envelope, message.behalf, message.sender
-        text, parts, task_id = question or MessageToAsk(text_of(envelope), _parts_of(envelope))
+        data = () if isinstance(envelope.said, str) else (Part(data=envelope.said),)
+        text, parts, task_id = question or MessageToAsk(text_of(envelope), data)
         if len(mentions(text)) > MAX_FILES:
             raise bad_content(f"the message names over {MAX_FILES} files")
         asker, draft = behalf.asker, None
@@ -325,8 +326,3 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
     if found.status == BUSY:
         refused = FrameRefused(ErrorCode.AGENT_BUSY, "the agent says that it is busy", reason="status_busy")
         raise refused if draft is None else MessageMustWait(draft, refused)
-
-
-def _parts_of(envelope: Envelope) -> tuple[Part, ...]:
-    said = envelope.said
-    return () if isinstance(said, str) else (Part(data=said),)

@@ -138,7 +138,8 @@ def load_open(owner_id: int, name: str) -> list[Awaited]:
     voted = set(
         Vote.objects.filter(proposal__in=team, voter=name, counts=True).values_list("proposal_id", flat=True)
     )
-    found = [one for one in team[: limits.OPEN_PROPOSALS.most] if one.pk not in voted and name in _voters_of(one)]
+    unvoted = [one for one in team[: limits.OPEN_PROPOSALS.most] if one.pk not in voted]
+    found = [one for one in unvoted if name in ([one.steward] if one.state == State.ESCALATED else one.members)]
     pending = [one.pk for one in found if one.state == State.PENDING]
     Proposal.objects.filter(pk__in=pending, state=State.PENDING).update(state=State.DELIBERATING)
     return [Awaited(one.pk, proposal_frame(one, _votes_of(one))) for one in found]
@@ -193,10 +194,6 @@ def show_latest(owner_id: int, state: str, limit: int) -> list[Json]:
     """The latest proposals of a team, newest first; of one state, unless it is empty."""
     found = Proposal.objects.filter(owner_id=owner_id, **({"state": state} if state else {}))
     return [show_proposal(one) for one in found.order_by("-created_at", "-pk")[:limit]]
-
-
-def _voters_of(proposal: Proposal) -> Collection[str]:
-    return [proposal.steward] if proposal.state == State.ESCALATED else proposal.members
 
 
 def _votes_of(proposal: Proposal) -> list[Vote]:

@@ -87,13 +87,14 @@ def make_message(prompt: Prompt, name: str) -> Json:
         metadata["caller"] = prompt.asker
     if prompt.traceparent:
         metadata.setdefault("traceparent", prompt.traceparent)
+    parts = [msgspec.to_builtins(part) for part in prompt.parts]
     made: Json = {
         "type": "message",
         "id": f"msg-{prompt.chat_id}",
         "from": name_of_asker(prompt.asker),
         "sessionId": prompt.context_id,
         "timestamp": now_ms(),
-        "content": {"role": "user", "content": _content_of(prompt)},
+        "content": {"role": "user", "content": {"text": prompt.text, "parts": parts} if parts else prompt.text},
         "extra": {},
     }
     return address_frame(made | carried | {"metadata": metadata}, name)
@@ -128,12 +129,6 @@ def name_of_asker(login: str) -> str:
     """A caller without a seat as a name that the reply may have as its `agent`."""
     name = make_slug(login)
     return name if is_agent_name(name) else f"caller-{name}"[:64]
-
-
-def _content_of(prompt: Prompt) -> str | Json:
-    if not prompt.parts:
-        return prompt.text
-    return {"text": prompt.text, "parts": [msgspec.to_builtins(part) for part in prompt.parts]}
 
 
 def text_of(envelope: Envelope) -> str:

@@ -253,7 +253,7 @@ def archive_older(user: SessionUser, agent: str, older_than: timedelta) -> Json:
     now = db_now()
     kept = _find_sessions(user, agent).exclude(state=SessionLog.State.ARCHIVED).order_by("last_entry_at", "pk")
     old = kept.filter(last_entry_at__lt=now - older_than)
-    locked = _locked_for(user, now)
+    locked = Q(locked_until__gt=now) & ~Q(locked_by=user.writer)
     young = kept.exclude(last_entry_at__lt=now - older_than)
     skipped = [(log, "locked") for log in old.filter(locked)[:REPORTED]]
     skipped += [(log, "active") for log in young[: REPORTED - len(skipped)]]
@@ -316,10 +316,6 @@ def _find_sessions(user: SessionUser, agent: str) -> "QuerySet[SessionLog]":
 
 def _lock_until(lock_ms: int, now: datetime) -> datetime | None:
     return now + min(timedelta(milliseconds=lock_ms), LONGEST_LOCK) if lock_ms else None
-
-
-def _locked_for(user: SessionUser, now: datetime) -> Q:
-    return Q(locked_until__gt=now) & ~Q(locked_by=user.writer)
 
 
 def _archive(logs: Sequence[SessionLog], now: datetime) -> None:

@@ -281,7 +281,13 @@ class TeamProposals(APIView):
         """The proposals of the caller's team, newest first; `state` takes only those in it."""
         own = Proposal.objects.filter(owner=caller_of(request), **read_filters(ProposalQuery, request))
         newest_first = own.order_by("-created_at", "-pk")
-        return page(request, newest_first, _show_proposals, ProposalQuery, most=MOST_A_PAGE)
+        return page(
+            request,
+            newest_first,
+            lambda rows: [_show_proposal(one) for one in rows],
+            ProposalQuery,
+            most=MOST_A_PAGE,
+        )
 
 
 class OneTeamProposal(APIView):
@@ -294,10 +300,6 @@ class OneTeamProposal(APIView):
         votes = [show(ApiVote, one) for one in Vote.objects.filter(proposal=found).order_by("pk")]
         shown: ApiProposalWithVotes = {**_show_proposal(found), "votes": votes}
         return Response(shown)
-
-
-def _show_proposals(rows: Sequence[Proposal]) -> list[ApiProposal]:
-    return [_show_proposal(one) for one in rows]
 
 
 def _show_proposal(one: Proposal) -> ApiProposal:

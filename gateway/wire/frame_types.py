@@ -50,18 +50,6 @@ def _is_filled(value: Any) -> bool:
     return not isinstance(value, str) or bool(value.strip())
 
 
-def _is_past_zero(value: Any) -> bool:
-    return bool(value > 0)
-
-
-def _is_share(value: Any) -> bool:
-    return bool(0 <= value <= 1)
-
-
-def _is_word(value: Any) -> bool:
-    return len(value) <= MAX_WORD_CHARS and str(value).isprintable()
-
-
 def read_iso(text: str) -> datetime | None:
     """The moment that a text names in ISO 8601, in UTC where it names no zone; None when it names none."""
     try:
@@ -159,7 +147,7 @@ ENVELOPE_FIELDS = (
     FrameField("metadata.requiresResponse", "a boolean"),
     FrameField("metadata.threadId", "a string"),
     FrameField("metadata.parentId", "a string"),
-    FrameField("metadata.ttl", "a number", legal=_is_past_zero, illegal=ErrorCode.INVALID_TYPE),
+    FrameField("metadata.ttl", "a number", legal=lambda seconds: seconds > 0, illegal=ErrorCode.INVALID_TYPE),
     FrameField("metadata.correlationId", "a string", legal=is_id),
 )
 _CHANNEL = (
@@ -237,7 +225,11 @@ _ALL = (
             FrameField("content.proposal", "a string", is_required=True, legal=_is_filled),
             FrameField("content.reasoning", "a string"),
             FrameField("content.deadline", "a number"),
-            FrameField("content.category", "a string", legal=_is_word),
+            FrameField(
+                "content.category",
+                "a string",
+                legal=lambda word: len(word) <= MAX_WORD_CHARS and word.isprintable(),
+            ),
         ),
     ),
     FrameType("decision", 0x31, for_gateway=False),
@@ -248,7 +240,7 @@ _ALL = (
             FrameField("content.vote", "a string", is_required=True, legal=VOTES),
             FrameField("content.proposalId", "a string", legal=is_id),
             FrameField("content.reasoning", "a string"),
-            FrameField("content.confidence", "a number", legal=_is_share),
+            FrameField("content.confidence", "a number", legal=lambda share: 0 <= share <= 1),
         ),
     ),
     FrameType(

@@ -118,7 +118,9 @@ def check_frame(frame: Json, type_: FrameType) -> Envelope:
     fields = type_.all_fields if "metadata" in frame else type_.plain_fields
     found = [(field, _find(frame, field.keys)) for field in fields]
     for field, value in found:
-        if value is _MISSING and field.is_required and not _has_other(frame, field):
+        if value is not _MISSING or not field.is_required:
+            continue
+        if not field.either or _find(frame, field.either.split(".")) is _MISSING:
             raise missing(f"{field.path} is missing", field=field.path)
     present = [one for one in found if one[1] is not _MISSING]
     for field, value in present:
@@ -178,10 +180,6 @@ def _find(frame: Json, keys: Sequence[str]) -> Any:
     for key in keys:
         value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
     return value
-
-
-def _has_other(frame: Json, field: FrameField) -> bool:
-    return bool(field.either) and _find(frame, field.either.split(".")) is not _MISSING
 
 
 def _wanted(field: FrameField) -> str:

@@ -42,7 +42,7 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         logger.info("gateway.late_response")
         client.note.outcome = DROPPED
     elif envelope.agent == ALIAS:
-        await broadcast_message(client, envelope)
+        await broadcast(client, envelope)
     elif not await relay(client, envelope, client.get_behalf(envelope)):
         send(client, envelope)
 
@@ -55,16 +55,11 @@ def send(client: Client, envelope: Envelope) -> None:
 
 
 async def broadcast(client: Client, envelope: Envelope) -> None:
-    """Push the message to all agents of the team but the sender, and say to which."""
-    await _send(client, envelope, envelope.content["message"])
+    """Push the message to all agents of the team but the sender, and answer to which.
 
-
-async def broadcast_message(client: Client, envelope: Envelope) -> None:
-    """A `message` whose `agent` is `broadcast`: the client library of the protocol sends it."""
-    await _send(client, envelope, envelope.content["content"])
-
-
-async def _send(client: Client, envelope: Envelope, said: Any) -> None:
+    A `message` whose `agent` is `broadcast` is a broadcast, too: the client library of the protocol sends it.
+    """
+    said = envelope.content["message" if envelope.type == "broadcast" else "content"]
     owner_id = get_team(client, envelope)
     await client.gateway.router.read(check_not_halted, owner_id)
     own = client.seat_name

@@ -6,7 +6,7 @@ A service gets the client, the envelope and its parameters.
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.service.client import Client
-from gateway.surface.handlers import inbox, messages, sessions, team, triad
+from gateway.surface.handlers import history, messages, team, triad
 from gateway.surface.handlers.messages import send
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, describe_error
@@ -18,22 +18,22 @@ SERVICES: Mapping[str, Service] = {
     "agents.get": team.get_agent,
     "agents.list": team.list_agents,
     "gateway.status": team.show_gateway,
-    "inbox.clear": inbox.clear,
-    "inbox.count": inbox.count,
-    "inbox.get": inbox.get,
-    "inbox.list": inbox.list_inboxes,
-    "inbox.mark_read": inbox.mark_read,
-    "inbox.receipt": inbox.receipt,
-    "inbox.send": inbox.send,
-    "inbox.unread": inbox.unread,
-    "sessions.archive": sessions.archive_sessions,
-    "sessions.commit": sessions.commit_session,
-    "sessions.create": sessions.create_session,
-    "sessions.delete": sessions.delete_session,
-    "sessions.export": sessions.export_session,
-    "sessions.get": sessions.get_session,
-    "sessions.import": sessions.import_sessions,
-    "sessions.list": sessions.list_sessions,
+    "inbox.clear": history.clear,
+    "inbox.count": history.count,
+    "inbox.get": history.get,
+    "inbox.list": history.list_inboxes,
+    "inbox.mark_read": history.mark_read,
+    "inbox.receipt": history.receipt,
+    "inbox.send": history.send,
+    "inbox.unread": history.unread,
+    "sessions.archive": history.archive_sessions,
+    "sessions.commit": history.commit_session,
+    "sessions.create": history.create_session,
+    "sessions.delete": history.delete_session,
+    "sessions.export": history.export_session,
+    "sessions.get": history.get_session,
+    "sessions.import": history.import_sessions,
+    "sessions.list": history.list_sessions,
     "triad.get": triad.get_proposal,
     "triad.list": triad.list_proposals,
 }

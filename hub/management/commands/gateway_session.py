@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from gateway.service import session_files, session_rows
 from gateway.service.session_rows import SessionUser
-from gateway.surface.handlers.sessions import read_agent, read_id
+from gateway.surface.handlers.history import read_agent, read_id
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Json
 from hub.management.command import HubCommand
