@@ -177,7 +177,7 @@ class Addressee:
         return bool(self.seat) and self.target.agent_id is None
 
 
-class MessageSender(NamedTuple):
+class FrameSender(NamedTuple):
     """The sender of a message: the login of the connection's user, the name of its seat, if any, and its token.
 
     `tells`: the channel of the receipts for stored messages; empty: the sender gets no receipts.
@@ -192,7 +192,7 @@ class MessageSender(NamedTuple):
     only_agent: str = ""
 
     @classmethod
-    def of(cls, identity: Identity, seat: str = "", tells: str = "") -> "MessageSender":
+    def of(cls, identity: Identity, seat: str = "", tells: str = "") -> "FrameSender":
         """The client that has signed in with a token."""
         return cls(
             identity.user_id, identity.login, seat, identity.credential_id, tells, find_only_agent(identity)
@@ -229,7 +229,7 @@ class NewMessage:
 
     envelope: Envelope
     behalf: ActingFor
-    sender: MessageSender
+    sender: FrameSender
     wait_s: float = 0.0
 
     def stamped(self) -> "NewMessage":

@@ -12,7 +12,7 @@ from agents.links.channel.requests import ActingFor, find_acting_for
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway.service import pushes, triad
-from gateway.service.addressing import MessageSender
+from gateway.service.addressing import FrameSender
 from gateway.service.frame_log import FrameLog, FrameNote
 from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
@@ -90,7 +90,7 @@ class Gateway:
         await self.frame_log.close()
 
 
-class Client(Subscriber, Protocol):
+class TeamClient(Subscriber, Protocol):
     """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable.
 
     `note`: the audit of the frame that is handled now.
@@ -112,7 +112,7 @@ class Client(Subscriber, Protocol):
         """Whether it is sent nothing any more."""
 
     @property
-    def sender(self) -> MessageSender:
+    def sender(self) -> FrameSender:
         """The sender of its messages."""
 
     async def send_frame(self, frame: Json) -> None:

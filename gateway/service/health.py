@@ -19,7 +19,7 @@ from gateway.models import Letter, SessionLog
 from gateway.service.registry import Member, find_member, load_members
 from gateway.service.seat import GATEWAY_LINK
 from gateway.wire.frame_types import is_agent_name
-from gateway.wire.protocol import ConnectionState
+from gateway.wire.protocol import SocketState
 from kit.async_db import db_call
 from kit.clock import db_now, unix_ms
 from kit.sql import check_connection
@@ -150,7 +150,7 @@ def _status_of(member: Member, now: datetime) -> AgentStatus:
     return AgentStatus(
         agentId=member.name,
         status=member.status,
-        connectionState=ConnectionState.OPEN if member.is_connected else ConnectionState.CLOSED,
+        connectionState=SocketState.OPEN if member.is_connected else SocketState.CLOSED,
         lastSeen=unix_ms(seen) if seen else None,
         registeredAt=unix_ms(member.registered_at),
         metadata={"role": member.role, "isActive": member.is_active, "queued": member.queued},

@@ -15,7 +15,7 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from agents.transcript.mentions import MAX_FILES, mentions
 from agents.transcript.pieces import Part
-from gateway.service.addressing import Addressee, MessageSender, NewMessage, RecentMessages, find_addressee
+from gateway.service.addressing import Addressee, FrameSender, NewMessage, RecentMessages, find_addressee
 from gateway.service.pushes import Seats
 from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.queued_messages import (
@@ -178,7 +178,7 @@ class MessageRouter:
         behalf = act_without_seat(identity.user_id, identity.login, traceparent)
         try:
             begun = await self.begin(
-                message_id, NewMessage(envelope, behalf, MessageSender.of(identity), wait_s), question
+                message_id, NewMessage(envelope, behalf, FrameSender.of(identity), wait_s), question
             )
         except MessageMustWait as waits:
             raise waits.refused from None
@@ -225,7 +225,7 @@ class MessageRouter:
         await self._check_allowed(route[0], message.sender)
         return route
 
-    async def _check_allowed(self, found: Addressee, sender: MessageSender) -> None:
+    async def _check_allowed(self, found: Addressee, sender: FrameSender) -> None:
         """Check that the sender's token is for an agent, and that the lists of peers of both allow a message.
 
         Raises:

@@ -123,7 +123,7 @@ def _send(news: ProposalNews, processes: Collection[str]) -> None:
 
 
 class Participant(Subscriber, Protocol):
-    """The interface of a client to the triad, see `gateway.service.client.Client`."""
+    """The interface of a client to the triad, see `gateway.service.client.TeamClient`."""
 
     protocol: GatewayProtocol
 

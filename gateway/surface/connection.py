@@ -21,8 +21,8 @@ from agents.core.presence import MayNotConnect
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
 from agents.models.choices import Failure
-from gateway.service.addressing import MessageSender
-from gateway.service.client import Client, Gateway
+from gateway.service.addressing import FrameSender
+from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import FrameNote
 from gateway.service.message_queue import receipts_channel
 from gateway.service.open_messages import OpenMessages
@@ -63,7 +63,7 @@ NOT_RENEWED = "the token has expired, and no new one came"
 REVOKED = "this token was revoked, or its user is halted"
 
 
-class ClientConnection(FrameSocket, Client):
+class ClientConnection(FrameSocket, TeamClient):
     """The connection of a client by a socket; `GatewaySocket` reads its frames."""
 
     def __init__(
@@ -102,14 +102,14 @@ class ClientConnection(FrameSocket, Client):
 
     @property
     def signed_in(self) -> Identity | None:
-        """See `gateway.service.client.Client`."""
+        """See `gateway.service.client.TeamClient`."""
         return self._sign_in.identity
 
     @property
-    def sender(self) -> MessageSender:
-        """See `gateway.service.client.Client`."""
+    def sender(self) -> FrameSender:
+        """See `gateway.service.client.TeamClient`."""
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return MessageSender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
+        return FrameSender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
 
     # From the server.
 

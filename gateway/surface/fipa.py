@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
-from gateway.service.addressing import MessageSender
-from gateway.service.client import Client, Gateway
+from gateway.service.addressing import FrameSender
+from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import begin_note
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import Seat
@@ -35,7 +35,7 @@ SENT = frozenset({"message", "request", "proposal", "broadcast"})
 NO_CONTENT = GatewayAnswer(204, b"", ())
 
 
-class RequestClient(Client):
+class RequestClient(TeamClient):
     """The user of one request. It has no seat, and takes no pushes."""
 
     def __init__(self, gateway: Gateway, identity: Identity) -> None:
@@ -62,9 +62,9 @@ class RequestClient(Client):
         return False
 
     @property
-    def sender(self) -> MessageSender:
+    def sender(self) -> FrameSender:
         """The sender of its messages."""
-        return MessageSender.of(self._identity)
+        return FrameSender.of(self._identity)
 
     async def exchange(
         self, frame: Json, handle: "Callable[[RequestClient, Envelope], Awaitable[None]] | None" = None
@@ -169,7 +169,7 @@ def _read_frame(acl: Json) -> Json:
     return frame
 
 
-async def _deliver(client: Client, envelope: Envelope) -> None:
+async def _deliver(client: TeamClient, envelope: Envelope) -> None:
     """Send an agent of the caller's team a reply or a decision as a frame of that type; any other agent a message.
 
     Such a decision decides no proposal. An agent takes each `error` for an error of the gateway, and may end its

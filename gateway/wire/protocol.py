@@ -44,7 +44,7 @@ NUMBERS_MS = range(1_000, 600_001)
 ALWAYS_SENT = frozenset({"error", "handshake", "auth-response", "ping", "pong", "disconnect"})
 
 
-class ConnectionState(IntEnum):
+class SocketState(IntEnum):
     """The states of a connection, with the numbers of the protocol."""
 
     CONNECTING = 0

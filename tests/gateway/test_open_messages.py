@@ -8,7 +8,7 @@ import pytest
 
 from agents.core.ask_starter import Asker
 from agents.links.channel.requests import ActingFor
-from gateway.service.addressing import MessageSender, NewMessage, RecentMessages
+from gateway.service.addressing import FrameSender, NewMessage, RecentMessages
 from gateway.service.frame_log import FrameLog, begin_note
 from gateway.service.message_router import BegunMessage, MessageRouter
 from gateway.service.open_messages import OpenMessages
@@ -17,7 +17,7 @@ from gateway.wire.errors import ErrorCode, FrameRefused
 from gateway.wire.frames import Envelope, Json
 
 WITHIN_S = 10
-SENDER = MessageSender(1, "owner", "alpha", 1)
+SENDER = FrameSender(1, "owner", "alpha", 1)
 MESSAGE = Envelope(
     type="message", content={"role": "user", "content": "hi"}, metadata={}, id="m-1", agent="beta", extra={}
 )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from accounts.authn import AGENT_KINDS
 from gateway.service import inbox, session_files, session_rows
 from gateway.service.addressing import NewMessage
-from gateway.service.client import Client
+from gateway.service.client import TeamClient
 from gateway.service.session_rows import SessionUser
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import bad_content, bad_type, forbidden, missing
@@ -23,7 +23,7 @@ MOST_IDS = 1_000
 FARTHEST = 10**6
 
 
-async def send(client: Client, envelope: Envelope, params: Json) -> Json:
+async def send(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Put a message into an agent's inbox; it is delivered in its turn, at once when the agent is there."""
     metadata = {key: params[key] for key in ("priority", "ttl", "threadId", "parentId") if key in params}
     content = params["message"] if "message" in params else params.get("content")
@@ -41,19 +41,19 @@ async def send(client: Client, envelope: Envelope, params: Json) -> Json:
     return {"messageId": stored.message_id, "agent": message.agent, "state": "queued"}
 
 
-async def get(client: Client, envelope: Envelope, params: Json) -> Json:
+async def get(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The newest stored messages of an inbox; `unread`: only those not read."""
     return await _load(
         client, envelope, params, is_unread=_read(params, "unread", bool, "a boolean", default=False)
     )
 
 
-async def unread(client: Client, envelope: Envelope, params: Json) -> Json:
+async def unread(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The newest stored messages that were not read."""
     return await _load(client, envelope, params, is_unread=True)
 
 
-async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
+async def mark_read(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Note that stored messages were read: those of `ids`, or `all`."""
     session_id = _own_seat(client, envelope)
     ids = _read(params, "ids", list, "an array of message ids", default=[])
@@ -66,20 +66,20 @@ async def mark_read(client: Client, envelope: Envelope, params: Json) -> Json:
     return {"marked": marked}
 
 
-async def count(client: Client, envelope: Envelope, params: Json) -> Json:
+async def count(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """How many stored messages an inbox has, and how many were not read."""
     session_id = await _find_inbox(client, envelope, params)
     counted: Json = await client.gateway.router.read(inbox.count_messages, session_id)
     return counted
 
 
-async def clear(client: Client, envelope: Envelope, params: Json) -> Json:
+async def clear(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Delete what was delivered, and end what waits."""
     cleared: Json = await client.gateway.router.read(inbox.clear_inbox, _own_seat(client, envelope))
     return cleared
 
 
-async def list_inboxes(client: Client, envelope: Envelope, params: Json) -> Json:
+async def list_inboxes(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The inboxes that the client may read, with their counts."""
     owner_id = get_team(client, envelope)
     session_id = client.seat.session_id if client.seat is not None else 0
@@ -89,7 +89,7 @@ async def list_inboxes(client: Client, envelope: Envelope, params: Json) -> Json
     return {"inboxes": found}
 
 
-async def receipt(client: Client, envelope: Envelope, params: Json) -> Json:
+async def receipt(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The state of a stored message that the client sent."""
     message_id = _read(params, "messageId", str, "a message id", default="")
     agent = _read(params, "agent", str, "the name of an agent", default="")
@@ -103,7 +103,7 @@ async def receipt(client: Client, envelope: Envelope, params: Json) -> Json:
     return {"receipts": found}
 
 
-async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: bool) -> Json:
+async def _load(client: TeamClient, envelope: Envelope, params: Json, *, is_unread: bool) -> Json:
     limit = _read(params, "limit", int, "a number", default=DEFAULT_LIMIT)
     offset = _read(params, "offset", int, "a number", default=0)
     if not 1 <= limit <= MOST_AT_ONCE or not 0 <= offset <= FARTHEST:
@@ -114,14 +114,14 @@ async def _load(client: Client, envelope: Envelope, params: Json, *, is_unread: 
     return {"messages": await read(inbox.load_messages, session_id, limit, offset, is_unread=is_unread)}
 
 
-def _own_seat(client: Client, envelope: Envelope) -> int:
+def _own_seat(client: TeamClient, envelope: Envelope) -> int:
     get_team(client, envelope)
     if client.seat is None:
         raise forbidden("only an agent does this, with its own inbox", reason="no_seat")
     return client.seat.session_id
 
 
-async def _find_inbox(client: Client, envelope: Envelope, params: Json) -> int:
+async def _find_inbox(client: TeamClient, envelope: Envelope, params: Json) -> int:
     """The inbox that `agent` names: the client's own, or any of the team for its owner."""
     owner_id = get_team(client, envelope)
     name = _read(params, "agent", str, "the name of an agent", default="")
@@ -136,7 +136,7 @@ async def _find_inbox(client: Client, envelope: Envelope, params: Json) -> int:
     return session_id
 
 
-def _check_owner(client: Client) -> None:
+def _check_owner(client: TeamClient) -> None:
     if client.identity.kind in AGENT_KINDS:
         raise forbidden("take a seat first: the inbox of an agent is the agent's", reason="no_seat")
 
@@ -156,7 +156,7 @@ MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its 
 Result = TypeVar("Result")
 
 
-async def create_session(client: Client, envelope: Envelope, params: Json) -> Json:
+async def create_session(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Make a session; `lockMs`: only the client may write to it for so long."""
     user = _user_of(client, envelope)
     agent, lock_ms = read_agent(params, user.agent), _lock_ms(params)
@@ -165,7 +165,7 @@ async def create_session(client: Client, envelope: Envelope, params: Json) -> Js
     return {"session": session_rows.show_session(made)}
 
 
-async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+async def list_sessions(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """List sessions, archived ones only with `archived`."""
     user = _user_of(client, envelope)
     agent = read_agent(params) if "agent" in params else ""
@@ -176,7 +176,7 @@ async def list_sessions(client: Client, envelope: Envelope, params: Json) -> Jso
     return await _run(client, session_rows.list_sessions, user, agent, archived=archived, limit=limit, after=after)
 
 
-async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
+async def get_session(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Show entries of a session, in order."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
@@ -184,7 +184,7 @@ async def get_session(client: Client, envelope: Envelope, params: Json) -> Json:
     return await _run(client, session_rows.get_entries, user, agent, session_id, limit=limit, after=after)
 
 
-async def commit_session(client: Client, envelope: Envelope, params: Json) -> Json:
+async def commit_session(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Mark a session as committed."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
@@ -192,7 +192,7 @@ async def commit_session(client: Client, envelope: Envelope, params: Json) -> Js
     return {"session": session_rows.show_session(done)}
 
 
-async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+async def archive_sessions(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Archive one session by `sessionId`, or those whose last entry is older than `olderThan`."""
     user = _user_of(client, envelope)
     if "sessionId" in params:
@@ -204,7 +204,7 @@ async def archive_sessions(client: Client, envelope: Envelope, params: Json) -> 
     return await _run(client, session_rows.archive_older, user, agent, age)
 
 
-async def delete_session(client: Client, envelope: Envelope, params: Json) -> Json:
+async def delete_session(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Delete a session."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
@@ -212,7 +212,7 @@ async def delete_session(client: Client, envelope: Envelope, params: Json) -> Js
     return {"deleted": session_id}
 
 
-async def export_session(client: Client, envelope: Envelope, params: Json) -> Json:
+async def export_session(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """A session as the text of `session.jsonl`."""
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
@@ -222,7 +222,7 @@ async def export_session(client: Client, envelope: Envelope, params: Json) -> Js
     return {"jsonl": text}
 
 
-async def import_sessions(client: Client, envelope: Envelope, params: Json) -> Json:
+async def import_sessions(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Import the sessions of the text of `session.jsonl`, with the text of its index, if it has one."""
     user = _user_of(client, envelope)
     agent, text = read_agent(params, user.agent), read_text(params, "jsonl")
@@ -292,7 +292,7 @@ def read_limit(params: Json) -> int:
     return max(1, read_number(params, "limit", DEFAULT_LISTED, session_rows.MOST_LISTED))
 
 
-def _user_of(client: Client, envelope: Envelope) -> SessionUser:
+def _user_of(client: TeamClient, envelope: Envelope) -> SessionUser:
     """Whose sessions the client may read.
 
     Raises:
@@ -304,7 +304,7 @@ def _user_of(client: Client, envelope: Envelope) -> SessionUser:
     return SessionUser(owner_id, identity.login, client.seat_name)
 
 
-async def _run(client: Client, function: Callable[..., Result], *args: object, **options: object) -> Result:
+async def _run(client: TeamClient, function: Callable[..., Result], *args: object, **options: object) -> Result:
     """Read or change sessions; what this process took before is written by then, if the database takes it."""
     await client.gateway.recorder.flush(FLUSHED_WITHIN_S)
     return await client.gateway.router.read(function, *args, **options)

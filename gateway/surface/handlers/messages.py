@@ -12,7 +12,7 @@ from agents.links.channel.frames import BadFrame
 from agents.links.channel.requests import ActingFor
 from gateway.service import status_feed
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, key_of
-from gateway.service.client import Client
+from gateway.service.client import TeamClient
 from gateway.service.frame_log import DROPPED
 from gateway.service.pushes import HeldSeat, load_connected
 from gateway.service.registry import TAKE_NO_MESSAGES, check_not_halted
@@ -30,7 +30,7 @@ ALIAS = "broadcast"  # as the `agent` of a message
 ROOM_WITHIN_S = seconds(5.0, at_least_s=1.0)  # less than after which a client that takes nothing is closed
 
 
-async def take_message(client: Client, envelope: Envelope) -> None:
+async def take_message(client: TeamClient, envelope: Envelope) -> None:
     """A reply to an open message settles it; any other message is asked."""
     seat = client.seat
     if seat is not None and (frame_id := seat.find_open(envelope)) is not None:
@@ -47,14 +47,14 @@ async def take_message(client: Client, envelope: Envelope) -> None:
         send(client, envelope)
 
 
-def send(client: Client, envelope: Envelope) -> None:
+def send(client: TeamClient, envelope: Envelope) -> None:
     """Send a message, or a request, to its agent; the reply comes later."""
     behalf = client.get_behalf(envelope)
     wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
     client.start(client.messages.take(NewMessage(envelope, behalf, client.sender, wait_s), client.note), "message")
 
 
-async def broadcast(client: Client, envelope: Envelope) -> None:
+async def broadcast(client: TeamClient, envelope: Envelope) -> None:
     """Push the message to all agents of the team but the sender, and answer to which.
 
     A `message` whose `agent` is `broadcast` is a broadcast, too: the client library of the protocol sends it.
@@ -73,7 +73,7 @@ async def broadcast(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "response", {"result": result})
 
 
-def _make_frames(client: Client, envelope: Envelope, said: Any) -> dict[str, bytes]:
+def _make_frames(client: TeamClient, envelope: Envelope, said: Any) -> dict[str, bytes]:
     """The frame as a broadcast, and as a message for agents that take no broadcasts."""
     contents: dict[str, Json] = {
         "broadcast": {**envelope.content, "message": said},
@@ -96,7 +96,7 @@ def _make_frames(client: Client, envelope: Envelope, said: Any) -> dict[str, byt
     }
 
 
-async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
+async def relay(client: TeamClient, envelope: Envelope, behalf: ActingFor) -> bool:
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
     Asked are those that want a response, or repeat another, for agents elsewhere or of others, or that a stranger
@@ -121,7 +121,7 @@ async def relay(client: Client, envelope: Envelope, behalf: ActingFor) -> bool:
     return held is not None and await _push(client, envelope, key, held)
 
 
-async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> HeldSeat | None:
+async def _find_recipient(client: TeamClient, envelope: Envelope, key: bytes) -> HeldSeat | None:
     """The agent of the team to which a message may be passed on; None: it is to be asked.
 
     Raises:
@@ -147,7 +147,7 @@ async def _find_recipient(client: Client, envelope: Envelope, key: bytes) -> Hel
     return held
 
 
-async def _push(client: Client, envelope: Envelope, key: bytes, held: HeldSeat) -> bool:
+async def _push(client: TeamClient, envelope: Envelope, key: bytes, held: HeldSeat) -> bool:
     identity, gateway, seat = client.identity, client.gateway, client.seat_name
     sender, caller = (seat, "") if seat else (name_of_asker(identity.login), identity.login)
     frame = address_frame(carry_envelope(envelope, sender, caller), held.seat.name)

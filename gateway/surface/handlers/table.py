@@ -5,14 +5,14 @@ A service gets the client, the envelope and its parameters.
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from gateway.service.client import Client
+from gateway.service.client import TeamClient
 from gateway.surface.handlers import history, messages, team, triad
 from gateway.surface.handlers.messages import send
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
 
-Service = Callable[[Client, Envelope, Json], Awaitable[Json]]
+Service = Callable[[TeamClient, Envelope, Json], Awaitable[Json]]
 
 SERVICES: Mapping[str, Service] = {
     "agents.get": team.get_agent,
@@ -37,10 +37,10 @@ SERVICES: Mapping[str, Service] = {
     "triad.get": triad.get_proposal,
     "triad.list": triad.list_proposals,
 }
-Handler = Callable[[Client, Envelope], Awaitable[None]]
+Handler = Callable[[TeamClient, Envelope], Awaitable[None]]
 
 
-async def take_request(client: Client, envelope: Envelope) -> None:
+async def take_request(client: TeamClient, envelope: Envelope) -> None:
     """Run the service, and answer with its result or its error. A service of an agent is asked like a message."""
     name = envelope.content["service"]
     if name not in SERVICES and envelope.agent:

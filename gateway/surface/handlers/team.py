@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from accounts.models import User
 from agents.core.ask_starter import NOT_ASKED
 from gateway.service import registry
-from gateway.service.client import Client
+from gateway.service.client import TeamClient
 from gateway.service.proposal_reads import get_proposal
 from gateway.service.pushes import AgentFilter
 from gateway.service.registry import PushedStatus, find_unknown
@@ -38,7 +38,7 @@ from gateway.wire.frames import Envelope, Json, event_frame
 from gateway.wire.permissions import OF_SERVICES, Action, is_permitted
 
 
-async def take_status(client: Client, envelope: Envelope) -> None:
+async def take_status(client: TeamClient, envelope: Envelope) -> None:
     """Show the statuses of agents, or set that of the agent that sends it."""
     if not envelope.content:
         await _show_statuses(client, envelope)
@@ -56,7 +56,7 @@ async def take_status(client: Client, envelope: Envelope) -> None:
     await client.gateway.statuses.publish(owner_id, seat.name, status, previous)
 
 
-async def show_workspaces(client: Client, envelope: Envelope) -> None:
+async def show_workspaces(client: TeamClient, envelope: Envelope) -> None:
     """The workspaces of the client's team, or one of them."""
     owner_id, router = get_team(client, envelope), client.gateway.router
     name = envelope.content.get("name")
@@ -71,12 +71,12 @@ async def show_workspaces(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "workspace", {"workspaces": workspaces})
 
 
-async def show_gateway(client: Client, envelope: Envelope, params: Json) -> Json:
+async def show_gateway(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """Get the health of the gateway for the client's team."""
     return {**await client.gateway.health.show(get_team(client, envelope))}
 
 
-def get_team(client: Client, envelope: Envelope) -> int:
+def get_team(client: TeamClient, envelope: Envelope) -> int:
     """The team that the client acts for: the id of its owner.
 
     Raises:
@@ -101,20 +101,20 @@ def _name_in_team(name: str, owner_id: int) -> str:
     return slug
 
 
-async def _show_statuses(client: Client, envelope: Envelope) -> None:
+async def _show_statuses(client: TeamClient, envelope: Envelope) -> None:
     user_id = client.get_behalf(envelope).asker.user_id
     found = await client.gateway.router.read(registry.load_agents, user_id)
     shown: list[Json] = [{"agent": one["name"], "status": one["status"]} for one in found]
     await client.reply(envelope, "status", {"agent": frames.GATEWAY, "status": "online", "agents": shown})
 
 
-async def list_agents(client: Client, envelope: Envelope, params: Json) -> Json:
+async def list_agents(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The agents that the client can find."""
     user_id = client.get_behalf(envelope).asker.user_id
     return {"agents": await client.gateway.router.read(registry.load_agents, user_id)}
 
 
-async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
+async def get_agent(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """One agent by its name."""
     user_id = client.get_behalf(envelope).asker.user_id
     name = params.get("name")
@@ -128,7 +128,7 @@ async def get_agent(client: Client, envelope: Envelope, params: Json) -> Json:
         raise denied_error(refusal) from None
 
 
-async def shake_hands(client: Client, envelope: Envelope) -> None:
+async def shake_hands(client: TeamClient, envelope: Envelope) -> None:
     """Take what the client advertises, and acknowledge it."""
     if envelope.content["action"] != "advertise":
         raise bad_content("content.action: only the gateway acknowledges", field="content.action")
@@ -140,7 +140,7 @@ async def shake_hands(client: Client, envelope: Envelope) -> None:
     await client.send_frame(frames.acknowledge_frame(client.client_id, names))
 
 
-async def discover(client: Client, envelope: Envelope) -> None:
+async def discover(client: TeamClient, envelope: Envelope) -> None:
     """List agents, or show one; with `services` list agents and services. Each answer has `agents`."""
     match envelope.content["action"]:
         case "get":
@@ -168,7 +168,7 @@ MOST_NAMES = 500
 MAX_EVENT_CHARS = 64
 
 
-async def subscribe(client: Client, envelope: Envelope) -> None:
+async def subscribe(client: TeamClient, envelope: Envelope) -> None:
     """Push the frames of a channel to the client from now on. Again replaces the agents that narrow it."""
     owner_id = get_team(client, envelope)
     channel, names = await _read_channel(client, envelope, owner_id)
@@ -188,7 +188,7 @@ async def subscribe(client: Client, envelope: Envelope) -> None:
             await client.send_frame(status_frame(name, status))
 
 
-async def unsubscribe(client: Client, envelope: Envelope) -> None:
+async def unsubscribe(client: TeamClient, envelope: Envelope) -> None:
     """Push no more of a channel, or no more about some agents."""
     owner_id = client.identity.user_id
     channel, names = envelope.content["channel"], _read_names(envelope)
@@ -204,7 +204,7 @@ async def unsubscribe(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "unsubscribe", _describe(channel, names) | {"status": "unsubscribed"})
 
 
-async def take_event(client: Client, envelope: Envelope) -> None:
+async def take_event(client: TeamClient, envelope: Envelope) -> None:
     """Push an event of a client to the subscribers of its channel, `agent:a2a` if it names none."""
     owner_id = get_team(client, envelope)
     event = envelope.extra.get("event", envelope.content.get("event"))
@@ -225,7 +225,7 @@ async def take_event(client: Client, envelope: Envelope) -> None:
     await client.gateway.channels.publish(owner_id, channel, frame, agent=client.sender.seat)
 
 
-async def _read_channel(client: Client, envelope: Envelope, owner_id: int) -> tuple[str, Collection[str]]:
+async def _read_channel(client: TeamClient, envelope: Envelope, owner_id: int) -> tuple[str, Collection[str]]:
     """The channel that a frame names, and the agents that narrow it.
 
     Raises:

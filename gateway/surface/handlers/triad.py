@@ -4,7 +4,7 @@ import msgspec
 
 from gateway.models import Proposal, Vote
 from gateway.service import proposal_reads, proposals
-from gateway.service.client import Client
+from gateway.service.client import TeamClient
 from gateway.service.proposal_reads import acknowledge, carry
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import FrameRefused, bad_content, missing
@@ -16,7 +16,7 @@ LISTED = 50
 MOST_LISTED = 100
 
 
-async def take_proposal(client: Client, envelope: Envelope) -> None:
+async def take_proposal(client: TeamClient, envelope: Envelope) -> None:
     """Store a proposal, and acknowledge it with its state."""
     owner_id, content, triad = get_team(client, envelope), envelope.content, client.gateway.triad
     deadline = content.get("deadline")
@@ -41,7 +41,7 @@ async def take_proposal(client: Client, envelope: Envelope) -> None:
         await triad.await_decision(proposal.pk, client)
 
 
-async def take_vote(client: Client, envelope: Envelope) -> None:
+async def take_vote(client: TeamClient, envelope: Envelope) -> None:
     """Count a vote, and acknowledge it with the state of the proposal."""
     owner_id, content = get_team(client, envelope), envelope.content
     names = tuple(filter(None, dict.fromkeys((content.get("proposalId", ""), envelope.correlation_id))))
@@ -58,7 +58,7 @@ async def take_vote(client: Client, envelope: Envelope) -> None:
     await client.reply(envelope, "response", {"result": acknowledge(proposal) | {"vote": given.vote}})
 
 
-async def get_proposal(client: Client, envelope: Envelope, params: Json) -> Json:
+async def get_proposal(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """A proposal with its votes. `proposalId`: one of its ids."""
     owner_id = get_team(client, envelope)
     name = params.get("proposalId")
@@ -69,7 +69,7 @@ async def get_proposal(client: Client, envelope: Envelope, params: Json) -> Json
     return {"proposal": await client.gateway.triad.call(proposal_reads.show_one, owner_id, name)}
 
 
-async def list_proposals(client: Client, envelope: Envelope, params: Json) -> Json:
+async def list_proposals(client: TeamClient, envelope: Envelope, params: Json) -> Json:
     """The latest proposals. `state`: only those in it; `limit`: at most so many."""
     owner_id = get_team(client, envelope)
     state, limit = params.get("state", ""), params.get("limit", LISTED)
