@@ -1,6 +1,7 @@
 """People, sessions, agents and turns of one hub's database, and clients that carry real credentials."""
 
 import itertools
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -114,6 +115,12 @@ def make_turn(agent: Agent, caller: User | None, outcome: str | None = "complete
     defaults = {"surface": "a2a", "question": "how are you?", "asked_at": now, "chat_id": f"c{next(_numbers)}"}
     values = {**defaults, **settled, **fields}
     return Turn.objects.create(agent=agent, session=agent.session, caller=caller, outcome=outcome, **values)
+
+
+def patch(person: Person, agent: Agent, **body: Any) -> Any:
+    """Change an agent; as escaped JSON, which can say what UTF-8 cannot."""
+    url = f"/api/v1/agents/{agent.pk}"
+    return api(person.session).patch(url, json.dumps(body), content_type="application/json")
 
 
 def names(items: Iterable[dict[str, Any]], key: str = "handle") -> list[Any]:

@@ -1,6 +1,5 @@
 """Who may ask: public, limited and private agents, blocks, and turns without an agent in the audit."""
 
-import json
 from typing import Any
 
 from django.test import Client
@@ -17,6 +16,7 @@ from tests.native.rows import (
     make_session,
     make_turn,
     names,
+    patch,
 )
 
 AGENTS = "/api/v1/agents"
@@ -29,12 +29,6 @@ def limited(owner: Person, *allowed: Person, slug: str = "helper", **fields: Any
     for one in allowed:
         AgentGrant.objects.create(agent=agent, user=one.user)
     return agent
-
-
-def patch(person: Person, agent: Agent, **body: Any) -> Any:
-    """As escaped JSON, which can say what UTF-8 cannot."""
-    client = api(person.session)
-    return client.patch(f"{AGENTS}/{agent.pk}", json.dumps(body), content_type="application/json")
 
 
 def listed(person: Person, query: str = "") -> list[str]:

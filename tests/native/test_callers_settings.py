@@ -1,7 +1,5 @@
 """What an owner allows single callers: set over REST and on the desk, shown to the owner and to the caller."""
 
-from typing import Any
-
 import pytest
 
 from a2a_bridge.surface import cards as strict
@@ -11,14 +9,10 @@ from agents.models.agent import MAX_NAMED_CALLERS
 from agents.models.remote import REMOTE_LINK
 from kit.clock import db_now
 from tests.native.desk import FIELDS
-from tests.native.rows import Person, api, browser, connect, make_agent
+from tests.native.rows import Person, api, browser, connect, make_agent, patch
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/api/v1/agents"
-
-
-def patch(person: Person, agent: Agent, **body: Any) -> Any:
-    return api(person.session).patch(f"{AGENTS}/{agent.pk}", body, format="json")
 
 
 def budgets(agent: Agent) -> dict[str, int | None]:

@@ -1,22 +1,16 @@
 """What an owner lets an agent cost: set over REST and on the desk, told to the owner alone, felt by the caller."""
 
-from typing import Any
-
 import pytest
 
 from accounts.models import User
 from agents.models import Agent, CallerBudget, DailyUsage
 from kit.clock import db_now
 from tests.native.desk import FIELDS
-from tests.native.rows import Person, api, browser, connect, make_agent
+from tests.native.rows import Person, api, browser, connect, make_agent, patch
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/api/v1/agents"
 LIMITS = ("dailyCostLimitUsd", "callerCostLimitUsd")
-
-
-def patch(person: Person, agent: Agent, **body: Any) -> Any:
-    return api(person.session).patch(f"{AGENTS}/{agent.pk}", body, format="json")
 
 
 def spend(agent: Agent, microusd: int, caller: User | None = None) -> None:

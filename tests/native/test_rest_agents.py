@@ -11,7 +11,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core import directory
 from agents.models import Agent
-from tests.native.rows import Person, api, browser, connect, make_agent, make_session, make_turn, names
+from tests.native.rows import Person, api, browser, connect, make_agent, make_session, make_turn, names, patch
 from tests.webhooks.subscriptions import happen, subscribed
 from webhooks.models import Delivery
 
@@ -63,10 +63,6 @@ def publish(person: Person, session: Any, **body: Any) -> Any:
         {"sessionId": str(session.public_id), "name": "Helper", "status": "published", **body},
         format="json",
     )
-
-
-def patch(person: Person, agent: Agent, **body: Any) -> Any:
-    return api(person.session).patch(f"{AGENTS}/{agent.pk}", body, format="json")
 
 
 def test_publishing_a_session_answers_the_whole_agent(alice: Person) -> None:
