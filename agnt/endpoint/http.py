@@ -14,7 +14,7 @@ from accounts.authn import digest
 from agents.core.ports import Clock
 from agnt.service.asks.breakers import OPEN, find_breaker, find_hub_breaker
 from agnt.service.intake.arrivals import Arrival, EnvelopeAnswer, make_refusal
-from agnt.service.intake.handlers import NETWORK_VERSION
+from agnt.service.intake.rows import NETWORK_VERSION
 from agnt.service.intake.runner import EnvelopeRunner
 from agnt.service.key_checks import make_key_error
 from agnt.service.keys import FoundKey, find_key_of

@@ -15,8 +15,7 @@ import msgspec
 
 from agnt.models import SeenEnvelope, Venue
 from agnt.service.bookings import find_change
-from agnt.service.intake.handlers import find_named
-from agnt.service.intake.rows import insert
+from agnt.service.intake.rows import find_named, insert
 from agnt.service.keys import FoundKey
 from agnt.wire.envelope import Envelope, read_moment
 from clawbridge.agnt.fields import ACTING_INTENTS, CONFIRM, SIGNATURE_KEYS, EnvelopeRefused, ErrorCode, Json

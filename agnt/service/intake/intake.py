@@ -21,14 +21,17 @@ from agnt.service.cancellations import Reason, hold_order, owe_order, release_or
 from agnt.service.figures import DUPLICATE, OK
 from agnt.service.intake.arrivals import Answered, Arrival, Outcome, PendingAsk
 from agnt.service.intake.events import DONE, KnownEvent, free, hold, repeat
-from agnt.service.intake.handlers import (
+from agnt.service.intake.rows import (
     answer_read,
     cancel_booking,
     check_recipient,
+    count_call,
+    find_live_key,
     find_venue,
+    insert,
     make_venue_error,
+    run_in_transaction,
 )
-from agnt.service.intake.rows import count_call, find_live_key, insert, run_in_transaction
 from agnt.service.key_checks import (
     Rate,
     check_hops,
