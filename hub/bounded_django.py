@@ -8,6 +8,7 @@ given back here, when the request is over.
 
 import asyncio
 import re
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import IO, Any
 
@@ -37,7 +38,7 @@ from kit.asgi import (
     two_values,
 )
 from kit.async_db import db_call, request_call
-from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots
+from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -113,6 +114,36 @@ class OneThreadHandler(ASGIHandler):
             raise sent
 
 
+class RequestSlots:
+    """The slots that one request has taken."""
+
+    def __init__(self, limits: Mapping[str, ConcurrencyLimit]) -> None:
+        self._limits = limits
+        self._taken: list[tuple[ConcurrencyLimit, int]] = []
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def take(self, kind: str, account_id: int) -> None:
+        """Take a slot, for as long as the request lasts. A view may still run after its client has left.
+
+        Raises:
+            TooManyAtOnce: there is none.
+        """
+        limit = self._limits[kind]
+        with self._lock:
+            if not self._is_over:
+                limit.enter(account_id)
+                self._taken.append((limit, account_id))
+
+    def release(self) -> None:
+        """Release the slots: the request is over."""
+        with self._lock:
+            self._is_over = True
+            for limit, account_id in self._taken:
+                limit.leave(account_id)
+            self._taken.clear()
+
+
 class BoundedDjango:
     """Passes requests on to Django within their bounds. `path_prefix`: with which Django expects their paths."""
 
@@ -182,7 +213,7 @@ class BoundedDjango:
         if not self._is_loaded:
             await self._ensure_loaded()
         slots = RequestSlots(self._limits)
-        scope = {**request.scope, "path": self._path_prefix + request.path, SLOTS_KEY: slots}
+        scope = {**request.scope, "path": self._path_prefix + request.path, SLOTS_KEY: slots.take}
         try:
             await self._application(scope, receive_of(body, request.receive), send)
         finally:

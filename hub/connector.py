@@ -3,8 +3,6 @@
 The page leads from a name to an agent that is online, and watches for the agent.
 """
 
-from dataclasses import dataclass
-
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -18,7 +16,7 @@ from accounts.pages import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.presence import make_slug
-from agents.models import Agent, Session
+from agents.models import Agent
 from agents.models.session import live_connections
 from agents.web.desk import require_owner, require_owner_json
 from clawbridge.connect import packing
@@ -27,26 +25,6 @@ from clawbridge.connect.presets import PRESETS, Preset
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
 NOT_SHOWN = "ck_live_…"
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectedSession:
-    """A session that is online with the token, and what to do with it next."""
-
-    session: Session
-    agent: Agent | None
-
-    @property
-    def href(self) -> str:
-        """Where the next step is."""
-        if self.agent:
-            return reverse("desk-agent", args=[self.agent.pk])
-        return f"{reverse('desk-publish')}?session={self.session.public_id}"
-
-    @property
-    def action(self) -> str:
-        """The name of the act."""
-        return f"Edit @{self.agent.handle}" if self.agent else f"Publish @{self.session.routing_name}"
 
 
 @never_cache
@@ -89,10 +67,7 @@ def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse
     if credential is None:
         return json_error(404, "not_found", "no such token, or it was revoked")
     arrival = _find_arrival(credential)
-    if arrival is None:
-        return JsonResponse({"connected": False})
-    name = f"@{arrival.session.routing_name}"
-    return JsonResponse({"connected": True, "name": name, "href": arrival.href, "action": arrival.action})
+    return JsonResponse({"connected": arrival is not None, **(arrival or {})})
 
 
 def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> HttpResponse:
@@ -129,12 +104,17 @@ def _find_token(owner: User, credential_id: int) -> Credential | None:
     return found
 
 
-def _find_arrival(credential: Credential) -> ConnectedSession | None:
-    """The session that connected last with this token, and is still connected."""
+def _find_arrival(credential: Credential) -> dict[str, str] | None:
+    """The session that connected last with this token and is still connected: its name, and the next step."""
     live = live_connections().filter(credential=credential).select_related("session").order_by("-pk").first()
     if live is None:
         return None
-    return ConnectedSession(live.session, Agent.objects.kept().filter(session=live.session).first())
+    session = live.session
+    name, agent = f"@{session.routing_name}", Agent.objects.kept().filter(session=session).first()
+    if agent:
+        return {"name": name, "href": reverse("desk-agent", args=[agent.pk]), "action": f"Edit @{agent.handle}"}
+    href = f"{reverse('desk-publish')}?session={session.public_id}"
+    return {"name": name, "href": href, "action": f"Publish {name}"}
 
 
 @require_safe

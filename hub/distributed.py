@@ -25,7 +25,7 @@ from a2a_bridge.service.tasks.redis import RedisTaskStore
 from agents.core.post import Handler, Message
 from hub.caller_rate import CallerRate, wait_s
 from hub.celery import app
-from kit.batcher import Batcher
+from kit.batch_writer import Batcher
 from kit.durations import seconds
 from kit.tasks import TaskSet
 

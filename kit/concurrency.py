@@ -13,7 +13,7 @@ from typing import Any
 
 from kit.asgi import RequestRefused, retry_after
 
-SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope
+SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope: the function that takes a slot for the request
 RETRY_AFTER_S = 5
 DOWNLOADS = "downloads"
 CARD_LOOKUPS = "card look-ups"
@@ -90,45 +90,15 @@ class ConcurrencyLimit:
             return dict(self._running)
 
 
-class RequestSlots:
-    """The slots that one request has taken."""
-
-    def __init__(self, limits: Mapping[str, ConcurrencyLimit]) -> None:
-        self._limits = limits
-        self._taken: list[tuple[ConcurrencyLimit, int]] = []
-        self._is_over = False
-        self._lock = threading.Lock()
-
-    def take(self, kind: str, account_id: int) -> None:
-        """Take a slot, for as long as the request lasts. A view may still run after its client has left.
-
-        Raises:
-            TooManyAtOnce: there is none.
-        """
-        limit = self._limits[kind]
-        with self._lock:
-            if not self._is_over:
-                limit.enter(account_id)
-                self._taken.append((limit, account_id))
-
-    def release(self) -> None:
-        """The request is over."""
-        with self._lock:
-            self._is_over = True
-            for limit, account_id in self._taken:
-                limit.leave(account_id)
-            self._taken.clear()
-
-
 def take_slot(request: Any, kind: str, account_id: int) -> None:
     """Take a slot for a Django or REST request; outside of an ASGI server there are no limits.
 
     Raises:
         TooManyAtOnce: there is none.
     """
-    slots: RequestSlots | None = getattr(request, "scope", {}).get(SLOTS_KEY)
-    if slots is not None:
-        slots.take(kind, account_id)
+    take: Callable[[str, int], None] | None = getattr(request, "scope", {}).get(SLOTS_KEY)
+    if take is not None:
+        take(kind, account_id)
 
 
 def network_of(address: str) -> str:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from django.conf import settings
 from django.urls import reverse
@@ -61,7 +62,7 @@ class DocumentPage:
     @cached_property
     def document(self) -> Document:
         """The rendered document, made at the first request for its page."""
-        return read_document(self._text, _Links(self.path, shown_files()).resolve)
+        return read_document(self._text, partial(resolve_link, self.path))
 
     @property
     def sections(self) -> Sequence[Section]:
@@ -115,32 +116,14 @@ def groups() -> Iterator[tuple[str, list[DocumentPage]]]:
         yield group, [page for page in pages().values() if page.group == group]
 
 
-@dataclass(frozen=True, slots=True)
-class _Links:
-    """Where the links of one file lead."""
-
-    path: PurePosixPath
-    files: dict[str, PurePosixPath]
-
-    def resolve(self, link: str) -> str | None:
-        """The address of a shown page; None for a file that the hub does not show."""
-        if re.match(r"[a-z]+:", link):
-            return link
-        file, _, anchor = link.partition("#")
-        fragment = f"#{SECTION_ID}{anchor}" if anchor else ""
-        if not file:
-            return fragment
-        name = PurePosixPath(file).stem
-        aimed = _normal(self.path.parent / file)
-        return reverse("docs-page", args=[name]) + fragment if self.files.get(name) == aimed else None
-
-
-def _normal(path: PurePosixPath) -> PurePosixPath:
-    """The path without `..`; one that leaves the folder begins with it."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == ".." and parts and parts[-1] != "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return PurePosixPath(*parts)
+def resolve_link(path: PurePosixPath, link: str) -> str | None:
+    """The address to which a link of a file leads; None for a file that the hub does not show."""
+    if re.match(r"[a-z]+:", link):
+        return link
+    file, _, anchor = link.partition("#")
+    fragment = f"#{SECTION_ID}{anchor}" if anchor else ""
+    if not file:
+        return fragment
+    name = PurePosixPath(file).stem
+    is_shown = shown_files().get(name) == PurePosixPath(normpath(path.parent / file))
+    return reverse("docs-page", args=[name]) + fragment if is_shown else None

@@ -1,8 +1,12 @@
-"""The base of the hub's own commands."""
+"""The base of the hub's own commands, and the option that names whose team a command is about."""
 
+from argparse import ArgumentParser
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
 
 
 class HubCommand(BaseCommand):
@@ -20,3 +24,20 @@ class HubCommand(BaseCommand):
             return super().execute(*args, **options)
         except self.refusals as refused:
             raise CommandError(str(refused)) from None
+
+
+def add_login(parser: ArgumentParser) -> None:
+    """The option."""
+    parser.add_argument("--login", required=True, help="whose team")
+
+
+def owner_of(options: Mapping[str, Any]) -> User:
+    """The user that it names.
+
+    Raises:
+        CommandError: no user has the login.
+    """
+    owner = User.objects.named(options["login"])
+    if owner is None:
+        raise CommandError(f"no user has the login {options['login']}")
+    return owner

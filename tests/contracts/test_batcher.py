@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from kit.batcher import Batcher
+from kit.batch_writer import Batcher
 
 
 async def test_what_comes_in_a_pause_is_in_the_batch_after_it() -> None:

@@ -13,10 +13,10 @@ from django.urls import path
 
 from accounts.models import User
 from agents.links.remote.card import NO_AUTH, BadCard, fetch_card
-from hub.bounded_django import Application, BoundedDjango, OneThreadHandler
+from hub.bounded_django import Application, BoundedDjango, OneThreadHandler, RequestSlots
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import request_call, stream_slices
-from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, RequestSlots, TooManyAtOnce
+from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, TooManyAtOnce
 from lab.waiting import eventually
 from tests.remote.cards import serving_card
 from webhooks.service.sending import check_url
@@ -140,7 +140,7 @@ async def test_a_request_gives_its_slot_back_however_it_ends(end: str) -> None:
     taken, continues_task = asyncio.Event(), asyncio.Event()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        scope[SLOTS_KEY].take(KIND, 1)
+        scope[SLOTS_KEY](KIND, 1)
         taken.set()
         await continues_task.wait()
         if end == "fails":

@@ -12,10 +12,11 @@ from agents.core.presence import Registration, register_connection
 from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
+from hub.bounded_django import RequestSlots
 from hub.limits import CARD_LOOKUPS as CARD_LOOKUPS_LIMIT
 from hub.wiring import concurrency_limits
 from kit.clock import db_now
-from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY, RequestSlots
+from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY
 from tests.native.rows import Person, api, browser, make_agent, make_session, person
 from tests.remote.caller import far_body, publish_far
 from tests.remote.cards import serving_card
@@ -128,7 +129,7 @@ class CardsUnderWay:
         limits = concurrency_limits()
         for _ in range(CARD_LOOKUPS_LIMIT.most):
             limits[CARD_LOOKUPS].enter(self.account_id)
-        request.scope = {SLOTS_KEY: RequestSlots(limits)}
+        request.scope = {SLOTS_KEY: RequestSlots(limits).take}
         return self._get_response(request)
 
 

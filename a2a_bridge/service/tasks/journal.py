@@ -19,7 +19,7 @@ from a2a_bridge.wire.task import OPEN, State, Task, TaskEvent, TaskPage
 from agents.core.errors import Unavailable
 from kit import batches, sql
 from kit.async_db import DbThread, db_call
-from kit.batcher import Batcher
+from kit.batch_writer import Batcher
 from kit.clock import approximate_now, db_now
 
 logger = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from a2a_bridge.service.tasks.stored import (
 from a2a_bridge.wire.task import State, Task, TaskEvent, TaskPage, snapshot_is_due
 from agents.core.errors import Unavailable
 from kit import sql
-from kit.batcher import Batcher
+from kit.batch_writer import Batcher
 from kit.clock import approximate_now
 
 logger = logging.getLogger(__name__)

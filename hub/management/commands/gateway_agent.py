@@ -12,8 +12,7 @@ from gateway.models import TeamAgent
 from gateway.service.registry import load_own_agents
 from gateway.service.team_rules import end_connection
 from gateway.wire.frames import Json
-from hub.management.command import HubCommand
-from hub.management.owners import add_login, owner_of
+from hub.management.command import HubCommand, add_login, owner_of
 
 
 class Command(HubCommand):

@@ -18,8 +18,7 @@ from gateway.service.inbox import deliver, read_waiting
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import MAX_FRAME_BYTES, Json
 from gateway.wire.redis_envelopes import DIALECTS, Dialect, from_legacy, to_legacy
-from hub.management.command import HubCommand
-from hub.management.owners import add_login, owner_of
+from hub.management.command import HubCommand, add_login, owner_of
 from kit import strict_json
 
 SHOWN_BAD = 100

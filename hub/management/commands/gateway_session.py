@@ -13,8 +13,7 @@ from gateway.service.session_rows import SessionUser
 from gateway.surface.handlers.history import read_agent, read_id
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Json
-from hub.management.command import HubCommand
-from hub.management.owners import add_login, owner_of
+from hub.management.command import HubCommand, add_login, owner_of
 
 Options = dict[str, Any]
 

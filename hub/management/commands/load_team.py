@@ -7,8 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from gateway.service.team_rules import DEFAULT_TEAM, BadTeamFile, load_team, read_team
-from hub.management.command import HubCommand
-from hub.management.owners import add_login, owner_of
+from hub.management.command import HubCommand, add_login, owner_of
 
 
 class Command(HubCommand):
