@@ -65,10 +65,10 @@ from hub.monitoring.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.ids import unguessable
+from mcp_server.service.calls import SURFACE as MCP_CANCEL
+from mcp_server.service.calls import OpenCalls
 from mcp_server.service.elicitation import SURFACE as MCP_SURFACE
 from mcp_server.service.elicitation import Elicitations
-from mcp_server.service.open_calls import SURFACE as MCP_CANCEL
-from mcp_server.service.open_calls import OpenCalls
 from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamModels

@@ -37,16 +37,17 @@ from kit.durations import seconds
 from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
 from kit.strict_json import ForbiddenText
 from kit.tasks import TaskSet
-from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.elicitation import SESSION_PREFIX, Elicitations, find_session_id
-from mcp_server.service.open_calls import (
+from mcp_server.service.calls import (
     NOTIFICATION,
     SESSION_HEADER,
     OpenCall,
     OpenCalls,
     RequestName,
+    ToolCaller,
+    ToolCalls,
     name_request,
 )
+from mcp_server.service.elicitation import SESSION_PREFIX, Elicitations, find_session_id
 
 PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"

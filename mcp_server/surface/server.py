@@ -16,10 +16,9 @@ from a2a_bridge.wire.requests import CancelTask, GetTask
 from a2a_bridge.wire.task import State
 from agnt.service.intake.runner import EnvelopeRunner
 from kit.async_db import db_call
-from mcp_server.service.calls import ToolCaller, ToolCalls
+from mcp_server.service.calls import CallCanceled, ToolCaller, ToolCalls
 from mcp_server.service.catalog import find_agents, find_handle, load_agent_tools
 from mcp_server.service.elicitation import ANSWER
-from mcp_server.service.open_calls import CallCanceled
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
 from mcp_server.surface.prompts import CompletionHandler, PromptHandlers

@@ -13,8 +13,7 @@ from agents.core.post import LocalPost
 from hub import wiring
 from kit.asgi import RETRY_SOON, HttpRequest, Message
 from kit.jsonrpc import INTERNAL_ERROR
-from mcp_server.service.calls import ToolCaller, ToolCalls
-from mcp_server.service.open_calls import OpenCalls
+from mcp_server.service.calls import OpenCalls, ToolCaller, ToolCalls
 from mcp_server.surface.endpoint import CALLER_KEY, ELICIT_KEY, LISTS_AGENTS_KEY, HubAddresses, McpEndpoint
 from mcp_server.surface.results import ERROR_ADVICE
 from mcp_server.surface.server import ToolHandlers

@@ -9,8 +9,7 @@ import pytest
 from accounts.authn import Identity, Presented
 from agents.core.post import LocalPost
 from kit.asgi import HttpRequest, Message
-from mcp_server.service.calls import ToolCaller
-from mcp_server.service.open_calls import NOTIFICATION, OpenCall, OpenCalls, RequestName, name_request
+from mcp_server.service.calls import NOTIFICATION, OpenCall, OpenCalls, RequestName, ToolCaller, name_request
 from mcp_server.surface.endpoint import name_canceled
 
 MINE = RequestName(1, "plain-1", "a client", 7)
