@@ -21,8 +21,7 @@ from mcp_server.service.catalog import find_agents, find_handle, load_agent_tool
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
-from mcp_server.surface.prompts import CompletionHandler, PromptHandlers
-from mcp_server.surface.resources import ResourceHandlers
+from mcp_server.surface.resources_and_prompts import CompletionHandler, PromptHandlers, ResourceHandlers
 from mcp_server.surface.results import ListedTool, render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
     Answer,

@@ -15,7 +15,7 @@ from lab.hub_process import HubProcess
 from mcp_server.service.calls import ToolCalls
 from mcp_server.service.catalog import URI_TEMPLATE, find_latest_task_ids
 from mcp_server.surface.endpoint import CALLER_KEY
-from mcp_server.surface.prompts import MAX_VALUES, CompletionHandler
+from mcp_server.surface.resources_and_prompts import MAX_VALUES, CompletionHandler
 from tests.contracts.rows import admitted, ask, published
 from tests.mcp.clients import MODES, mcp_client, task_id_of
 from tests.mcp.test_tool_names import make_caller, publish
