@@ -1,4 +1,4 @@
-"""Resources of MCP, which are artifacts of the caller's tasks; prompts, which are questions to agents; completion."""
+"""Resources of MCP are artifacts of the caller's tasks, prompts are questions to agents; and completion for both."""
 
 import base64
 import json
