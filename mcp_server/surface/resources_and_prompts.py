@@ -1,4 +1,4 @@
-"""Resources of MCP are artifacts of the caller's tasks, prompts are questions to agents; and completion for both."""
+"""Resources of MCP (artifacts of tasks), prompts (questions to agents), and the completion of their arguments."""
 
 import base64
 import json
