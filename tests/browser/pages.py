@@ -140,7 +140,7 @@ BAD_VENUE = {"#id_name": "La Brisa", "Slug": "no slug", "Referral fee": "101", "
 ASK_CODE = _send("Go on", {"The code your device shows": "BCDF-GHJK"})
 WARN_BADLY = _send("Save", {"Minutes": "0"}, checks=["An agent is offline"])
 CONNECT_NAMELESS = _send("Get a token", {"Its name": "…"})
-CONNECT = _send("Get a token", {"Its name": "laptop"}, shows="Nothing has connected")
+CONNECT = _send("Get a token", {"Its name": "laptop"}, shows="No program has connected")
 LOOK_AT_NOTHING = _send("Look at the card", {"Agent card": "ftp://nowhere"})
 BREAK_RULES = _send("Save", {"#id_members": "No Name"})
 SHOW_SECRET = _send("Show the signing secret", {}, shows="Its signing secret")

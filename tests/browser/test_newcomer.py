@@ -73,7 +73,7 @@ async def get_a_command(visitor: Visitor) -> str:
     await page.get_by_role("link", name="Connect an agent").first.click()
     await page.get_by_label("Its name").fill("Rust expert")
     await page.get_by_role("button", name="Get a token").click()
-    await expect(page.get_by_text("Nothing has connected")).to_be_visible()
+    await expect(page.get_by_text("No program has connected")).to_be_visible()
     await visitor.check_calm()
     proposed = await text_of(visitor, "command")
     assert proposed.endswith(" --echo")

@@ -13,11 +13,11 @@ def test_an_owner_halts_and_resumes_on_the_desk(alice: Person, bob: Person) -> N
     agent = make_agent(alice.user)
     desk, address = browser(alice.session), f"/desk/agents/{agent.pk}"
     page = desk.post(address, {"action": "halt"}, follow=True).content.decode()
-    assert "Halted: asks are refused" in page
+    assert "Halted: the hub refuses questions" in page
     assert 'value="resume"' in page
     assert browser(bob.session).post(address, {"action": "halt"}).status_code == 404
     page = desk.post(address, {"action": "resume"}, follow=True).content.decode()
-    assert "Halted: asks" not in page
+    assert "Halted: the hub" not in page
     (halt,) = Halt.objects.all()
     assert (halt.made_by, halt.lifted_by, halt.by_staff) == (alice.user, alice.user, False)
 
@@ -29,7 +29,7 @@ def test_what_staff_halted_has_no_button(alice: Person, staff: Person) -> None:
     assert answer.status_code == 302, answer.content
     desk, address = browser(alice.session), f"/desk/agents/{agent.pk}"
     page = desk.get(address).content.decode()
-    assert "An administrator halted it" in page
+    assert "An administrator halted the agent" in page
     assert 'value="resume"' not in page
     desk.post(address, {"action": "resume"})
     assert Halt.objects.active().count() == 1

@@ -147,7 +147,7 @@ def test_a_new_secret_is_shown_this_once(alice: Person) -> None:
     fresh = Subscription.objects.get()
     assert unseal_secret(fresh.secret) in html.unescape(page)
     assert unseal_secret(fresh.secret) != own.secret
-    assert "signs too, until" in page
+    assert "also signs until" in page
 
 
 def test_deleting_takes_it_with_its_deliveries(alice: Person) -> None:
