@@ -23,8 +23,8 @@ from kit.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
-AWAY_S = seconds(5.0)
-MOST_SENDERS = 10_000
+RETRY_REDIS_AFTER_S = seconds(5.0)
+MAX_SENDERS = 10_000
 
 
 class MessageRate:
@@ -35,7 +35,7 @@ class MessageRate:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets = NewestEntries[int, TokenBucket](MOST_SENDERS)
+        self._buckets = NewestEntries[int, TokenBucket](MAX_SENDERS)
 
     def retry_in_s(self, credential_id: int) -> int:
         """Count one message; 0 when it is within the rate, else seconds until the next would be."""
@@ -92,7 +92,7 @@ class CallerRate:
             return await self._shared.retry_in_s(ask.caller_id)
         except Exception as failure:  # noqa: BLE001  whatever fails the store
             logger.warning("rate.alone", extra={"failure": type(failure).__name__})
-            self._away_until = time.monotonic() + AWAY_S
+            self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
             return self.count(ask)
 
     def count(self, ask: Ask) -> int:

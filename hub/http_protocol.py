@@ -128,8 +128,10 @@ class HubHttpProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse()
-        elif not self.head_since and self._has_answered:
-            self.head_since = self.loop.time()
+        elif not self.head_since:
+            cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+            if cycle is not None and cycle.response_complete and not self.pipeline:
+                self.head_since = self.loop.time()
 
     def on_headers_complete(self) -> None:
         """A head is whole; one that came at once is no larger than one in pieces may be."""
@@ -182,11 +184,6 @@ class HubHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
         elif self.head_since and now - self.head_since > HEAD_WITHIN_S:
             self.transport.close()
-
-    @property
-    def _has_answered(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
-        return cycle is not None and cycle.response_complete and not self.pipeline
 
     def _refuse(self) -> None:
         self.transport.write(LARGE)

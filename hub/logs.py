@@ -21,7 +21,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
 
-MOST_LINES = 200
+MAX_LINES = 200
 # The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
 current_turn: ContextVar[str] = ContextVar("turn", default="")
 
@@ -87,12 +87,12 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 def shape_of(failure: BaseException | None) -> str:
     """The types of an exception and of what led to it, each with its frames; no text of theirs."""
     lines: list[str] = []
-    while failure is not None and len(lines) < MOST_LINES:
+    while failure is not None and len(lines) < MAX_LINES:
         lines.append(f"{type(failure).__module__}.{type(failure).__qualname__}")
         frames = traceback.extract_tb(failure.__traceback__)
         lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         failure = failure.__cause__ or failure.__context__
-    return "\n".join(lines[:MOST_LINES])
+    return "\n".join(lines[:MAX_LINES])
 
 
 def _escaped(match: re.Match[str]) -> str:

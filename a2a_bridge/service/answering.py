@@ -109,31 +109,31 @@ class CallAnswer:
 
     def at_once(self, result: object) -> Sending:
         """Send a result that is known."""
-        return self._whole(self.wire.result(result))
+        return self._respond(self.wire.result(result))
 
     async def wait(self, waiting: Waiting) -> None:
         """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
         if await waiting.run.answered(KEEPALIVE_S):
-            await self._whole(self.wire.result(waiting.result))
+            await self._respond(self.wire.result(waiting.result))
             return
-        await self._begin([(b"content-type", self.wire.media_type)])
+        await self._send_head([(b"content-type", self.wire.media_type)])
         with watch_client(self._receive) as check_client:
             while True:
                 check_client()
-                await self._say(b" ")
+                await self._send_body(b" ")
                 if await waiting.run.answered(KEEPALIVE_S):
                     break
-        await self._say(self.wire.result(waiting.result), is_last=True)
+        await self._send_body(self.wire.result(waiting.result), is_last=True)
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
         """Send frames as they come, with comments between them."""
         self._is_stream = True
         ends_at = time.monotonic() + max_age_s
-        await self._begin(sse.HEADERS)
+        await self._send_head(sse.HEADERS)
         with watch_client(self._receive) as check_client:
             async for frame in answer.frames:
                 check_client()
-                await self._say(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
+                await self._send_body(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
                 if time.monotonic() > ends_at:
                     break
         await self.end()
@@ -142,13 +142,13 @@ class CallAnswer:
         """End with an error, before or after the response has begun."""
         body, status = self.wire.error(error), self.wire.status(error)
         if self._has_begun:
-            await self._say(sse.event(body) if self._is_stream else body, is_last=True)
+            await self._send_body(sse.event(body) if self._is_stream else body, is_last=True)
         elif self.wire.streams_errors and status == 200:
-            await self._begin(sse.HEADERS)
-            await self._say(sse.event(body), is_last=True)
+            await self._send_head(sse.HEADERS)
+            await self._send_body(sse.event(body), is_last=True)
         else:
             allow = [(b"allow", self.wire.allow)] if status == 405 else []
-            await self._whole(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
+            await self._respond(body, status, [*EXTRA_HEADERS.get(status, ()), *allow])
 
     async def fail(self, failure: Exception) -> None:
         """End with the public error of a failure."""
@@ -159,9 +159,9 @@ class CallAnswer:
 
     def end(self) -> Sending:
         """End the body of a response that has begun."""
-        return self._say(b"", is_last=True)
+        return self._send_body(b"", is_last=True)
 
-    def _whole(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
+    def _respond(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
         self._has_begun = True
         headers = [
             (b"content-type", self.wire.media_type),
@@ -171,17 +171,17 @@ class CallAnswer:
             *more,
         ]
         start = {"type": "http.response.start", "status": status, "headers": headers}
-        return self._out(start, {"type": "http.response.body", "body": body})
+        return self._send_messages(start, {"type": "http.response.body", "body": body})
 
-    def _begin(self, headers: Iterable[Header]) -> Sending:
+    def _send_head(self, headers: Iterable[Header]) -> Sending:
         self._has_begun = True
         sent = [*headers, *self.wire.headers, *self._extra]
-        return self._out({"type": "http.response.start", "status": 200, "headers": sent})
+        return self._send_messages({"type": "http.response.start", "status": 200, "headers": sent})
 
-    def _say(self, body: bytes, *, is_last: bool = False) -> Sending:
-        return self._out({"type": "http.response.body", "body": body, "more_body": not is_last})
+    def _send_body(self, body: bytes, *, is_last: bool = False) -> Sending:
+        return self._send_messages({"type": "http.response.body", "body": body, "more_body": not is_last})
 
-    async def _out(self, *messages: Message) -> None:
+    async def _send_messages(self, *messages: Message) -> None:
         """Send to the client; a client that does not read in time is disconnected."""
         try:
             for message in messages:

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "queued-reply-"
 NAME = "Queued follow-up reply"
-MOST_A_TURN = 20
+MAX_OF_TURN = 20
 KEPT = timedelta(hours=24)
 LATEST_EVENTS = 200
 LOOKS, LOOK_EVERY_S = 20, 0.1
@@ -139,8 +139,8 @@ def _keep(asked: QuerySet[Turn], text: str, only_of: int | None) -> FollowUp:
     before = list(FollowUp.objects.filter(chat_id=turn.chat_id).values_list("text", flat=True))
     if text.strip() in [one.strip() for one in before] or _is_its_reply(turn, text):
         raise NoSuchTurn
-    if len(before) >= MOST_A_TURN or sum(len(one.encode()) for one in [*before, text]) > MAX_REPLY_BYTES:
-        raise TooManyFollowUps(f"a turn has at most {MOST_A_TURN} follow-ups, of {MAX_REPLY_BYTES} bytes in all")
+    if len(before) >= MAX_OF_TURN or sum(len(one.encode()) for one in [*before, text]) > MAX_REPLY_BYTES:
+        raise TooManyFollowUps(f"a turn has at most {MAX_OF_TURN} follow-ups, of {MAX_REPLY_BYTES} bytes in all")
     prefix = turn.task_id[: turn.task_id.rfind("-") + 1]
     task_id = unguessable(prefix) if prefix and turn.agent else ""
     return FollowUp.objects.create(
@@ -164,7 +164,7 @@ def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowU
     of_context = FollowUp.objects.filter(agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id)
     found: list[FollowUp] = []
     size = 0
-    oldest = of_context.select_related("agent").order_by("pk")[:MOST_A_TURN]
+    oldest = of_context.select_related("agent").order_by("pk")[:MAX_OF_TURN]
     for one in oldest.iterator(chunk_size=1):
         size += len(one.text.encode())
         if found and size > MAX_REPLY_BYTES:

@@ -221,7 +221,7 @@ class SocketLink:
         """Run the timers of the sockets; call it about once a second."""
         for socket in self._sockets.values():
             if socket.is_due(now):
-                self._tasks.start(socket.check_alive(now), name="tend")
+                self._tasks.start(socket.check_alive(now), name="check socket")
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run something for a socket in the background."""

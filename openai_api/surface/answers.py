@@ -126,7 +126,7 @@ class ChatAnswer(CallAnswer):
 
     def send_whole(self, body: bytes) -> Sending:
         """Send a body that is no agent's answer."""
-        return self._whole(body)
+        return self._respond(body)
 
     async def wait(self, waiting: Waiting) -> None:
         """Wait for the end of a turn, and answer."""
@@ -151,7 +151,7 @@ class ChatAnswer(CallAnswer):
             return StreamEnd(run.task, run.denied)
         if not self._has_begun:
             self._is_stream, self._ends_at = True, time.monotonic() + max_age_s
-            await self._begin(sse.HEADERS)
+            await self._send_head(sse.HEADERS)
         task, sent = None, ""
         with watch_client(self._receive) as check_client:
             async for frame in answer.frames:
@@ -159,7 +159,7 @@ class ChatAnswer(CallAnswer):
                 if frame is not None and is_held:
                     task = _news_in(frame[1]).task
                 if frame is None or is_held:
-                    await self._say(sse.KEEPALIVE)
+                    await self._send_body(sse.KEEPALIVE)
                 else:
                     task, sent = await self._tell(frame[1], is_first=task is None, sent=sent)
                 if time.monotonic() > self._ends_at:
@@ -172,7 +172,7 @@ class ChatAnswer(CallAnswer):
             await self._finish(task, denied)
             return
         if task is not None and refusal_after(task, denied) is None:
-            await self._say(self.chat.opening(task))
+            await self._send_body(self.chat.opening(task))
         await self._end_stream(StreamEnd(task, denied))
 
     async def check_connected(self) -> None:
@@ -203,7 +203,7 @@ class ChatAnswer(CallAnswer):
         if news.text:
             events += self.chat.delta(news.task, news.text)
         if events:
-            await self._say(events)
+            await self._send_body(events)
         return news.task, sent + news.text
 
     async def _end_stream(self, end: StreamEnd) -> None:
@@ -218,17 +218,17 @@ class ChatAnswer(CallAnswer):
         is_more = whole.startswith(sent)
         rest = whole.removeprefix(sent) if is_more else attachments_of(task, self.chat.public_url)
         more = self.chat.delta(task, rest) if rest else b""
-        await self._say(more + self.chat.ending(task), is_last=True)
+        await self._send_body(more + self.chat.ending(task), is_last=True)
 
     async def _finish(self, task: Task, denied: Denied | None) -> None:
         refusal = refusal_after(task, denied)
-        await (self._refuse(refusal) if refusal is not None else self._whole(self.wire.result(task)))
+        await (self._refuse(refusal) if refusal is not None else self._respond(self.wire.result(task)))
 
     async def _refuse(self, refusal: ModelRefused) -> None:
         if self._has_begun:
-            await self._say(self.chat.failure(refusal), is_last=True)
+            await self._send_body(self.chat.failure(refusal), is_last=True)
         else:
-            await self._whole(refusal.body, refusal.status, refusal.headers)
+            await self._respond(refusal.body, refusal.status, refusal.headers)
 
 
 def refusal_of_failure(failure: Exception) -> ModelRefused:

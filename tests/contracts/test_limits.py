@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agents.core.types import Ask, Target
 from agents.models.choices import Surface
-from hub.caller_rate import MESSAGES_AT_ONCE, MOST_SENDERS, CallerRate
+from hub.caller_rate import MAX_SENDERS, MESSAGES_AT_ONCE, CallerRate
 from hub.distributed import STORE_WITHIN_S, RedisRate
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
@@ -126,9 +126,9 @@ async def test_messages_are_counted_by_credential_and_apart_from_other_asks(make
 
 async def test_of_too_many_senders_the_quietest_are_forgotten(make_rate: MakeRate) -> None:
     rate = make_rate(1, clock=lambda: 0.0)
-    for sender in [0] * int(MESSAGES_AT_ONCE) + list(range(MOST_SENDERS)):
+    for sender in [0] * int(MESSAGES_AT_ONCE) + list(range(MAX_SENDERS)):
         await rate.retry_in_s(ask(credential_id=sender))
     assert await rate.retry_in_s(ask(credential_id=0)) == 1
-    for sender in range(1, MOST_SENDERS + 1):
+    for sender in range(1, MAX_SENDERS + 1):
         await rate.retry_in_s(ask(credential_id=sender))
     assert await rate.retry_in_s(ask(credential_id=0)) == 0

@@ -25,8 +25,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=1_070, modules=63, functions=320),
-    "1.0": Limit(calls=1_070, modules=66, functions=325),
+    "hub": Limit(calls=1_000, modules=56, functions=286),
+    "1.0": Limit(calls=1_010, modules=57, functions=285),
 }
 
 

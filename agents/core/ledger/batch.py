@@ -101,35 +101,32 @@ class _Batch:
         self.results: list[Result] = [None] * len(batch)
         self._ends = Ends(database, self._events, self.results)
         for i, work in enumerate(batch):
-            self._sort(i, work)
-
-    def _sort(self, i: int, work: Work) -> None:
-        ask: Ask | None = None
-        match work:
-            case Admit():
-                self._admits[i], ask = work, work.ask
-                self._leaves_lines = self._leaves_lines or work.in_queue
-            case Settle():
-                self._ends.add(i, work)
-                ask = work.turn.ask
-            case Deny():
-                self._denies.append(work)
-                ask, self._leaves_lines = work.ask, self._leaves_lines or work.in_queue
-            case Withdraw():
-                self._withdraws.append(work)
-                ask, self._leaves_lines = work.ask, True
-            case Release():
-                self._releases.append(work)
-                if work.session_id is not None:
-                    self._sessions.add(work.session_id)
-            case Record():
-                self._events.events.append(work.event)
-            case Touch():
-                self._touches.append(work)
-        if ask is not None:
-            self._sessions.add(ask.target.session_id)
-            if ask.source is not None:
-                self._sources.add(ask.source.session_id)
+            ask: Ask | None = None
+            match work:
+                case Admit():
+                    self._admits[i], ask = work, work.ask
+                    self._leaves_lines = self._leaves_lines or work.in_queue
+                case Settle():
+                    self._ends.add(i, work)
+                    ask = work.turn.ask
+                case Deny():
+                    self._denies.append(work)
+                    ask, self._leaves_lines = work.ask, self._leaves_lines or work.in_queue
+                case Withdraw():
+                    self._withdraws.append(work)
+                    ask, self._leaves_lines = work.ask, True
+                case Release():
+                    self._releases.append(work)
+                    if work.session_id is not None:
+                        self._sessions.add(work.session_id)
+                case Record():
+                    self._events.events.append(work.event)
+                case Touch():
+                    self._touches.append(work)
+            if ask is not None:
+                self._sessions.add(ask.target.session_id)
+                if ask.source is not None:
+                    self._sources.add(ask.source.session_id)
 
     @property
     def may_run_at_once(self) -> bool:

@@ -47,7 +47,9 @@ class Moment:
         self.now = datetime.now(UTC)
         now = self.now.replace(tzinfo=None)  # as SQLite stores it
         alive, until = now - PROCESS_DEAD, now + GRACE
-        self.values = {"now": str(now), "day": str(now)[:10], "alive": str(alive), "until": str(until)}
+        # Set here, so that a batch on SQLite calls none of the properties below.
+        self.stored, self.day = str(now), str(now)[:10]
+        self.values = {"now": self.stored, "day": self.day, "alive": str(alive), "until": str(until)}
 
     @cached_property
     def now(self) -> datetime:

@@ -168,7 +168,7 @@ def _cleaned(payload: Raw) -> str:
         raise BadFrame("bad_frame", str(bad)) from None
 
 
-MOST_UNFINISHED = 100
+MAX_UNFINISHED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
     not_over: QuerySet[Any] = recent.annotate(is_own=is_own_turn()).filter(_not_over(last_stop))
     newest = not_over.select_related("agent", "caller").order_by("-asked_at")
     # The newest ones, but the oldest of them first: `PendingPrompts` goes by the order in which prompts went out.
-    return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MOST_UNFINISHED])]
+    return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MAX_UNFINISHED])]
 
 
 def digest_in(frame: Register) -> str:
