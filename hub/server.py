@@ -19,8 +19,7 @@ from django.conf import settings
 from agents.links.channel.protocol import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.data_dir import record_address
-from hub.http_protocol import HubHttpProtocol, end_overdue
-from hub.sockets import PING_EVERY_S, PONG_WITHIN_S, HubSockets
+from hub.uvicorn_protocols import PING_EVERY_S, PONG_WITHIN_S, HubHttpProtocol, HubSockets, end_overdue
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)

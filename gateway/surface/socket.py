@@ -102,7 +102,7 @@ class GatewaySocket(ClientConnection):
         return self.seat is None or self.seat.prompts.is_idle(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether `check_alive` has something to do. The server sends the pings, see `hub.sockets`."""
+        """Whether `check_alive` has something to do. The server sends the pings, see `hub.uvicorn_protocols`."""
         return now - self._checked_at >= FORGETS_EVERY_S
 
     async def check_alive(self, now: float) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hub.sockets import MessageQueue
+from hub.uvicorn_protocols import MessageQueue
 
 
 async def test_messages_come_in_order_whether_they_were_there_first_or_the_reader() -> None:
