@@ -167,10 +167,10 @@ SCOPE = rf"({'|'.join(TokenScope)})|({'|'.join(SCOPES_OF_ONE_AGENT)}):{HANDLE}"
 FOR_ONE_AGENT = ", ".join(f"{scope}:owner/slug" for scope in SCOPES_OF_ONE_AGENT)
 UNKNOWN_SCOPE = f"want {', '.join(TokenScope)}; for one agent alone, {FOR_ONE_AGENT}"
 ONE_AGENT = "a token for one agent asks and reads it, or connects as it, nothing else"
-LEAST_LIFETIME_S = 60
-MOST_LIFETIME_S = 10 * 365 * 24 * 3600
+MIN_LIFETIME_S = 60
+MAX_LIFETIME_S = 10 * 365 * 24 * 3600
 OVERLAP_S = 3600
-MOST_OVERLAP_S = 7 * 24 * 3600
+MAX_OVERLAP_S = 7 * 24 * 3600
 
 
 class NamedToken(Body):
@@ -183,7 +183,7 @@ class NewToken(NamedToken):
     """The body of a mint. `expires_in`: seconds after which the token is good no more; without: until revoked."""
 
     expires_in = serializers.IntegerField(
-        required=False, allow_null=True, min_value=LEAST_LIFETIME_S, max_value=MOST_LIFETIME_S
+        required=False, allow_null=True, min_value=MIN_LIFETIME_S, max_value=MAX_LIFETIME_S
     )
 
     def limits(self) -> TokenLimits:
@@ -220,7 +220,7 @@ class NewAppToken(NewToken):
         if TokenScope.CONNECT in wanted and not attrs["agent"]:
             raise serializers.ValidationError({"scopes": "connect names the agent: connect:owner/name"})
         if attrs["format"] == JWT_FORMAT and not 0 < (attrs.get("expires_in") or 0) <= MAX_JWT_LIFETIME_S:
-            needed = f"a JWT expires: give {LEAST_LIFETIME_S} to {MAX_JWT_LIFETIME_S} seconds"
+            needed = f"a JWT expires: give {MIN_LIFETIME_S} to {MAX_JWT_LIFETIME_S} seconds"
             raise serializers.ValidationError({"expires_in": needed})
         attrs["scopes"] = [scope.value for scope in TokenScope if scope in wanted]
         return attrs
@@ -240,7 +240,7 @@ def _find_only_agent(given: str, of_scopes: Sequence[str]) -> str:
 class Rotation(Body):
     """How many seconds the old token stays good; 0: not at all."""
 
-    overlap = serializers.IntegerField(default=OVERLAP_S, min_value=0, max_value=MOST_OVERLAP_S)
+    overlap = serializers.IntegerField(default=OVERLAP_S, min_value=0, max_value=MAX_OVERLAP_S)
 
 
 class ChannelTokens(APIView):

@@ -23,7 +23,7 @@ from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT
 from accounts.models import Credential, User
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 
 COOKIE = "cw_session"
 INSUFFICIENT_SCOPE = "insufficient_scope"
@@ -165,7 +165,7 @@ def find_caller(request: HttpRequest) -> Caller | None:
     """
     caller = find_holder(presented_by(request), *CALLER_KINDS)
     if caller is not None and caller.identity.is_stale:
-        with suppress(*DATABASE_AWAY):  # a request that only reads needs no write; the next use is stored
+        with suppress(*DATABASE_UNAVAILABLE):  # a request that only reads needs no write; the next use is stored
             Credential.touch([caller.identity.credential_id])
     return caller
 

@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 
 from kit.concurrency import RETRY_AFTER_S as AT_ONCE_RETRY_AFTER_S
 from kit.concurrency import TooManyAtOnce
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 
 FORBIDDEN_ORIGIN = "forbidden_origin"
 FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pages; use a Bearer token"
@@ -66,7 +66,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: Django has logged it; the body tells nothing of it. 503 when the database is what failed."""
-    if isinstance(sys.exc_info()[1], DATABASE_AWAY):
+    if isinstance(sys.exc_info()[1], DATABASE_UNAVAILABLE):
         answer = _failed(request, 503)
         answer["Retry-After"] = str(RETRY_AFTER_S)
         return answer

@@ -36,7 +36,7 @@ from accounts.models import User
 from accounts.signing import NoKey
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RETRY_SOON, RequestRefused, is_json, too_large
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that i
 MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
-DATABASE_IS_AWAY = RequestRefused(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
+DATABASE_REFUSAL = RequestRefused(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
 
 
 class Conflict(exceptions.APIException):
@@ -248,9 +248,9 @@ def _as_api_failure(failure: Exception) -> Exception:
             return RefusedByHub(too_large(MAX_BODY_BYTES))
         case SuspiciousOperation():
             return exceptions.ParseError()
-    if isinstance(failure, DATABASE_AWAY):
+    if isinstance(failure, DATABASE_UNAVAILABLE):
         logger.warning("rest.database_away", extra={"failure": type(failure).__name__})
-        return RefusedByHub(DATABASE_IS_AWAY)
+        return RefusedByHub(DATABASE_REFUSAL)
     return failure
 
 

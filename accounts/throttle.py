@@ -20,7 +20,7 @@ REDIS_WITHIN_S = 0.2
 GUESSES_PER_MINUTE = 10
 PASSWORDS_PER_MINUTE = 10
 PASSWORDS_PER_HOUR = 60
-STORE_AWAY_S = 30
+STORE_RETRY_S = 30
 
 
 def check_address(request: HttpRequest, what: str) -> None:
@@ -67,7 +67,7 @@ def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> Non
         logger.warning("rate.open" if opens else "rate.closed", extra={"failure": type(failure).__name__})
         if opens:
             return
-        raise TooFast(STORE_AWAY_S) from None
+        raise TooFast(STORE_RETRY_S) from None
     raise TooFast(max(1, math.ceil(window.reset_time - time.time())))
 
 

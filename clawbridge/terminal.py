@@ -15,7 +15,7 @@ from clawbridge import BadArguments, HubError, Refused, Unauthorized
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 STEERING = {code: letter for code, letter in CONTROLS.items() if chr(code) not in "\n\t"}
 GAP = "  "
-LEAST_COLUMN = 20
+MIN_COLUMN = 20
 UNAUTHORIZED = "the hub refuses the token: run `clawbridge login`, or check --token-file and CLAWBRIDGE_TOKEN"
 NO_AGENT = "no such agent"
 
@@ -115,7 +115,7 @@ def write_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns; on a terminal the last column is cut to the width of the window."""
     lines = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)][:-1]
-    room = max(LEAST_COLUMN, shutil.get_terminal_size().columns - sum(widths) - len(GAP) * len(widths))
+    room = max(MIN_COLUMN, shutil.get_terminal_size().columns - sum(widths) - len(GAP) * len(widths))
     for *cells, last in lines:
         if sys.stdout.isatty() and len(last) > room:
             last = last[: room - 1] + "…"

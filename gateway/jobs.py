@@ -9,7 +9,7 @@ from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
 
-MOST_FRAMES = 1_000_000  # records of a team
+MAX_FRAMES = 1_000_000  # records of a team
 OVERDUE_S = 20.0  # web processes end stored messages in time, and can tell the senders
 
 
@@ -47,7 +47,7 @@ def forget_proposals(kept_days: int) -> int:
 
 @job("gateway.forget_frames")
 def forget_frames() -> int:
-    """Delete the records of frames that their teams keep no longer, and those beyond MOST_FRAMES; how many."""
+    """Delete the records of frames that their teams keep no longer, and those beyond MAX_FRAMES; how many."""
     now = db_now()
     chosen = dict(TeamPolicy.objects.values_list("owner_id", "frames_kept_days"))
     default_days = TeamPolicy._meta.get_field("frames_kept_days").get_default()
@@ -56,7 +56,7 @@ def forget_frames() -> int:
         before = now - timedelta(days=chosen.get(owner_id, default_days))
         of_team = FrameRecord.objects.filter(owner_id=owner_id)
         gone += batches.delete(of_team.filter(at__lt=before))
-        too_old = of_team.order_by("-at").values_list("at", flat=True)[MOST_FRAMES : MOST_FRAMES + 1].first()
+        too_old = of_team.order_by("-at").values_list("at", flat=True)[MAX_FRAMES : MAX_FRAMES + 1].first()
         if too_old is not None:
             gone += batches.delete(of_team.filter(at__lte=too_old))
     return gone

@@ -32,11 +32,11 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 0.5
-AWAY_S = 1.0
+UNREACHABLE_S = 1.0
 SILENCE_S = seconds(5.0, at_least_s=2.0)
 START_WITHIN_S = 15.0
 SEND_WITHIN_S = 2.0
-MOST_WAITING = 256  # pieces of replies, of at most 64 KiB each
+MAX_WAITING = 256  # pieces of replies, of at most 64 KiB each
 
 _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
@@ -79,9 +79,9 @@ class RedisPost:
         return sent.reached
 
     async def pass_on(self, process_id: str, message: Message) -> None:
-        """See `agents.core.post.Post`. With MOST_WAITING on their way it waits like `send`."""
+        """See `agents.core.post.Post`. With MAX_WAITING on their way it waits like `send`."""
         written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
-        if self._outgoing.waiting >= MOST_WAITING:
+        if self._outgoing.waiting >= MAX_WAITING:
             # Shielded: the whole batch shares this future.
             await asyncio.shield(written)
 
@@ -119,7 +119,7 @@ class RedisPost:
             except (RedisError, OSError) as failure:  # it is unknown what was sent
                 logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
                 # `reached` stays True: a prompt that may have left must not be given back.
-                self._away_until = time.monotonic() + AWAY_S
+                self._away_until = time.monotonic() + UNREACHABLE_S
                 return
         # While Redis is away nothing is sent: the counts are zeros, and all of it provably reached no process.
         for sent, count in zip(batch, counts, strict=True):
@@ -170,7 +170,7 @@ __all__ = ["RedisPost", "RedisRate", "RedisTaskStore", "call_worker", "make_call
 
 CALL_EXPIRES_S = 10
 STORE_WITHIN_S = 1.0
-MOST_CONNECTIONS = 4
+MAX_CONNECTIONS = 4
 
 
 class RedisRate:
@@ -180,7 +180,7 @@ class RedisRate:
         self._within_s = within_s
         self._item = RateLimitItemPerMinute(per_minute)
         # Few connections: waiting for one in a burst of asks is faster than opening one for each ask.
-        self._pool = BlockingConnectionPool.from_url(url, max_connections=MOST_CONNECTIONS, timeout=within_s)
+        self._pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=within_s)
         options: dict[str, Any] = {"connection_pool": self._pool}
         self._limiter = MovingWindowRateLimiter(RedisStorage(f"async+{url}", implementation="redispy", **options))
 

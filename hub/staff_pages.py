@@ -40,7 +40,7 @@ from webhooks import limits as of_webhooks
 from webhooks.models import Delivery, Sendable, SendingPause
 from webhooks.service.outbox import find_pause
 
-MOST_PROCESSES = 50
+MAX_PROCESSES = 50
 LATELY = timedelta(hours=1)
 DAY = timedelta(days=1)
 KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
@@ -142,7 +142,7 @@ def figures() -> Figures:
 
 
 def _processes(now: datetime) -> list[HubProcess]:
-    found = list(Process.objects.order_by("-beat_at")[:MOST_PROCESSES])
+    found = list(Process.objects.order_by("-beat_at")[:MAX_PROCESSES])
     ids = [one.pk for one in found]
     agents = _by_process(live_connections().filter(process_id__in=ids))
     operators = _by_process(Attachment.objects.filter(process_id__in=ids))

@@ -26,7 +26,7 @@ from kit.durations import seconds
 
 PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
-LEAST_PONG_S = 10.0  # for a client with a shorter heartbeat
+MIN_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
 HEARTBEAT_TIMEOUT = 4008  # a close code of `a2a-v1` alone
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
@@ -284,7 +284,7 @@ class HubSockets(WebSocketsSansIOProtocol):
         """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, limited to 10 to 20 s."""
         self._has_heartbeat = True
         self.ping_interval = every_s
-        self.ping_timeout = min(max(every_s, LEAST_PONG_S), PONG_WITHIN_S)
+        self.ping_timeout = min(max(every_s, MIN_PONG_S), PONG_WITHIN_S)
         if self.ping_timer is not None:
             self.ping_timer.cancel()
             self.schedule_ping()

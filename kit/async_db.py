@@ -9,7 +9,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from channels.db import database_sync_to_async
 from django.db import connection
 
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,7 +91,7 @@ class DbThread:
     def _run(self, function: Callable[[], R]) -> R:
         try:
             return function()
-        except DATABASE_AWAY:
+        except DATABASE_UNAVAILABLE:
             connection.close()
             raise
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from django.db import DatabaseError
 
 from kit.async_db import DbThread
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 from kit.tasks import TaskSet
 
 T = TypeVar("T")
@@ -83,9 +83,9 @@ class BatchWriter(Generic[T]):
     """Writes items in the order of `put`, in one thread that keeps its database connection.
 
     `write`: writes some items in one transaction; the writer calls `write` again while `write` raises one of
-    `kit.sql.DATABASE_AWAY`. `at_once`: the most items of a transaction; transactions are short, because SQLite has
-    one write lock. `pause_s`: between batches, so that batches are few and large. `most_waiting`: the sum of the
-    sizes of waiting items from which the writer `is_full`.
+    `kit.sql.DATABASE_UNAVAILABLE`. `at_once`: the most items of a transaction; transactions are short, because
+    SQLite has one write lock. `pause_s`: between batches, so that batches are few and large. `most_waiting`: the
+    sum of the sizes of waiting items from which the writer `is_full`.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class BatchWriter(Generic[T]):
         for attempt in itertools.count(1):
             try:
                 await self._thread.call(self._write_items, items)
-            except DATABASE_AWAY:
+            except DATABASE_UNAVAILABLE:
                 if attempt == TRIES:
                     logger.exception("batch_writer.waits", extra={"writer": self._name, "items": len(items)})
                 if self._is_closing and attempt >= TRIES:

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-MOST_FRAMES = 256
-MOST_BYTES = 8_388_608  # a frame has up to 1 MiB of an agent's data
+MAX_FRAMES = 256
+MAX_BYTES = 8_388_608  # a frame has up to 1 MiB of an agent's data
 CROWDED_FRAMES = 192  # from here on senders wait in `wait_for_room`
 CROWDED_BYTES = 6_291_456
 
@@ -30,7 +30,7 @@ class FrameQueue:
             return False
         self._frames.append(frame)
         self._bytes += len(frame)
-        if len(self._frames) <= MOST_FRAMES and self._bytes <= MOST_BYTES:
+        if len(self._frames) <= MAX_FRAMES and self._bytes <= MAX_BYTES:
             return True
         self.close()
         return False

@@ -16,8 +16,8 @@ from django.db.migrations.operations.base import Operation
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
-MOST_WORDS = 12  # of a query; the rest are ignored
-MOST_CHARS = 64  # of a word
+MAX_WORDS = 12  # of a query; the rest are ignored
+MAX_CHARS = 64  # of a word
 SHORTEST_MISSPELT = 4
 NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # what a column is; a word in a name counts most
 _WEIGHTS = {NAME: 8, PLACE: 4, KIND: 4, TEXT: 1}
@@ -49,8 +49,8 @@ class _Step(NamedTuple):
 
 def read_words(text: str) -> list[str]:
     """The words that are looked for, each once; `the` and its like are none, unless there are no others."""
-    words = dict.fromkeys(one[:MOST_CHARS] for one in _WORD.findall(_without_accents(text.lower())))
-    return [*(word for word in words if word not in _STOP_WORDS)][:MOST_WORDS] or [*words][:MOST_WORDS]
+    words = dict.fromkeys(one[:MAX_CHARS] for one in _WORD.findall(_without_accents(text.lower())))
+    return [*(word for word in words if word not in _STOP_WORDS)][:MAX_WORDS] or [*words][:MAX_WORDS]
 
 
 def searches(found: Rows, index: FullText, text: str, *order: str, places: str = "") -> Iterator[Rows]:

@@ -27,14 +27,14 @@ Row = tuple[Any, ...]
 
 # The moment of a statement, as Django stores it: SQLite compares texts. By vendor; `%` doubled, as beside `%s`.
 NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
-MOST_KEYS_KEPT = 128
+MAX_KEYS_KEPT = 128
 _BYTES = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     "postgresql": "SELECT pg_database_size(current_database())",
 }
 
 # The database is out of reach, full, or takes no writes (PostgreSQL then says InternalError): nothing was done.
-DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+DATABASE_UNAVAILABLE = (OperationalError, InterfaceError, InternalError)
 
 
 # What SQLite says when a file cannot grow: no space left, a quota, a limit of the process.
@@ -150,7 +150,7 @@ class KeyedQuery:
             statement += f" FOR KEY SHARE OF {connection.ops.quote_name(found.model._meta.db_table)} SKIP LOCKED"
         converters = compiler.get_converters([one for one, _, _ in compiler.select])
         compiled = _Compiled(statement, values[:-count], converters)
-        if count <= MOST_KEYS_KEPT:
+        if count <= MAX_KEYS_KEPT:
             self._compiled[count] = compiled
         return compiled
 

@@ -18,7 +18,7 @@ import psycopg
 from kit.ids import unguessable
 from lab.hub_storage import SQLITE_FILE
 
-MOST_KEPT = 4  # of all hubs of this process
+MAX_KEPT = 4  # of all hubs of this process
 Run = Callable[..., Any]
 _lock = threading.Lock()
 _kept: dict[tuple[object, ...], Any] = {}  # by the database, the one used last at the end
@@ -53,7 +53,7 @@ def _connection(key: tuple[object, ...], connect: Callable[[], Any]) -> Any:
         except (psycopg.OperationalError, sqlite3.OperationalError):
             connection.close()
             connection = None
-    while len(_kept) >= MOST_KEPT:
+    while len(_kept) >= MAX_KEPT:
         _kept.pop(next(iter(_kept))).close()
     _kept[key] = connection or connect()
     return _kept[key]

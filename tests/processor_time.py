@@ -18,7 +18,7 @@ SHARES = Path(__file__).with_name("README.md")
 SHARE = re.compile(r"^\| `(\w+)` \| (\d+) \|", re.MULTILINE)
 COLLECTING = "collecting"
 KEY = "processor seconds"  # the key in a worker's report
-MOST_READINGS = 10
+MAX_READINGS = 10
 TOTAL = pytest.StashKey["ProcessorTime"]()
 
 
@@ -54,7 +54,7 @@ def _seconds_of_the_tree() -> float:
     repeated; a browser may start and end processes all the time, so not without end.
     """
     own = psutil.Process()
-    for _ in range(MOST_READINGS):
+    for _ in range(MAX_READINGS):
         processes = [own, *own.children(recursive=True)]
         total = 0.0
         for process in processes:

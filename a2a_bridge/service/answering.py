@@ -58,7 +58,7 @@ def public_error(failure: Exception) -> RpcError:
     if isinstance(failure, NotPublished):
         return errors.agent_not_found()
     # Reads that do not go through the ledger raise the errors of the database.
-    if isinstance(failure, (Unavailable, *sql.DATABASE_AWAY)):
+    if isinstance(failure, (Unavailable, *sql.DATABASE_UNAVAILABLE)):
         return errors.unavailable()
     logger.error("bridge.failed", exc_info=failure)
     return RpcError(INTERNAL_ERROR, "internal error", status=500)

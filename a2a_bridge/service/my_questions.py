@@ -23,8 +23,8 @@ from kit.search import filter_by_words
 
 SEARCHED = 10_000
 LATELY = 1_000
-MOST_AGENTS = 50
-MOST_QUEUED = 50
+MAX_AGENTS = 50
+MAX_QUEUED = 50
 MAX_LIMIT = 50
 MAX_CHARS = 4_000  # of a question
 MAX_WORDS = 6
@@ -219,7 +219,7 @@ def asked_agents(user_id: int) -> list[str]:
     """The handles of the agents that this user asked lately, to choose from."""
     lately = Turn.objects.asked_by(user_id).order_by(*NEWEST_FIRST).values_list("agent_id", flat=True)[:LATELY]
     agents = Agent.objects.filter(pk__in=set(lately)).order_by("handle_key")
-    return list(agents.values_list("handle", flat=True)[:MOST_AGENTS])
+    return list(agents.values_list("handle", flat=True)[:MAX_AGENTS])
 
 
 def _asked(user_id: int, query: QuestionQuery) -> tuple[QuerySet[Turn], QuestionPosition | None]:
@@ -258,7 +258,7 @@ def _queued(user_id: int, query: QuestionQuery) -> list[QueuedAsk]:
         return []
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
     waiting = QueuedAsk.objects.filter(caller=user_id, home__in=living).order_by("-pk")
-    return list(_cut(_of_day(_matching(waiting, query), query, "queued_at")).select_related("agent")[:MOST_QUEUED])
+    return list(_cut(_of_day(_matching(waiting, query), query, "queued_at")).select_related("agent")[:MAX_QUEUED])
 
 
 def _of_day(rows: Rows, query: QuestionQuery, asked_at: str) -> Rows:

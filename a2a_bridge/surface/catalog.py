@@ -24,8 +24,8 @@ from kit.clock import iso
 from kit.describe import Time, Url
 
 PAGE = 500
-MOST_CATALOGS = 1000
-MOST_QUERIES = 5
+MAX_CATALOGS = 1000
+MAX_QUERIES = 5
 AGENT_CARD: Final = "application/a2a-agent-card+json"
 CATALOG: Final = "application/ai-catalog+json"
 MAX_HANDLE_CHARS = 160
@@ -115,7 +115,7 @@ def _starts() -> list[str]:
         number=Window(RowNumber(), order_by=F("handle_key").asc()), place=(F("number") - 1) % PAGE
     )
     return list(
-        numbered.filter(place=0).order_by("handle_key").values_list("handle_key", flat=True)[:MOST_CATALOGS]
+        numbered.filter(place=0).order_by("handle_key").values_list("handle_key", flat=True)[:MAX_CATALOGS]
     )
 
 
@@ -143,7 +143,7 @@ def _agent(agent: Agent, public_url: str, host: str, with_queries: bool) -> Entr
     if told := agent.tagline or agent.description:
         entry["description"] = told
     if with_queries and agent.suggested_prompts:
-        entry["representativeQueries"] = agent.suggested_prompts[:MOST_QUERIES]
+        entry["representativeQueries"] = agent.suggested_prompts[:MAX_QUERIES]
     return entry
 
 

@@ -23,7 +23,7 @@ from agents.core.directory import AgentActivity, find_askable, load_agent_activi
 from agents.models import Agent
 from agents.web.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
 
-MOST_FOUND = 6
+MAX_FOUND = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def find_agents(request: HttpRequest) -> FoundAgents:
     """The agents that the directory's search finds for the visitor, agents that are online first."""
     wanted = read_filter(request)
     agents = find(wanted, request.user.pk)
-    return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MOST_FOUND]))
+    return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MAX_FOUND]))
 
 
 def _picked(request: HttpRequest) -> AgentChoice | None:

@@ -51,7 +51,7 @@ class SearchQuery(serializers.Serializer[Any]):
     q = serializers.CharField(default="", allow_blank=True, max_length=200)
 
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 FIFTY, HUNDRED, TWO_HUNDRED, THOUSAND = map(page_query, (50, 100, 200, MAX_LIMIT))
 
 
@@ -124,7 +124,7 @@ class AdminShares(StaffView):
     def get(self, request: Request) -> Response:
         """The shares of sessions, with owner and user, newest first."""
         shares = Share.objects.select_related("session", "user", "shared_by").order_by("-pk")
-        return page(request, shares, show_each(ListedShare), HUNDRED, most=MOST_ROWS)
+        return page(request, shares, show_each(ListedShare), HUNDRED, most=MAX_ROWS)
 
 
 class AdminAgents(StaffView):
@@ -149,7 +149,7 @@ class AdminTokens(StaffView):
         if query["active"] != "all":
             tokens = tokens.filter(pk__in=live) if query["active"] == "true" else tokens.exclude(pk__in=live)
         newest = tokens.select_related("user").order_by("-pk")
-        answer = page(request, newest, show_each(ListedToken), TWO_HUNDRED, most=MOST_ROWS)
+        answer = page(request, newest, show_each(ListedToken), TWO_HUNDRED, most=MAX_ROWS)
         answer.data["returned"] = len(answer.data["items"])
         return answer
 
@@ -188,10 +188,10 @@ class AdminUsers(StaffView):
     def get(self, request: Request) -> Response:
         """All users, by id. The only list in snake_case."""
         users = User.objects.order_by("pk").prefetch_related("provider_identities")
-        return page(request, users, show_each(ListedUser), TWO_HUNDRED, most=MOST_ROWS)
+        return page(request, users, show_each(ListedUser), TWO_HUNDRED, most=MAX_ROWS)
 
 
-MOST_SESSIONS = 200
+MAX_SESSIONS = 200
 
 
 class ListedSession(TypedDict):
@@ -243,7 +243,7 @@ class AdminSessions(StaffView):
         text = read_query(SearchQuery, request)["q"]
         found = _matching(text) if text else Session.objects.all()
         listed = found.annotate(seen_at=SEEN_AT).select_related("owner").order_by("-pk")
-        return page(request, listed, show_sessions, FIFTY, most=MOST_SESSIONS)
+        return page(request, listed, show_sessions, FIFTY, most=MAX_SESSIONS)
 
 
 class AdminSession(StaffView):
@@ -261,7 +261,7 @@ class AdminTimeline(StaffView):
     @extend_schema(parameters=[StaffTimelineQuery], responses=ListedTimeline)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
         """Its newest events and permission requests, oldest first."""
-        limit = min(read_query(StaffTimelineQuery, request)["limit"], MOST_SESSIONS)
+        limit = min(read_query(StaffTimelineQuery, request)["limit"], MAX_SESSIONS)
         session = _get_session(public_id)
         record_reading(caller_of(request), Session, "its timeline", session)
         events = Event.objects.filter(session=session).order_by("-pk")[:limit]

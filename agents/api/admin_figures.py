@@ -156,7 +156,7 @@ class Timeseries(TypedDict):
     generatedAt: Time
 
 
-MOST_ACTIVE = 50
+MAX_ACTIVE = 50
 
 
 class ActiveUser(TypedDict):
@@ -187,7 +187,7 @@ class StatsActiveUsers(StaffView):
     @extend_schema(parameters=[ActiveQuery], responses=ActiveUsers)
     def get(self, request: Request) -> Response:
         """Whose sessions had most events in the last 7 days, with how many sessions they have in all."""
-        limit = min(read_query(ActiveQuery, request)["limit"], MOST_ACTIVE)
+        limit = min(read_query(ActiveQuery, request)["limit"], MAX_ACTIVE)
         by_owner = EVENTS.since(db_now() - WEEK).values("session__owner", "session__owner__login")
         busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
         owned = Session.objects.filter(owner_id__in=[row["session__owner"] for row in busiest])

@@ -19,7 +19,7 @@ from agents.api.agents import get_own_agent, show_agent
 from agents.api.remote import ApiCardChange, ApiCardMember, CardDecision
 from agents.api.shapes import ApiAgent
 from agents.core import halt_rules
-from agents.core.bulk_changes import MOST_AT_ONCE, BulkAction, change_agents
+from agents.core.bulk_changes import MAX_AT_ONCE, BulkAction, change_agents
 from agents.core.directory import (
     UnknownLogin,
     block_caller,
@@ -212,7 +212,7 @@ class BulkChange(Body):
     ids = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID),
         allow_empty=False,
-        max_length=MOST_AT_ONCE,
+        max_length=MAX_AT_ONCE,
     )
 
 

@@ -59,7 +59,7 @@ from kit.rows import show
 
 NO_AGENT = "no such agent"
 NO_SESSION = "no such session"
-MOST_LISTED = 5000
+MAX_LISTED = 5000
 LONG_TEXT_FIELDS = (
     "claude_md",
     "personalization_prompt",
@@ -233,7 +233,7 @@ class Agents(APIView):
             found = found.filter(owner__login__iexact=query["owner"])
         listed = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).matching(query["q"])
         shown = partial(show_agents, viewer_id=caller.pk, with_papers=False)
-        return page(request, listed, shown, most=MOST_LISTED)
+        return page(request, listed, shown, most=MAX_LISTED)
 
     @extend_schema(request=NewAgent, responses={201: PublishedAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request) -> Response:

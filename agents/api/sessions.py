@@ -60,7 +60,7 @@ class SessionDeleted(TypedDict):
     agents: int
 
 
-MOST_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
+MAX_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
 
 
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
@@ -164,7 +164,7 @@ class OneSession(APIView):
 
 def most_listed() -> int:
     """The most sessions in one list: those that one owner may have, and MAX_LIMIT shared ones."""
-    return min(settings.SESSIONS_PER_OWNER or MOST_LISTED, MOST_LISTED) + MAX_LIMIT
+    return min(settings.SESSIONS_PER_OWNER or MAX_LISTED, MAX_LISTED) + MAX_LIMIT
 
 
 def show_session(request: Request, session: Session) -> ApiSession:

@@ -30,7 +30,7 @@ from webhooks.service.outbox import OutboxEvent
 AGENTS_AT_ONCE = 500
 ENDED_AT_ONCE = 500
 FAILURES_WITHIN = timedelta(hours=1)
-LEAST_ASKS = 5
+MIN_ASKS = 5
 
 ConditionKey = tuple[int, AlertKind]  # an agent's id, and the kind of the alert
 
@@ -303,6 +303,6 @@ def _find_failing(
         asks, failed = counts[agent.agent_id]
         key = (agent.agent_id, AlertKind.FAILURES)
         least = percent / 2 if key in raised else percent
-        if asks >= LEAST_ASKS and failed * 100 >= least * asks:
+        if asks >= MIN_ASKS and failed * 100 >= least * asks:
             found[key] = Condition(percent, failed * 100 // asks)
     return found

@@ -134,7 +134,7 @@ async def _nothing(settled: SettledTurn) -> None:
     """Does nothing: this surface needs no callback before the end is published."""
 
 
-MOST_PEERS = 500
+MAX_PEERS = 500
 
 _MENTION = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)\s+(?=\S)")
 
@@ -183,7 +183,7 @@ def find_agent(handle: str, user_id: int) -> Target | None:
     return Target(agent.pk, agent.session_id, agent.handle) if agent else None
 
 
-def load_peers(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MOST_PEERS) -> list[Peer]:
+def load_peers(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MAX_PEERS) -> list[Peer]:
     """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
     found = sessions_visible_to(user_id, at_least=at_least).filter(archived_at=None)
     return _as_peers(list(found.order_by(SEEN_AT.desc())[:most]), user_id)

@@ -8,7 +8,7 @@ from accounts.models import User
 from agents.core import directory, halt_rules
 from agents.models import Agent, Halt
 
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 Status = Agent.Status
 
 
@@ -63,7 +63,7 @@ def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) 
 
 
 def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
-    """Do it to each of these agents that are the owner's; at most MOST_AT_ONCE. Each is a transaction of its own.
+    """Do it to each of these agents that are the owner's; at most MAX_AT_ONCE. Each is a transaction of its own.
 
     Doing it again changes nothing.
     """

@@ -19,9 +19,9 @@ from agents.models.choices import Outcome
 
 Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 WINDOW_DAYS = (7, 30)
-MOST_TURNS = 100_000
-MOST_LATENCIES = 20_000
-MOST_ASKERS = 10
+MAX_TURNS = 100_000
+MAX_LATENCIES = 20_000
+MAX_ASKERS = 10
 IS_ANSWER = Q(outcome=Outcome.COMPLETED, latency_ms__isnull=False)
 COUNTED_AS: Mapping[Outcome | None, str] = {
     Outcome.COMPLETED: "answered",
@@ -144,8 +144,8 @@ def window_of(now: datetime, count: int, zone: str) -> DayWindow:
 
 
 def asks_in_window(agent: Agent, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
-    """The agent's asks of a window, and, where there are more than MOST_TURNS, since when the newest ones are."""
-    return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MOST_TURNS)
+    """The agent's asks of a window, and, where there are more than MAX_TURNS, since when the newest ones are."""
+    return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MAX_TURNS)
 
 
 def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, datetime | None]:
@@ -183,7 +183,7 @@ def by_reason(turns: QuerySet[Turn]) -> list[EndCount]:
 def top_askers(turns: QuerySet[Turn]) -> list[AskerCount]:
     """The callers with the most asks."""
     counted = turns.order_by().values("caller__login").annotate(count=Sum("repeats"), last=Max("asked_at"))
-    most = counted.order_by("-count", "caller__login")[:MOST_ASKERS]
+    most = counted.order_by("-count", "caller__login")[:MAX_ASKERS]
     return [AskerCount(row["caller__login"], row["count"], row["last"]) for row in most]
 
 
@@ -194,8 +194,8 @@ def count_askers(turns: QuerySet[Turn]) -> int:
 
 
 def latencies(turns: QuerySet[Turn], window: DayWindow) -> Latencies:
-    """The latencies of the newest MOST_LATENCIES answers."""
-    measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MOST_LATENCIES]
+    """The latencies of the newest MAX_LATENCIES answers."""
+    measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MAX_LATENCIES]
     days: list[list[int]] = [[] for _ in window.days]
     for asked_at, latency_ms in measured:
         days[window.number_of(asked_at)].append(latency_ms or 0)

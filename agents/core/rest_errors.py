@@ -5,7 +5,7 @@ import logging
 from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
 from agents.core.errors import Unavailable
 from kit.asgi import RETRY_SOON, RequestRefused
-from kit.sql import DATABASE_AWAY
+from kit.sql import DATABASE_UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ def public_refusal(
     """
     if isinstance(failure, RequestRefused):
         return failure
-    if isinstance(failure, (Unavailable, *DATABASE_AWAY)):
+    if isinstance(failure, (Unavailable, *DATABASE_UNAVAILABLE)):
         return RequestRefused(503, "unavailable", unavailable, RETRY_SOON)
     logger.error(log_key, exc_info=failure, extra={"path": path})
     return RequestRefused(500, INTERNAL, INTERNAL_TEXT)

@@ -44,7 +44,7 @@ class StorageMeter:
         """The state that the database reports; while it is away, the state that it reported last."""
         try:
             return await db_call(limits.STORAGE.count_used)(owner_id) + size > self._most
-        except sql.DATABASE_AWAY as failure:
+        except sql.DATABASE_UNAVAILABLE as failure:
             logger.warning("storage.not_measured", extra={"failure": type(failure).__name__})
             return was_full
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import websockets
 
 NAME = "connect.pyz"
-LEAST_PYTHON = (3, 11)
+MIN_PYTHON = (3, 11)
 EPOCH = (1980, 1, 1, 0, 0, 0)
 OWN = ("__init__.py", "breaker.py", "part_checks.py", "agnt/*.py", "connect/*.py")
 LIBRARY = ("*.py", "asyncio/*.py", "extensions/*.py")
@@ -24,8 +24,8 @@ LEFT_OUT = frozenset({"cli.py", "__main__.py", "asyncio/server.py", "asyncio/rou
 MAIN = f"""\
 import sys
 
-if sys.version_info < {LEAST_PYTHON!r}:
-    sys.exit("connect.pyz: want Python %d.%d or newer, this is %d.%d" % ({LEAST_PYTHON!r} + sys.version_info[:2]))
+if sys.version_info < {MIN_PYTHON!r}:
+    sys.exit("connect.pyz: want Python %d.%d or newer, this is %d.%d" % ({MIN_PYTHON!r} + sys.version_info[:2]))
 
 from clawbridge.connect.__main__ import main
 

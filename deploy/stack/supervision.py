@@ -9,7 +9,7 @@ from lab.processes import Program, ProgramError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 8.0
 TOO_SOON_S = 10.0
-MOST_FAILURES = 5  # a program that fails so often in a row will fail again
+MAX_FAILURES = 5  # a program that fails so often in a row will fail again
 
 
 class ProgramState(Enum):
@@ -60,7 +60,7 @@ class Supervisor:
         """Start the programs that are due; returns those that became ready since the last call.
 
         Raises:
-            ProgramError: a program ended, or was not ready in time, MOST_FAILURES times in a row.
+            ProgramError: a program ended, or was not ready in time, MAX_FAILURES times in a row.
         """
         return [one.program for one in self._watched if self._advance(one)]
 
@@ -92,7 +92,7 @@ class Supervisor:
         if one.state is ProgramState.RUNS and now >= one.since + self._too_soon_s:
             one.failures = 0
         one.failures += one.has_servers
-        if one.failures >= MOST_FAILURES:
+        if one.failures >= MAX_FAILURES:
             raise ProgramError(f"{name} failed {one.failures} times in a row, so the stack ends: {failure}")
         pause_s = min(self._first_pause_s * 2 ** max(0, one.failures - 1), LONGEST_PAUSE_S)
         one.state, one.start_at = ProgramState.WAITS, now + pause_s

@@ -7,8 +7,8 @@ from django.utils import timezone
 from accounts.models import User
 from agents.models import Process
 
-MOST_VOTERS = 15
-MOST_PEERS_NAMED = 100
+MAX_VOTERS = 15
+MAX_PEERS_NAMED = 100
 MAX_FRAMES_KEPT_DAYS = 365
 MAX_SESSION_HOURS = 24 * 365
 HOUR_S = 3600
@@ -83,7 +83,7 @@ class TeamPolicy(models.Model):
     members = models.JSONField(
         "voters",
         default=_default_members,
-        help_text=f"The agents that vote on proposals, one on a line; at most {MOST_VOTERS}.",
+        help_text=f"The agents that vote on proposals, one on a line; at most {MAX_VOTERS}.",
     )
     steward = models.CharField("agent that breaks ties", max_length=64, default="steward", blank=True)
     breaks_ties = models.BooleanField(

@@ -28,9 +28,9 @@ from gateway.wire.permissions import find_only_agent
 from kit.tasks import Waiters
 
 KEPT_S = 300.0
-MOST_OF_SENDER = 500
+MAX_OF_SENDER = 500
 MOST = 10_000
-MOST_BYTES = 16_777_216  # of the answers that are kept, of one process
+MAX_BYTES = 16_777_216  # of the answers that are kept, of one process
 
 SenderKey = tuple[str, str]  # the login, and the name of the seat
 
@@ -97,7 +97,7 @@ class RecentMessages:
         recent = self._senders.setdefault(sender, OrderedDict())
         self._senders.move_to_end(sender)
         self._forget_old(recent)
-        if len(recent) >= MOST_OF_SENDER:
+        if len(recent) >= MAX_OF_SENDER:
             self._forget_first(recent)
         recent[key] = message
         self._count += 1
@@ -122,7 +122,7 @@ class RecentMessages:
     def keep(self, message: RecentMessage, frame: Json) -> None:
         """Keep an answer, if there is room."""
         size = len(encode(frame))
-        if not message.is_whole or self._bytes + size > MOST_BYTES:
+        if not message.is_whole or self._bytes + size > MAX_BYTES:
             message.is_whole = False
             return
         message.answers.append(frame)

@@ -23,7 +23,7 @@ from kit.clock import approximate_now
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING = 5_000  # records
+MAX_WAITING = 5_000  # records
 GATHER_S = 0.1  # between two batches, so that they are few and large
 AT_ONCE = 500
 ALL_AGENTS = "*"
@@ -75,7 +75,7 @@ class FrameLog(BatchWriter[FrameLogRow]):
             write,
             at_once=AT_ONCE,
             pause_s=GATHER_S,
-            most_waiting=MOST_WAITING,
+            most_waiting=MAX_WAITING,
             retry_s=retry_s,
             refused=_note_refused,
         )

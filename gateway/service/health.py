@@ -24,9 +24,9 @@ from kit.async_db import db_call
 from kit.clock import db_now, unix_ms
 from kit.sql import check_connection
 
-MOST_PENDING = 10_000
+MAX_PENDING = 10_000
 HEALTHY, DEGRADED, DOWN = 0, 1, 2
-MOST_SEATS = 10_000
+MAX_SEATS = 10_000
 
 
 class GatewayHealth(TypedDict):
@@ -110,7 +110,7 @@ class HealthReport:
             port=at.port or (443 if at.scheme == "https" else 80),
             agents=agents["connected"],
             redisConnected=is_connected,
-            pendingResponses=pending.order_by()[:MOST_PENDING].count(),
+            pendingResponses=pending.order_by()[:MAX_PENDING].count(),
             uptime=_seconds(min(started), now) if started else 0,
         )
 
@@ -179,7 +179,7 @@ def report_rows(version: str) -> Iterator[Line]:
     yield Line("processes", str(len(started)))
     yield Line("uptime", f"{_seconds(min(started), now)} s" if started else "-")
     seats = live_connections().filter(session__link=GATEWAY_LINK)
-    yield Line("connected agents", str(seats.order_by()[:MOST_SEATS].count()))
+    yield Line("connected agents", str(seats.order_by()[:MAX_SEATS].count()))
 
 
 def report_probes(ping_redis: Callable[[], object] | None) -> Iterator[Line]:

@@ -25,8 +25,8 @@ from kit.clock import db_now, unix_ms
 
 INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # not what died
 CLEARED_AT_ONCE = 1_000
-MOST_INBOXES = 500
-MOST_SEATS = 1_000  # that one broadcast is for
+MAX_INBOXES = 500
+MAX_SEATS = 1_000  # that one broadcast is for
 
 
 def get_seat(owner_id: int, name: str) -> int:
@@ -99,7 +99,7 @@ def list_inboxes(owner_id: int, session_id: int) -> list[Json]:
         dead=Count("letters", filter=Q(letters__state=Letter.State.DEAD)),
     )
     columns = ("total", "unread", "queued", "dead")
-    found = counted.order_by("routing_name").values("routing_name", *columns)[:MOST_INBOXES]
+    found = counted.order_by("routing_name").values("routing_name", *columns)[:MAX_INBOXES]
     return [{"agent": one["routing_name"], **{name: one[name] for name in columns}} for one in found]
 
 
@@ -200,7 +200,7 @@ def deliver(owner: User, frame: Json) -> int:
         case "broadcast":
             content = {"role": "agent", "content": envelope.content["message"]}
             told = msgspec.structs.replace(envelope, type="message", content=content)
-            others = seats.exclude(routing_name=envelope.sender)[:MOST_SEATS]
+            others = seats.exclude(routing_name=envelope.sender)[:MAX_SEATS]
             return sum(_store(owner, msgspec.structs.replace(told, agent=one.routing_name), one) for one in others)
     return 0
 

@@ -41,7 +41,7 @@ from kit.sql import AnyRow
 
 HIGHER_IN_A_ROW = 16  # then one of a lower priority goes first
 CLAIM_S = seconds(60.0, at_least_s=30.0)
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 EXPIRED_AT_ONCE = 200
 REPLY_GRACE_S = seconds(15.0, at_least_s=8.0)
 REPLIES_AT_ONCE = 100
@@ -53,7 +53,7 @@ UNREADABLE = "unreadable"
 _DEAD_TEXT = {
     TTL_EXPIRED: "the agent did not take the message in time",
     CLEARED: "the agent cleared its inbox",
-    UNDELIVERABLE: f"{MOST_ATTEMPTS} deliveries of the message were broken off",
+    UNDELIVERABLE: f"{MAX_ATTEMPTS} deliveries of the message were broken off",
     NOT_ALLOWED: "you may not send messages to this agent any more",
     UNREADABLE: "the hub cannot read the message any more",
 }
@@ -129,7 +129,7 @@ def recover(stored: Letter) -> None:
 
 def release(stored: Letter, *, is_uncertain: bool = False) -> None:
     """Put a claimed stored message back. `is_uncertain`: the agent may have got it; after a few times it dies."""
-    if is_uncertain and stored.attempts + 1 >= MOST_ATTEMPTS:
+    if is_uncertain and stored.attempts + 1 >= MAX_ATTEMPTS:
         end_message(stored, dead_message_error(UNDELIVERABLE))
         return
     attempts = stored.attempts + is_uncertain

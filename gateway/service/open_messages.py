@@ -19,8 +19,8 @@ from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
 
-MOST_OPEN = 200  # messages of one connection
-TOO_MANY_OPEN = f"at most {MOST_OPEN} messages of a connection wait for a response at once"
+MAX_OPEN = 200  # messages of one connection
+TOO_MANY_OPEN = f"at most {MAX_OPEN} messages of a connection wait for a response at once"
 
 SendFrame = Callable[[Json], Awaitable[None]]
 FollowReceipts = Callable[[], Awaitable[None]]
@@ -86,7 +86,7 @@ class OpenMessages:
             self._gone.set_result(None)
 
     def _enter(self, key: str, envelope: Envelope) -> str:
-        if len(self._open) >= MOST_OPEN:
+        if len(self._open) >= MAX_OPEN:
             # A message that wants no response is open only while the hub sends it: the client sends too fast.
             text = TOO_MANY_OPEN if envelope.wants_response else RATE_TEXT
             raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)

@@ -27,7 +27,7 @@ State = Proposal.State
 
 are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals that are not decided yet
 
-MOST_MEMBERS = 256
+MAX_MEMBERS = 256
 CLOSED_AT_ONCE = 100
 
 
@@ -50,7 +50,7 @@ def propose(owner_id: int, given: Proposal, deadline_ms: int | None = None) -> P
     limits.OPEN_PROPOSALS.check(owner_id)
     limits.KEPT_PROPOSALS.check(owner_id)
     policy = get_policy(owner_id)
-    members = list(dict.fromkeys(policy.members))[:MOST_MEMBERS]
+    members = list(dict.fromkeys(policy.members))[:MAX_MEMBERS]
     if not members:
         raise bad_content("the team has no members who vote: its owner names them", reason="no_members")
     steward = policy.steward if policy.breaks_ties and policy.steward not in members else ""

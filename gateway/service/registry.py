@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
-from agents.core.ask_starter import MOST_PEERS, Peer, get_peer, load_peers
+from agents.core.ask_starter import MAX_PEERS, Peer, get_peer, load_peers
 from agents.core.errors import Halted
 from agents.models import Halt, Session, Turn
 from agents.models.session import SEEN_AT, online_sessions
@@ -23,7 +23,7 @@ OFFLINE = "offline"
 BUSY = TeamAgent.Status.BUSY.value
 ERROR = TeamAgent.Status.ERROR.value
 TAKE_NO_MESSAGES = frozenset({BUSY, ERROR})
-MOST_MEMBERS = 500
+MAX_MEMBERS = 500
 
 
 class PushedStatus(NamedTuple):
@@ -75,7 +75,7 @@ def load_reported_status(session_id: int) -> ReportedStatus:
 
 def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
     """The agents of a team by name, each with its status, the 500 seen last."""
-    sessions = list(_kept(owner_id).annotate(seen_at=SEEN_AT).order_by(SEEN_AT.desc())[:MOST_PEERS])
+    sessions = list(_kept(owner_id).annotate(seen_at=SEEN_AT).order_by(SEEN_AT.desc())[:MAX_PEERS])
     online = online_sessions([one.pk for one in sessions])
     rows = load_rows(sessions)
     found: dict[str, PushedStatus] = {}
@@ -97,13 +97,13 @@ def _kept(owner_id: int) -> QuerySet[Session]:
 
 
 def load_agents(user_id: int) -> list[Json]:
-    """The agents as discovery shows them, the own ones first; at most MOST_PEERS."""
-    return _show(load_peers(user_id, at_least=Role.PROMPTER, most=MOST_PEERS))
+    """The agents as discovery shows them, the own ones first; at most MAX_PEERS."""
+    return _show(load_peers(user_id, at_least=Role.PROMPTER, most=MAX_PEERS))
 
 
 def load_own_agents(user_id: int) -> list[Json]:
     """The agents of the user's own team, as discovery shows them."""
-    peers = load_peers(user_id, at_least=Role.OWNER, most=MOST_PEERS)
+    peers = load_peers(user_id, at_least=Role.OWNER, most=MAX_PEERS)
     return _show([peer for peer in peers if peer.is_mine])
 
 
@@ -117,12 +117,12 @@ def get_agent(name: str, user_id: int) -> Json:
 
 
 def load_names(user_id: int) -> list[str]:
-    """The names of the agents that the user can send messages to, the own ones first; at most MOST_PEERS.
+    """The names of the agents that the user can send messages to, the own ones first; at most MAX_PEERS.
 
     Each handshake asks for them: it reads names alone, and no rows of sessions.
     """
     found = sessions_visible_to(user_id, at_least=Role.PROMPTER).filter(archived_at=None).order_by(SEEN_AT.desc())
-    rows = found.values_list("owner_id", "owner__login", "routing_name")[:MOST_PEERS]
+    rows = found.values_list("owner_id", "owner__login", "routing_name")[:MAX_PEERS]
     ordered = sorted(rows, key=lambda row: (row[0] != user_id, f"{row[1]}/{row[2]}".lower()))
     return [name if owner_id == user_id else f"@{login}/{name}" for owner_id, login, name in ordered]
 
@@ -207,7 +207,7 @@ class Member:
 
 
 def load_members(owner_id: int, names: Collection[str] | None = None) -> list[Member]:
-    """The agents of a team by name, at most MOST_MEMBERS. `names`: only these.
+    """The agents of a team by name, at most MAX_MEMBERS. `names`: only these.
 
     The number of queries is constant.
     """
@@ -215,13 +215,13 @@ def load_members(owner_id: int, names: Collection[str] | None = None) -> list[Me
     rows = TeamAgent.objects.filter(owner_id=owner_id)
     if names is not None:
         seats, rows = seats.filter(routing_name__in=names), rows.filter(name__in=names)
-    by_seat = {one.routing_name: one for one in seats.annotate(seen_at=SEEN_AT).order_by("pk")[:MOST_MEMBERS]}
-    by_row = {one.name: one for one in rows.order_by("pk")[:MOST_MEMBERS]}
+    by_seat = {one.routing_name: one for one in seats.annotate(seen_at=SEEN_AT).order_by("pk")[:MAX_MEMBERS]}
+    by_row = {one.name: one for one in rows.order_by("pk")[:MAX_MEMBERS]}
     states = states_of([one.pk for one in by_seat.values()])
     stored_messages = _count_stored([one.pk for one in by_seat.values()])
     logs = _count_logs(owner_id)
     found = []
-    for name in sorted(by_seat.keys() | by_row.keys())[:MOST_MEMBERS]:
+    for name in sorted(by_seat.keys() | by_row.keys())[:MAX_MEMBERS]:
         seat, row = by_seat.get(name), by_row.get(name)
         found.append(_member(name, seat, row, states, stored_messages, logs.get(name, 0)))
     return found

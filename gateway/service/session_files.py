@@ -16,7 +16,7 @@ from msgspec import Struct
 from gateway import limits
 from gateway.models import SessionEntry, SessionLog
 from gateway.service.session_entries import LogEntry, make_row, seal_content
-from gateway.service.session_recording import MOST_ENTRIES, MOST_SESSION_BYTES
+from gateway.service.session_recording import MAX_ENTRIES, MAX_SESSION_BYTES
 from gateway.service.session_rows import SessionUser, check_agent, get_session, read_entries
 from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
 from gateway.wire.frame_types import ROLES, is_agent_name, is_id, read_time_ms
@@ -230,8 +230,8 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
 def _prepare(read: ReadSession) -> ReadySession:
     rows = [make_row(0, read.session_id, entry, seal_content(entry.content)) for entry in read.entries]
     one = ReadySession(read, rows)
-    if len(rows) > MOST_ENTRIES or one.size > MOST_SESSION_BYTES:
-        text = f"a session has at most {MOST_ENTRIES} entries, and {MOST_SESSION_BYTES} bytes"
+    if len(rows) > MAX_ENTRIES or one.size > MAX_SESSION_BYTES:
+        text = f"a session has at most {MAX_ENTRIES} entries, and {MAX_SESSION_BYTES} bytes"
         raise bad_content(text, reason="too_large")
     return one
 

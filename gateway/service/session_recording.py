@@ -38,8 +38,8 @@ from kit.clock import db_now
 
 logger = logging.getLogger(__name__)
 
-MOST_ENTRIES = 10_000  # of a session
-MOST_SESSION_BYTES = 8 * 1024 * 1024
+MAX_ENTRIES = 10_000  # of a session
+MAX_SESSION_BYTES = 8 * 1024 * 1024
 TRIMMED_AT_ONCE = 20
 COMPACTED_ID = "compacted"
 
@@ -79,7 +79,7 @@ def write_or_log(records: Sequence[PlacedEntry]) -> int:
     """
     try:
         write_records(records)
-    except sql.DATABASE_AWAY:
+    except sql.DATABASE_UNAVAILABLE:
         raise
     except DatabaseError:
         if len(records) > 1:
@@ -123,7 +123,7 @@ def _add_counts(logs: Collection[SessionLog], rows: Mapping[int, Sequence[Sessio
         found = SessionLog.objects.filter(pk__in=keys)
         found.update(entries=F("entries") + entries, bytes=F("bytes") + size, last_entry_at=now)
     for log in logs:
-        if log.entries > MOST_ENTRIES or log.bytes > MOST_SESSION_BYTES:
+        if log.entries > MAX_ENTRIES or log.bytes > MAX_SESSION_BYTES:
             compact(log.pk)
 
 
@@ -137,7 +137,7 @@ def compact(log_id: int) -> None:
     first, entries, size = rows[0], len(rows), sum(row[1] for row in rows)
     gone: list[int] = []
     for key, row_bytes, _ in rows[:-1]:
-        if entries <= MOST_ENTRIES // 2 and size <= MOST_SESSION_BYTES // 2:
+        if entries <= MAX_ENTRIES // 2 and size <= MAX_SESSION_BYTES // 2:
             break
         gone.append(key)
         entries, size = entries - 1, size - row_bytes
@@ -243,8 +243,8 @@ def _trim(owner_id: int, now: datetime) -> None:
 
 
 PAUSE_S = 0.25  # on SQLite each batch takes the one write lock, which turns need, too
-MOST_WAITING_BYTES = 33_554_432
-MOST_AT_ONCE = 200  # messages of a transaction
+MAX_WAITING_BYTES = 33_554_432
+MAX_AT_ONCE = 200  # messages of a transaction
 
 
 class SessionRecorder(BatchWriter[PlacedEntry]):
@@ -262,9 +262,9 @@ class SessionRecorder(BatchWriter[PlacedEntry]):
         super().__init__(
             "sessions",
             write_records,
-            at_once=MOST_AT_ONCE,
+            at_once=MAX_AT_ONCE,
             pause_s=PAUSE_S,
-            most_waiting=MOST_WAITING_BYTES,
+            most_waiting=MAX_WAITING_BYTES,
             retry_s=retry_s,
         )
         self.process_id = process_id

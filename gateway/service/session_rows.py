@@ -21,7 +21,7 @@ from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
 
-MOST_LISTED = 500
+MAX_LISTED = 500
 PAGE_BYTES = 524_288
 LONGEST_LOCK = timedelta(minutes=5)
 READ_TRIES = 3

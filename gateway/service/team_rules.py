@@ -20,7 +20,7 @@ from agents.core.ports import Clock
 from agents.models import Connection, Halt
 from gateway import limits
 from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
-from gateway.models.team import MOST_PEERS_NAMED, MOST_VOTERS
+from gateway.models.team import MAX_PEERS_NAMED, MAX_VOTERS
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, MAX_CONFIG_BYTES, make_seat, read_role
 from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_target
@@ -32,11 +32,11 @@ from kit.newest import NewestEntries
 from kit.tasks import read_failure
 
 WANTED_NAME = "want lower-case letters, digits and hyphens"
-PEERS = NameRule(is_target, WANTED_NAME, most=MOST_PEERS_NAMED, most_chars=160)
-VOTERS = NameRule(is_agent_name, WANTED_NAME, most=MOST_VOTERS, most_chars=160)
+PEERS = NameRule(is_target, WANTED_NAME, most=MAX_PEERS_NAMED, most_chars=160)
+VOTERS = NameRule(is_agent_name, WANTED_NAME, most=MAX_VOTERS, most_chars=160)
 DEFAULT_TEAM = Path(__file__).with_name("data") / "default_team.json"
 MAX_FILE_BYTES = 1_048_576
-MOST_LOADED = 500
+MAX_LOADED = 500
 
 
 def change_agent(agent: TeamAgent, fields: dict[str, Any]) -> bool:
@@ -123,8 +123,8 @@ def read_team(path: Path) -> list[FileAgent]:
         given = msgspec.json.decode(text, type=TeamFile).agents
     except (msgspec.DecodeError, RecursionError) as bad:
         raise BadTeamFile(f"this is no team file: {bad}") from None
-    if len(given) > MOST_LOADED:
-        raise BadTeamFile(f"a team file names at most {MOST_LOADED} agents")
+    if len(given) > MAX_LOADED:
+        raise BadTeamFile(f"a team file names at most {MAX_LOADED} agents")
     agents = [_check(one) for one in given]
     if len({one.name for one in agents}) < len(agents):
         raise BadTeamFile("a team file names each agent once")

@@ -94,12 +94,12 @@ class TeamHealth:
 
 
 _UNAUTHORIZED = DescribedAnswer(shape=HealthError, text="No live token, or one that shows no agents.")
-_AWAY = DescribedAnswer(shape=HealthError, text="The database is out of reach.")
+_DATABASE_UNAVAILABLE = DescribedAnswer(shape=HealthError, text="The database is out of reach.")
 _NEEDS = "With `GATEWAY=1`. Takes a token alone, no cookie: also a channel token."
 
 
 def _operation(path: str, name: str, summary: str, shape: Any) -> Operation:
-    answers = {200: shape, 401: _UNAUTHORIZED, 503: _AWAY}
+    answers = {200: shape, 401: _UNAUTHORIZED, 503: _DATABASE_UNAVAILABLE}
     if path.endswith("}"):
         answers[404] = DescribedAnswer(shape=HealthError, text="The team has no such agent.")
     return Operation(

@@ -252,8 +252,8 @@ def _as_http(refused: FrameRefused) -> RequestRefused:
     return RequestRefused(STATUS.get(refused.code, 400), refused.code.name.lower(), str(refused))
 
 
-MOST_LIVE, LIVE = 200, 50
-MOST_PAST, PAST = 500, 100
+MAX_LIVE, LIVE = 200, 50
+MAX_PAST, PAST = 500, 100
 FARTHEST = 100_000
 MAX_PARTY_CHARS = 160
 LATEST_MS = 253_370_764_800_000  # the begin of the year 9999
@@ -296,7 +296,7 @@ class InstantField(serializers.Field):  # type: ignore[type-arg]
 class LiveQuery(serializers.Serializer[Any]):
     """How many of the newest frames, and from when on."""
 
-    limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MOST_LIVE)
+    limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MAX_LIVE)
     since = InstantField(required=False, source="at__gte")
 
 
@@ -307,7 +307,7 @@ class HistoryQuery(serializers.Serializer[Any]):
     type = serializers.ChoiceField(required=False, choices=sorted(FRAME_TYPES))
     since = InstantField(required=False, source="at__gte")
     until = InstantField(required=False, source="at__lt")
-    limit = serializers.IntegerField(default=PAST, min_value=1, max_value=MOST_PAST)
+    limit = serializers.IntegerField(default=PAST, min_value=1, max_value=MAX_PAST)
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 
     def get_fields(self) -> Any:

@@ -46,7 +46,7 @@ THRESHOLDS = [
 ]
 PROPOSALS_ON_A_PAGE = 10
 FRAMES_SHOWN = 50
-MOST_VOTES_SHOWN = 200
+MAX_VOTES_SHOWN = 200
 VOTES = ("approve", "reject", "abstain")
 GOOD_STATES = (Proposal.State.APPROVED,)
 BAD_STATES = (Proposal.State.REJECTED, Proposal.State.BLOCKED)
@@ -223,7 +223,7 @@ def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpRespo
     found = _proposals(owner).filter(pk=proposal_id).first()
     if found is None:
         raise Http404
-    votes = list(found.votes.order_by("-voted_at", "-pk")[:MOST_VOTES_SHOWN])
+    votes = list(found.votes.order_by("-voted_at", "-pk")[:MAX_VOTES_SHOWN])
     standing = {one.voter: one for one in votes if one.counts}
     [row] = show_proposals([found], db_now())
     context = {

@@ -223,7 +223,7 @@ class OneEnvelopeKey(APIView):
         return Response(status=204)
 
 
-MOST_A_PAGE = 100
+MAX_A_PAGE = 100
 
 
 class ApiProposal(TypedDict):
@@ -286,7 +286,7 @@ class TeamProposals(APIView):
             newest_first,
             lambda rows: [_show_proposal(one) for one in rows],
             ProposalQuery,
-            most=MOST_A_PAGE,
+            most=MAX_A_PAGE,
         )
 
 

@@ -17,7 +17,7 @@ OFFLINE = "offline"
 
 # A key of the metadata: the content had no role, so recipients in the dialect get the content unchanged.
 BARE = "bareContent"
-MOST_OPEN = 200
+MAX_OPEN = 200
 
 
 @dataclass
@@ -44,13 +44,13 @@ class AskedFrame:
 
 
 class OpenFrames:
-    """Finds unanswered frames by correlation id; keeps the latest MOST_OPEN of each kind."""
+    """Finds unanswered frames by correlation id; keeps the latest MAX_OPEN of each kind."""
 
     def __init__(self) -> None:
-        self._answered = NewestEntries[str, AskedFrame](MOST_OPEN)
-        self._told = NewestEntries[str, AskedFrame](MOST_OPEN)  # apart: many tells push out no other frame
+        self._answered = NewestEntries[str, AskedFrame](MAX_OPEN)
+        self._told = NewestEntries[str, AskedFrame](MAX_OPEN)  # apart: many tells push out no other frame
         # Messages for the client, under their correlation id and under their frame id: both ids.
-        self._of_client = NewestEntries[str, tuple[str, str]](MOST_OPEN)
+        self._of_client = NewestEntries[str, tuple[str, str]](MAX_OPEN)
 
     def add(self, correlation_id: object, asked: AskedFrame) -> None:
         """Note a frame of the client."""

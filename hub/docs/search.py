@@ -14,11 +14,11 @@ from hub.descriptions.openapi import openapi
 from hub.descriptions.page import SOCKETS, operations_of, plain, sockets
 from hub.docs.library import pages
 
-MOST_FOUND = 30
+MAX_FOUND = 30
 SNIPPET_CHARS = 180
 BEFORE_CHARS = 60
 IN_HEADING, IN_PAGE = 20, 5
-MOST_IN_TEXT = 4
+MAX_IN_TEXT = 4
 CALL, FRAME = "REST API", "Socket"
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ class SearchEntry:
         page, heading, text = self.lowered
         total = 0
         for word in words:
-            here = IN_HEADING * (word in heading) + IN_PAGE * (word in page) + min(text.count(word), MOST_IN_TEXT)
+            here = IN_HEADING * (word in heading) + IN_PAGE * (word in page) + min(text.count(word), MAX_IN_TEXT)
             if not here:
                 return 0
             total += here
@@ -57,10 +57,10 @@ class SearchHit:
 
 
 def search(words: Sequence[str]) -> list[SearchHit]:
-    """The entries in which every word occurs, in any case; MOST_FOUND at most."""
+    """The entries in which every word occurs, in any case; MAX_FOUND at most."""
     weighed = [(one.weight(words), one) for one in index().entries]
     best = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
-    return [SearchHit(one, _snippet(one, words)) for _, one in best[:MOST_FOUND]]
+    return [SearchHit(one, _snippet(one, words)) for _, one in best[:MAX_FOUND]]
 
 
 class SearchIndex:

@@ -18,7 +18,7 @@ from hub.descriptions.openapi import openapi
 from hub.descriptions.page import A2A, GATEWAY, SOCKETS, calls_by_tag, gateway_page, sockets
 from hub.descriptions.schemas import Json
 from hub.docs.library import groups, pages
-from hub.docs.search import MOST_FOUND, search, with_search
+from hub.docs.search import MAX_FOUND, search, with_search
 
 MAX_CHARS = 200
 MAX_WORDS = 6
@@ -33,7 +33,7 @@ def docs(request: HttpRequest) -> HttpResponse:
     typed = request.GET.get("q", "")[:MAX_CHARS]
     words = typed.lower().split()[:MAX_WORDS]
     found = search(words) if words else []
-    context = {"groups": list(groups()), "typed": typed, "words": words, "found": found, "most": MOST_FOUND}
+    context = {"groups": list(groups()), "typed": typed, "words": words, "found": found, "most": MAX_FOUND}
     return render(request, "docs/home.html", context)
 
 

@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from kit.full_text import read_triggers
 
-MOST_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
+MAX_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
 
 class KeptConnections:
@@ -40,7 +40,7 @@ class KeptConnections:
 
     def give(self, connection: sqlite3.Connection) -> bool:
         """Keep a connection with which nothing is under way; False where that is not wanted."""
-        if not self._is_on or len(self._connections) >= MOST_KEPT:
+        if not self._is_on or len(self._connections) >= MAX_KEPT:
             return False
         self._connections.append(connection)
         return True

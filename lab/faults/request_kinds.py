@@ -16,7 +16,7 @@ from lab.callers import question as message_params
 
 ANSWER_WITHIN_S = 60.0
 POLL_EVERY_S = 0.2
-CUT_SHARE, MOST_CUTS = 0.5, 5
+CUT_SHARE, MAX_CUTS = 0.5, 5
 ENDED = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
 
 
@@ -165,7 +165,7 @@ async def version_1_stream(client: httpx.AsyncClient, question: LoadRequest) -> 
 
     Half of the streams are broken off after an event, up to five times.
     """
-    cuts = random.randint(1, MOST_CUTS) if random.random() < CUT_SHARE else 0
+    cuts = random.randint(1, MAX_CUTS) if random.random() < CUT_SHARE else 0
     answer = await _stream(client, question, V1, "SendStreamingMessage", question.params(), is_cut=cuts > 0)
     until = time.monotonic() + ANSWER_WITHIN_S / 2
     while answer.outcome == "broken" and answer.task_id and answer.events and time.monotonic() < until:

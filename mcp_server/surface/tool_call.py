@@ -25,7 +25,7 @@ from mcp_server.wire.tools import MAX_HANDLE_CHARS, AnswerTask, make_send
 
 NOT_ANSWERED = "You did not answer what the agent asked back. It still waits: see answer_task."
 MAX_ROUNDS = 20  # in which the client's user is asked in one call
-LEAST_WAIT_S = 1.0
+MIN_WAIT_S = 1.0
 
 Elicit = Callable[[str], Coroutine[Any, Any, str | None]]
 Context = Any  # `ServerRequestContext` of the SDK; its request is a Starlette request
@@ -56,7 +56,7 @@ class ToolCall:
         within_s = self.caller.returns_within_s
         if wanted_s is not None or within_s is None:
             return wanted_s
-        return max(self.began_at + within_s - time.monotonic(), LEAST_WAIT_S)
+        return max(self.began_at + within_s - time.monotonic(), MIN_WAIT_S)
 
     @property
     def elicit(self) -> Elicit | None:

@@ -29,7 +29,7 @@ from agents.transcript.access import NotAllowed, Role, find_session, role_of
 from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
 from kit.async_db import db_call
 from operators.wire.errors import Archived, EmptyPrompt, NoSuchRecipient, NoSuchSession
-from operators.wire.frames import MOST_PROBED, Mode
+from operators.wire.frames import MAX_PROBED, Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeT
     once: dict[str, ProbeTarget] = {}
     for one in found:
         once.setdefault(one.session_id or one.name, one)
-    return list(islice(once.values(), MOST_PROBED))
+    return list(islice(once.values(), MAX_PROBED))
 
 
 def with_attachments(text: str, attachments: Sequence[int]) -> str:

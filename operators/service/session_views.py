@@ -26,7 +26,7 @@ from kit.clock import db_now
 from operators.wire.errors import NoSuchSession
 from operators.wire.frames import RoleWord
 
-MOST_PENDING = 200
+MAX_PENDING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def load_attendance(session_id: int) -> Attendance:
 def pending(session_id: int) -> list[PermissionRequested]:
     """The permission requests that wait for a decision, oldest first."""
     waiting = permissions.pending(session_id).select_related("session")
-    return [permissions.shown(one.session, one) for one in waiting[:MOST_PENDING]]
+    return [permissions.shown(one.session, one) for one in waiting[:MAX_PENDING]]
 
 
 def _live(session_id: int) -> QuerySet[Attachment]:

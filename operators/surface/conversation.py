@@ -35,7 +35,7 @@ from operators.wire.frames import (
     encode,
 )
 
-MOST_SUBSCRIPTIONS = 100
+MAX_SUBSCRIPTIONS = 100
 
 Handler = Callable[[Any], Awaitable[msgspec.Struct | None]]
 
@@ -113,7 +113,7 @@ class OperatorConversation:
         public_id = session_id_of(frame.session_id)
         attached = self._attached.get(public_id)
         if attached is None:
-            if len(self._attached) >= MOST_SUBSCRIPTIONS:
+            if len(self._attached) >= MAX_SUBSCRIPTIONS:
                 raise TooManySubscriptions
             attached = await db_call(attach)(public_id, self.user_id, self._process_id)
             self._attached[public_id] = attached

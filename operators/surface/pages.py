@@ -28,8 +28,8 @@ from agents.transcript.timeline import Position, TimelinePage, find_turn_positio
 from operators.service.session_views import build_rows, load_attendance, row_of_request
 
 ROWS = 50
-MOST_FILES = 100
-MOST_SHARES = 200
+MAX_FILES = 100
+MAX_SHARES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,25 +162,25 @@ def _find_turn(name: str, session_id: int) -> Turn | None:
 
 def _files(seen: VisibleSession) -> dict[str, Any]:
     live = File.objects.live().filter(session=seen.session).select_related("uploader").order_by("-pk")
-    found = list(live[: MOST_FILES + 1])
-    return {"seen": seen, "files": found[:MOST_FILES], "has_more_files": len(found) > MOST_FILES}
+    found = list(live[: MAX_FILES + 1])
+    return {"seen": seen, "files": found[:MAX_FILES], "has_more_files": len(found) > MAX_FILES}
 
 
 def _shares(seen: VisibleSession) -> list[Share]:
     if not seen.is_owner:
         return []
-    return list(Share.objects.filter(session=seen.session).select_related("user").order_by("pk")[:MOST_SHARES])
+    return list(Share.objects.filter(session=seen.session).select_related("user").order_by("pk")[:MAX_SHARES])
 
 
 OwnerAction = Callable[[HttpRequest, VisibleSession], str]
 NO_SUCH_LOGIN = "No user has the login {login}."
 ALREADY_OWNER = "The session is theirs already."
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number of rows of one kind, counted up to MOST_COUNTED."""
+    """The number of rows of one kind, counted up to MAX_COUNTED."""
 
     name: str
     count: int
@@ -188,7 +188,7 @@ class Number:
     @property
     def is_more(self) -> bool:
         """Whether counting stopped before the end."""
-        return self.count >= MOST_COUNTED
+        return self.count >= MAX_COUNTED
 
 
 def _owner_action(act: OwnerAction) -> Callable[[HttpRequest, UUID], HttpResponse]:
@@ -279,7 +279,7 @@ def _numbers(session: Session) -> Iterator[Number]:
         ("agents published on it", Agent.objects.filter(session=session)),
     ]
     for name, rows in kinds:
-        yield Number(name, rows[:MOST_COUNTED].count())
+        yield Number(name, rows[:MAX_COUNTED].count())
 
 
 def _bytes_of_files(session: Session) -> int:

@@ -16,7 +16,7 @@ from kit.describe import CALLER, Socket, Time, Uuid
 from kit.strict_json import UnreadableText
 
 MAX_ATTACHMENTS = 50
-MOST_PROBED = 50
+MAX_PROBED = 50
 
 Mode = Literal["ask", "tell"]
 FileId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
@@ -44,7 +44,7 @@ class ProbeBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True)
     """A prompt for many peers; null: all that are online."""
 
     prompt: PromptText
-    peers: Annotated[list[PeerName], Meta(max_length=MOST_PROBED)] | None = None
+    peers: Annotated[list[PeerName], Meta(max_length=MAX_PROBED)] | None = None
 
 
 class PromptSent(Struct, frozen=True, rename="camel", kw_only=True):

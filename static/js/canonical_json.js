@@ -4,8 +4,8 @@
 // In a JSON text: strings, those before a colon being keys, and numbers.
 const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*/g;
 const IS_WHOLE = /^-?\d+$/;
-const LEAST_POWER = -4; // below it, and from MOST_POWER on, a number has an exponent
-const MOST_POWER = 16;
+const MIN_POWER = -4; // below it, and from MAX_POWER on, a number has an exponent
+const MAX_POWER = 16;
 
 class JsonNumber {
   constructor(text) {
@@ -55,7 +55,7 @@ function writeNumber(text) {
   const [digits, exponent] = Math.abs(number).toExponential().split("e");
   const power = Number(exponent);
   const sign = number < 0 || Object.is(number, -0) ? "-" : "";
-  if (power < LEAST_POWER || power >= MOST_POWER) {
+  if (power < MIN_POWER || power >= MAX_POWER) {
     return `${sign}${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
   }
   const plain = String(Math.abs(number));

@@ -3,8 +3,8 @@ import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
 import { renderMarkdown } from "./markdown.js";
 
-const MOST_ROWS = 1000;
-const MOST_GROWING_CHARS = 20_000;
+const MAX_ROWS = 1000;
+const MAX_GROWING_CHARS = 20_000;
 const PAUSE_MS = 150;
 const NEAR_PX = 80;
 const NOT_OLDER = "The older lines did not come. Try again.";
@@ -48,7 +48,7 @@ export class Transcript {
     const fresh = [...from.querySelectorAll("#rows > li")];
     const here = document.getElementById("rows");
     const known = fresh.find((row) => this.findRow(row.id));
-    if (!known || here.children.length > MOST_ROWS) this.replaceAll(from);
+    if (!known || here.children.length > MAX_ROWS) this.replaceAll(from);
     else this.insert(fresh, this.findRow(known.id));
     this.settle(fresh);
     this.drawGrowing({ except_new: this.is_behind }); // those follow the lines that are fetched next
@@ -93,7 +93,7 @@ export class Transcript {
   grow({ chatId, text, done }) {
     if (this.log.querySelector(`#rows > .reply[data-chat="${CSS.escape(chatId)}"]`)) return;
     const so_far = this.texts.get(chatId)?.text ?? "";
-    this.texts.set(chatId, { text: (so_far + text).slice(0, MOST_GROWING_CHARS), done });
+    this.texts.set(chatId, { text: (so_far + text).slice(0, MAX_GROWING_CHARS), done });
     this.drawing ??= requestAnimationFrame(() => this.draw());
   }
 

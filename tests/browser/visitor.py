@@ -26,8 +26,8 @@ from tests.browser.looks import (
     WEIGHT,
 )
 
-MOST_BYTES = 120_000
-MOST_SHIFT = 0.01
+MAX_BYTES = 120_000
+MAX_SHIFT = 0.01
 SETTLED_WITHIN_S = 20
 LOOKS_AGAIN_WITHIN_MS = 5000
 PHONE = {"width": 360, "height": 740}
@@ -180,14 +180,14 @@ class Visitor:
     async def check_weight(self) -> None:
         """The page is small, with its scripts and styles."""
         weight = await self.weigh()
-        assert weight < MOST_BYTES, f"{self.page.url}: {weight} bytes"
+        assert weight < MAX_BYTES, f"{self.page.url}: {weight} bytes"
 
     async def check_calm(self) -> None:
         """No script of others ran, nothing was blocked, nothing complained, nothing moved by itself."""
         seen = await self.seen()
         unexpected = [one for one in self.complaints if not any(words in one for words in self.expected)]
         assert (seen["pwned"], seen["blocked"], unexpected) == ([], [], []), self.page.url
-        assert seen["shift"] < MOST_SHIFT, f"{self.page.url}: moved by {seen['shift']}: {seen['moved']}"
+        assert seen["shift"] < MAX_SHIFT, f"{self.page.url}: moved by {seen['shift']}: {seen['moved']}"
 
     async def check_accessible(self) -> None:
         """Axe finds nothing, in light and in dark."""

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from kit.frame_queue import CROWDED_FRAMES, MOST_BYTES, MOST_FRAMES, FrameQueue
+from kit.frame_queue import CROWDED_FRAMES, MAX_BYTES, MAX_FRAMES, FrameQueue
 
 
-@pytest.mark.parametrize(("frame", "most"), [(b"x", MOST_FRAMES), (b"x" * (MOST_BYTES // 4), 4)])
+@pytest.mark.parametrize(("frame", "most"), [(b"x", MAX_FRAMES), (b"x" * (MAX_BYTES // 4), 4)])
 def test_a_queue_over_its_limits_is_closed(frame: bytes, most: int) -> None:
     queue = FrameQueue()
     assert all(queue.put(frame) for _ in range(most))

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from hub.sqlite.base import MOST_KEPT, DatabaseWrapper, kept
+from hub.sqlite.base import MAX_KEPT, DatabaseWrapper, kept
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -18,7 +18,7 @@ Wrappers = list[DatabaseWrapper]
 @pytest.fixture
 def threads() -> Iterator[Wrappers]:
     """What further threads of a serving process connect by."""
-    made = [DatabaseWrapper(connection.settings_dict) for _ in range(MOST_KEPT + 1)]
+    made = [DatabaseWrapper(connection.settings_dict) for _ in range(MAX_KEPT + 1)]
     with kept.keeping():
         yield made
         for one in made:
@@ -72,7 +72,7 @@ def test_a_few_are_kept(threads: Wrappers) -> None:
         one.close_if_unusable_or_obsolete()
     for one in threads:
         one.ensure_connection()
-    assert sum(one.connection in opened for one in threads) == MOST_KEPT
+    assert sum(one.connection in opened for one in threads) == MAX_KEPT
 
 
 def test_a_program_that_does_not_serve_keeps_none() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.stack.supervision import MOST_FAILURES, TOO_SOON_S, Supervisor
+from deploy.stack.supervision import MAX_FAILURES, TOO_SOON_S, Supervisor
 from lab.processes import Program, ProgramError, printed
 from lab.waiting import until
 
@@ -83,9 +83,9 @@ def test_a_program_that_always_fails_ends_the_stack_with_its_last_output(stack: 
     web = stack.start("web", "if [ $n != 1 ]; then echo no disk; exit 3; fi")
     supervisor = stack.supervise([], [web])
     kill(web)
-    with pytest.raises(ProgramError, match=rf"web failed {MOST_FAILURES} times in a row(?s:.*)no disk"):
+    with pytest.raises(ProgramError, match=rf"web failed {MAX_FAILURES} times in a row(?s:.*)no disk"):
         until(supervisor.look, "it gives up", within_s=WITHIN_S)
-    assert stack.starts(web) == MOST_FAILURES
+    assert stack.starts(web) == MAX_FAILURES
 
 
 def test_a_program_waits_for_its_server_when_both_were_killed(stack: Stack) -> None:
@@ -103,18 +103,18 @@ def test_a_program_waits_for_its_server_when_both_were_killed(stack: Stack) -> N
 def test_the_end_of_a_program_whose_server_is_down_does_not_count(stack: Stack) -> None:
     server, web = stack.start("server", "true"), stack.start("web", "true")
     supervisor = stack.supervise([server], [web])
-    for _ in range(MOST_FAILURES - 1):
+    for _ in range(MAX_FAILURES - 1):
         kill(web, server)
         look_until_runs(supervisor, server, web)
     kill(web)
     look_until_runs(supervisor, web)
-    assert stack.starts(web) == MOST_FAILURES + 1
+    assert stack.starts(web) == MAX_FAILURES + 1
 
 
 def test_the_end_of_a_program_that_ran_for_long_begins_a_new_row(stack: Stack) -> None:
     web = stack.start("web", "true")
     supervisor = stack.supervise([], [web], too_soon_s=0.0)
-    for _ in range(MOST_FAILURES + 1):
+    for _ in range(MAX_FAILURES + 1):
         kill(web)
         look_until_runs(supervisor, web)
 

@@ -34,10 +34,10 @@ OPTIONS = {  # no server listens at GITHUB_URL: no call of these gets as far as 
 }
 MODES = ("positive", "negative")
 WITHIN_S = 30
-LEAST_TTL_MS = 15_000
+MIN_TTL_MS = 15_000
 RECORDED = Path(__file__).with_name("recorded_cases.json")
 KEPT_EACH = 3
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 FIELDS = ("path_parameters", "headers", "cookies", "query", "body", "media_type")
 BYTES = "hexadecimal bytes"
 Recorded = dict[str, list[dict[str, Any]]]
@@ -74,8 +74,8 @@ def send_and_check(
     gets a time to live in which it can be answered.
     """
     ttl_ms = case.body.get("ttl_ms") if isinstance(case.body, dict) else None
-    if type(ttl_ms) is int and 0 < ttl_ms < LEAST_TTL_MS:
-        case.body["ttl_ms"] = LEAST_TTL_MS
+    if type(ttl_ms) is int and 0 < ttl_ms < MIN_TTL_MS:
+        case.body["ttl_ms"] = MIN_TTL_MS
     if is_own and isinstance(case.body, dict) and "url" in case.body:
         case.body["url"] = HOOK
     if is_own and isinstance(case.body, dict) and operation.path.endswith("/prompt"):
@@ -116,7 +116,7 @@ def from_json(seeded: Seeded, operation: Any, kept: dict[str, Any], *, is_own: b
 
 def choose(tried: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Of what was tried, by status and request: a few small ones, of each status one if there is room."""
-    small = [(status, one) for status, one in tried if len(json.dumps(one)) <= MOST_CHARACTERS]
+    small = [(status, one) for status, one in tried if len(json.dumps(one)) <= MAX_CHARACTERS]
     first = dict(reversed(small))
     further = [one for _, one in small if one not in first.values()]
     return [*first.values(), *further][:KEPT_EACH]

@@ -21,7 +21,7 @@ from lab.waiting import on_hub
 
 SLOW = 200
 ASKS = 60
-ROUNDS, MOST_ROUNDS = 3, 5  # more than 3 when something else was busy meanwhile
+ROUNDS, MAX_ROUNDS = 3, 5  # more than 3 when something else was busy meanwhile
 LARGE_BYTES = 8_000_000
 DRIP_EVERY_S = 0.5
 BUSY_MACHINE_S = 0.1  # what other workers' tests take of the cores while one asks
@@ -150,7 +150,7 @@ async def test_two_hundred_slow_clients_do_not_hurt_the_others(
         file = await upload(hub, agent.session_id, owner)
         asking = [await clients.enter_async_context(web(url)) for url in (hub.urls[0], hub.urls[-1]) * 2]
         await latencies(asking, agent.handle, alice)  # everything is warm
-        while len(busy) < ROUNDS or (_are_hurt(calm, busy) and len(busy) < MOST_ROUNDS):
+        while len(busy) < ROUNDS or (_are_hurt(calm, busy) and len(busy) < MAX_ROUNDS):
             calm.append(p95(await latencies(asking, agent.handle, alice)))
             async with AsyncExitStack() as slow:
                 await keep_slow(hub, slow, agent.handle, owner, file)

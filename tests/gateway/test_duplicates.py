@@ -49,13 +49,13 @@ def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
 def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
     recent = RecentMessages(Clock())
     quiet = recent.add(("owner", "quiet"), message(1))
-    for number in range(addressing.MOST_OF_SENDER + 1):
+    for number in range(addressing.MAX_OF_SENDER + 1):
         recent.add(ALPHA, message(number))
     assert recent.find(ALPHA, message(0)) is None
     assert recent.find(ALPHA, message(1)) is not None
     assert recent.find(("owner", "quiet"), message(1)) is quiet
-    for sender in range(addressing.MOST // addressing.MOST_OF_SENDER + 1):
-        for number in range(addressing.MOST_OF_SENDER):
+    for sender in range(addressing.MOST // addressing.MAX_OF_SENDER + 1):
+        for number in range(addressing.MAX_OF_SENDER):
             recent.add(("owner", f"s-{sender}"), message(number))
     assert recent.find(("owner", "quiet"), message(1)) is None
 
@@ -63,7 +63,7 @@ def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
 def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (addressing.MOST_BYTES - 200)))
+    recent.keep(first, answer("x" * (addressing.MAX_BYTES - 200)))
     second = recent.add(ALPHA, message(2))
     recent.keep(second, answer("y" * 400))
     (error,) = second.answers_to("c-3")
@@ -73,7 +73,7 @@ def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
 def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (addressing.MOST_BYTES - 200)))
+    recent.keep(first, answer("x" * (addressing.MAX_BYTES - 200)))
     recent.drop(ALPHA, message(1), first)
     assert recent.find(ALPHA, message(1)) is None
     again = recent.add(ALPHA, message(1))
@@ -86,7 +86,7 @@ def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
 def test_answers_to_messages_without_an_id_take_no_room() -> None:
     recent = RecentMessages(Clock())
     without = message(1, has_id=False)
-    recent.keep(recent.add(ALPHA, without), answer("x" * (addressing.MOST_BYTES - 200)))
+    recent.keep(recent.add(ALPHA, without), answer("x" * (addressing.MAX_BYTES - 200)))
     first = recent.add(ALPHA, message(1))
     recent.keep(first, answer("y" * 400))
     assert len(first.answers_to("c-5")[0]["content"]) == 400

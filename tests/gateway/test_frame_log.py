@@ -141,7 +141,7 @@ async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
     log = writer.log
     put(log, 0)
     await asyncio.sleep(0)  # the writer has the first one now
-    for number in range(1, frame_log.MOST_WAITING):
+    for number in range(1, frame_log.MAX_WAITING):
         await asyncio.wait_for(log.wait_for_room(), 15)
         put(log, number)
     waiting = asyncio.create_task(log.wait_for_room())
@@ -150,7 +150,7 @@ async def test_clients_wait_while_the_writer_cannot_keep_up_and_nothing_is_lost(
     writer.is_open.set()
     await asyncio.wait_for(waiting, 15)
     await log.close()
-    assert sum(writer.batches) == frame_log.MOST_WAITING
+    assert sum(writer.batches) == frame_log.MAX_WAITING
     assert max(writer.batches) <= frame_log.AT_ONCE
 
 
@@ -198,7 +198,7 @@ def test_records_go_when_their_team_keeps_them_no_longer() -> None:
 
 @pytest.mark.django_db
 def test_a_team_keeps_the_newest_of_too_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST_FRAMES", 3)
+    monkeypatch.setattr(jobs, "MAX_FRAMES", 3)
     owner, other = person("chatty-team").user, person("quiet-team").user
     FrameRecord.objects.bulk_create([_record(owner, days) for days in (1, 2, 3, 4, 5)] + [_record(other, 5)])
     assert forget_frames() == 2

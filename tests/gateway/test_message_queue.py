@@ -182,7 +182,7 @@ def test_a_stored_message_of_a_dead_process_is_sent_again_unless_its_turn_was_de
 
 def test_a_stored_message_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
     store(draft(beta, 1))
-    for _ in range(message_queue.MOST_ATTEMPTS):
+    for _ in range(message_queue.MAX_ATTEMPTS):
         message_queue.release(claimed(beta), is_uncertain=True)
     dead = Letter.objects.get()
     assert (dead.state, dead.reason) == (Letter.State.DEAD, message_queue.UNDELIVERABLE)

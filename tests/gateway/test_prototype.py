@@ -12,7 +12,7 @@ import pytest
 from gateway.service.queued_messages import LONGEST_TTL_S
 from gateway.surface.prototype import speaks_prototype
 from gateway.wire.prototype_dialect import PrototypeDialect
-from gateway.wire.prototype_frames import MOST_OPEN
+from gateway.wire.prototype_frames import MAX_OPEN
 from lab.frames import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -195,7 +195,7 @@ def test_what_the_dialect_does_not_name_passes_as_it_is() -> None:
 
 def test_what_is_not_answered_is_forgotten() -> None:
     dialect = made()
-    for number in range(MOST_OPEN + 1):
+    for number in range(MAX_OPEN + 1):
         dialect.read(json.dumps({"type": "health", "correlationId": f"c-{number}"}))
         dialect.read(json.dumps(QUESTION))  # wants no answer
     health: Any = {"type": "response", "content": {"result": {}}}

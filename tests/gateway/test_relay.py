@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from gateway.wire.protocol import BURST
-from kit.frame_queue import MOST_BYTES
+from kit.frame_queue import MAX_BYTES
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient, change_policy, code_of, team
@@ -37,7 +37,7 @@ async def slow_seat(hub: HubProcess, token: str, name: str) -> AsyncIterator[Cli
 
 async def flood(sender: GatewayClient, agent: str) -> None:
     assert SENT < BURST
-    assert SENT * len(TEXT) > 3 * MOST_BYTES
+    assert SENT * len(TEXT) > 3 * MAX_BYTES
     for number in range(SENT):
         await sender.tell(agent, TEXT, id=f"m-{number}")
 

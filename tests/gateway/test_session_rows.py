@@ -193,7 +193,7 @@ def test_damage_concerns_one_session_alone(owner: SessionUser, damage: str) -> N
 
 
 def test_a_session_with_too_many_entries_is_compacted(owner: SessionUser, monkeypatch: Any) -> None:
-    monkeypatch.setattr(session_recording, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(session_recording, "MAX_ENTRIES", 10)
     for number in range(25):
         say(owner, f"text {number}")
     log = SessionLog.objects.get(agent="beta")
@@ -244,7 +244,7 @@ def test_an_import_is_all_or_nothing(owner: SessionUser, monkeypatch: Any) -> No
     assert code_of(session_files.import_sessions, owner, "beta", b"") == (4004, "")
     lower(monkeypatch, TEAM_SESSIONS=2)
     assert code_of(session_files.import_sessions, owner, "beta", good) == (2005, "quota_exceeded")
-    monkeypatch.setattr(session_files, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(session_files, "MAX_ENTRIES", 0)
     assert code_of(session_files.import_sessions, owner, "beta", good) == (2005, "too_large")
     assert not SessionLog.objects.exists()
     assert not SessionEntry.objects.exists()

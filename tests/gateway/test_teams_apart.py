@@ -53,7 +53,7 @@ NAMED = [  # where a frame names an agent
         for name in sorted(SERVICES)
     ),
 ]
-MOST_FLAWS = 15  # a connection with 20 of them is closed
+MAX_FLAWS = 15  # a connection with 20 of them is closed
 UNSTABLE = {"timestamp", "id", "lastActivity", "createdAt", "lastSeen", "uptime"}
 
 
@@ -113,8 +113,8 @@ async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub:
     ):
         assert (await owner.propose(FOREIGN))["state"]  # a proposal with that name, too
         before = list(foreign.frames)
-        for start in range(0, len(NAMED), MOST_FLAWS):
-            some = NAMED[start : start + MOST_FLAWS]
+        for start in range(0, len(NAMED), MAX_FLAWS):
+            some = NAMED[start : start + MAX_FLAWS]
             found = []
             for agent in (FOREIGN, ABSENT):
                 async with GatewayClient(embedded_hub.url, token, **query) as client:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import User
 from agents import jobs
 from agents.core import alerts
-from agents.core.alerts import LEAST_ASKS, WatchedAgent, find_conditions
+from agents.core.alerts import MIN_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.mail import MailOutbox, queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
@@ -145,7 +145,7 @@ def test_a_budget_alert_ends_with_its_day_or_a_higher_budget(alice: Person) -> N
 def test_a_share_that_goes_up_and_down_makes_one_alert(alice: Person) -> None:
     agent = make_agent(alice.user)
     warn(alice.user, "failures", 50)
-    fail(agent, LEAST_ASKS - 1, 0)
+    fail(agent, MIN_ASKS - 1, 0)
     make_turn(agent, alice.user, "denied", repeats=100)
     assert jobs.watch() == 0, "too few to say"
     fail(agent, 1, 4)

@@ -80,7 +80,7 @@ def test_percentiles_are_nearest_ranks_of_answers(alice: Person, bob: Person) ->
 
 
 def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "MOST_TURNS", 5)
+    monkeypatch.setattr(figures, "MAX_TURNS", 5)
     agent = make_agent(alice.user)
     now = timezone.now()
     for number in range(8):
@@ -204,7 +204,7 @@ def test_questions_are_searched_for_all_of_the_words(alice: Person, bob: Person)
 def test_a_search_reads_no_more_than_its_bounds(
     alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "MOST_SEARCHED", 3)
+    monkeypatch.setattr(audit, "MAX_SEARCHED", 3)
     monkeypatch.setattr(search, "SEARCHED_CHARS", 20)
     agent, now = make_agent(alice.user), timezone.now()
     for number in range(5):

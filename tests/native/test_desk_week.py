@@ -48,7 +48,7 @@ def test_what_is_left_is_that_of_published_agents(alice: Person) -> None:
 
 
 def test_more_asks_than_are_counted_are_the_newest(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(week, "MOST_TURNS", 3)
+    monkeypatch.setattr(week, "MAX_TURNS", 3)
     agent, now = make_agent(alice.user), timezone.now()
     for hours in range(5):
         make_turn(agent, alice.user, asked_at=now - timedelta(hours=hours), latency_ms=hours)

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from a2a_bridge.surface.addresses import ADDRESSES
-from a2a_bridge.surface.pages import MOST_FOUND
+from a2a_bridge.surface.pages import MAX_FOUND
 from a2a_bridge.surface.reference import errors
 from a2a_bridge.surface.reference.contents import PAYLOADS, Language, reference
 from a2a_bridge.wire import errors as bridge_errors
@@ -198,17 +198,17 @@ def test_the_page_stays_small_with_many_agents_and_finds_each(alice: Person) -> 
     def size() -> int:
         return len(Client().get("/demos/a2a/").content)
 
-    for number in range(MOST_FOUND):
+    for number in range(MAX_FOUND):
         make_agent(alice.user, f"n{number:03}", tagline="x" * 100)
     before = size()
-    for number in range(MOST_FOUND, 60):
+    for number in range(MAX_FOUND, 60):
         make_agent(alice.user, f"n{number:03}", tagline="x" * 100)
     assert size() - before < 100
     for address in ("/demos/a2a/", "/demos/a2a/agents"):
         assert LISTED.findall(Client().get(address, {"q": "n042"}).content.decode()) == ["alice/n042"]
     text = Client().get("/demos/a2a/agents").content.decode()
-    assert len(LISTED.findall(text)) == MOST_FOUND
-    assert f"60 agents, the first {MOST_FOUND} are listed." in text
+    assert len(LISTED.findall(text)) == MAX_FOUND
+    assert f"60 agents, the first {MAX_FOUND} are listed." in text
 
 
 def test_a_hostile_address_finds_no_agent(db: None) -> None:

@@ -16,7 +16,7 @@ from agents.links.remote.approval import (
     keep_card,
 )
 from agents.links.remote.card import NO_AUTH, fetch_card, make_auth, read_card
-from agents.links.remote.card_content import MOST_SHOWN, MemberChange, find_changes
+from agents.links.remote.card_content import MAX_SHOWN, MemberChange, find_changes
 from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
 from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
@@ -228,8 +228,8 @@ def test_changes_name_members_and_hide_nothing() -> None:
         MemberChange('["odd key"]', None, "1"),
     ]
     assert find_changes({"a": True, "b": 1}, {"a": 1, "b": 1.0}).shown == [MemberChange("a", "true", "1")]
-    many = find_changes({}, {str(number): "x" * 1000 for number in range(MOST_SHOWN + 7)})
-    assert (len(many.shown), many.more) == (MOST_SHOWN, 7)
+    many = find_changes({}, {str(number): "x" * 1000 for number in range(MAX_SHOWN + 7)})
+    assert (len(many.shown), many.more) == (MAX_SHOWN, 7)
     assert all(len(one.after or "") <= 400 for one in many.shown)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from agents.links.remote.link import NO_TASK
-from agents.links.remote.server_state import MOST_CONTEXTS
+from agents.links.remote.server_state import MAX_CONTEXTS
 from agents.models import RemoteName, RemoteServer
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, StatusNote
@@ -177,13 +177,13 @@ async def test_the_names_of_the_conversations_used_last_are_kept(caller: Caller)
                 theirs="theirs",
                 used_at=one.used_at - timedelta(seconds=number),
             )
-            for number in range(1, MOST_CONTEXTS)
+            for number in range(1, MAX_CONTEXTS)
         )
         await caller.ask(agent, "hello", context_id="last")
     kept = {one async for one in RemoteName.objects.values_list("ours", flat=True)}
-    assert len(kept) == MOST_CONTEXTS
-    assert kept >= {"one", "last", f"older-{MOST_CONTEXTS - 2}"}
-    assert f"older-{MOST_CONTEXTS - 1}" not in kept
+    assert len(kept) == MAX_CONTEXTS
+    assert kept >= {"one", "last", f"older-{MAX_CONTEXTS - 2}"}
+    assert f"older-{MAX_CONTEXTS - 1}" not in kept
 
 
 async def test_where_a_task_is_required_a_message_is_no_answer(caller: Caller) -> None:

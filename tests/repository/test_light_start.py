@@ -24,9 +24,9 @@ OF_OTHERS = (
     "stripe",
     "mcp",
 )
-MOST_OF_MINT_TOKEN = 800
-MOST_OF_A_HUB = 1_450
-MOST_OF_THE_COMMAND = 180
+MAX_OF_MINT_TOKEN = 800
+MAX_OF_A_HUB = 1_450
+MAX_OF_THE_COMMAND = 180
 
 
 def check(modules: list[str], most: int) -> None:
@@ -37,16 +37,16 @@ def check(modules: list[str], most: int) -> None:
 
 def test_mint_token_imports_little(embedded_storages: EmbeddedStorages, tmp_path: Path) -> None:
     storage = embedded_storages.new(tmp_path / "data")
-    check(start.mint_imports(storage.env), MOST_OF_MINT_TOKEN)
+    check(start.mint_imports(storage.env), MAX_OF_MINT_TOKEN)
 
 
 def test_the_command_imports_little_before_it_knows_the_subcommand() -> None:
     names = run(python("-c", "import clawbridge.__main__, sys; print(*sys.modules)"), os.environ, within_s=60)
     modules = names.split()
     assert not {"django", "hub", "agents", "clawbridge.connect", "kit", "httpx2"} & set(modules)
-    check(modules, MOST_OF_THE_COMMAND)
+    check(modules, MAX_OF_THE_COMMAND)
 
 
 @pytest.mark.slow
 def test_a_fresh_embedded_hub_imports_little(tmp_path: Path) -> None:
-    check(start.hub_imports(tmp_path / "new"), MOST_OF_A_HUB)
+    check(start.hub_imports(tmp_path / "new"), MAX_OF_A_HUB)

@@ -22,7 +22,7 @@ from tests.repository.tracked import named, shown
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ROOMS = set(PROJECT["tool"]["mypy"]["packages"]) - {"lab", "deploy", "conformance"}
 SHOWN_DOCUMENTS = ("docs/glossary.md", "docs/howto/*.md", "docs/reference/*.md", "docs/topics/*.md")
-MOST_DEPENDENCIES = 5
+MAX_DEPENDENCIES = 5
 STRANGER = "agents = 'those of another distribution'\n"
 
 
@@ -73,7 +73,7 @@ def dependencies(wheel: Wheel, extra: str) -> set[str]:
 
 def test_the_client_is_one_package_with_few_dependencies(client_wheel: Wheel) -> None:
     assert client_wheel.files == modules({"clawbridge"}) | {"clawbridge/py.typed"}
-    assert len(dependencies(client_wheel, "")) <= MOST_DEPENDENCIES
+    assert len(dependencies(client_wheel, "")) <= MAX_DEPENDENCIES
     assert not dependencies(client_wheel, "") & dependencies(client_wheel, "mcp")
     assert (client_wheel.metadata["Name"], client_wheel.metadata["Version"]) == ("clawbridge", VERSION)
     assert client_wheel.commands.split() == ["[console_scripts]", "clawbridge", "=", "clawbridge.__main__:main"]

@@ -22,7 +22,7 @@ from tests.v1.caller import message, reply_of
 PREFIX = "/at/the/hub"
 ORIGIN = "http://127.0.0.1:9"  # of the proxy that there would be
 PUBLIC_URL = ORIGIN + PREFIX
-MOST_ALIKE = 8  # pages of one folder: those of the documentation have one template
+MAX_ALIKE = 8  # pages of one folder: those of the documentation have one template
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ async def test_every_address_in_the_pages_is_below_it_and_answers(hub_below: Hub
         while waiting:
             path = waiting.pop(0)
             folders[path.rpartition("/")[0]] += 1
-            if folders[path.rpartition("/")[0]] > MOST_ALIKE and path.count("/") > PREFIX.count("/") + 1:
+            if folders[path.rpartition("/")[0]] > MAX_ALIKE and path.count("/") > PREFIX.count("/") + 1:
                 continue
             seen.add(path)
             answer = await browser.get(path)

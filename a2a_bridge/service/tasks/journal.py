@@ -110,7 +110,7 @@ class JournalTaskStore:
         """One transaction; one by one when a piece of it may be at fault."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
-        except sql.DATABASE_AWAY:
+        except sql.DATABASE_UNAVAILABLE:
             raise
         except DatabaseError:
             for write in writes:

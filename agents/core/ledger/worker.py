@@ -234,7 +234,7 @@ class Worker:
         for attempt in range(TRIES):
             try:
                 committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
-            except sql.DATABASE_AWAY as failure:
+            except sql.DATABASE_UNAVAILABLE as failure:
                 if self._reserve is not None and sql.is_disk_full(failure):
                     connection.close()
                     raise _DiskFull from failure

@@ -50,7 +50,7 @@ SCHEME = [
     "openIdConnectSecurityScheme",
     "mtlsSecurityScheme",
 ]
-MOST_SHOWN = 100  # changes
+MAX_SHOWN = 100  # changes
 MAX_VALUE_CHARS = 400
 MAX_PATH_CHARS = 200
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -150,7 +150,7 @@ def find_changes(before: Any, after: Any) -> CardChanges:
     shown: list[MemberChange] = []
     more = 0
     for path, one, other in _differing("", before, after):
-        if len(shown) < MOST_SHOWN:
+        if len(shown) < MAX_SHOWN:
             shown.append(MemberChange(_cut(path, MAX_PATH_CHARS) or "(all)", _text(one), _text(other)))
         else:
             more += 1

@@ -27,11 +27,11 @@ from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 
 FAILURES = 5
-MOST_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
-MOST_STORED = 30_000  # openings in a row, as the column holds
+MAX_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
+MAX_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
-MOST_CONTEXTS = 10_000  # of one caller at one server; those used last stay
+MAX_CONTEXTS = 10_000  # of one caller at one server; those used last stay
 _CLOSED = Breaker()
 
 
@@ -41,7 +41,7 @@ def breaker_rules() -> BreakerRules:
         failures=FAILURES,
         window_s=math.inf,
         cooldown_s=settings.REMOTE_RETRY_S,
-        most_cooldowns=MOST_OPENS,
+        most_cooldowns=MAX_OPENS,
         probe_s=TRIAL_S,
         clears_on_success=True,
     )
@@ -148,7 +148,7 @@ def _store(server_id: int, breaker: Breaker, rules: BreakerRules, words: str | N
     """Write a breaker to the row of its server and to the session. `words`: of its failure; None: unchanged."""
     retry_at = datetime.fromtimestamp(breaker.retry_at_s(rules), UTC) if breaker.is_open else None
     failure = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
-    opens = min(breaker.in_a_row, MOST_STORED)
+    opens = min(breaker.in_a_row, MAX_STORED)
     RemoteServer.objects.filter(pk=server_id).update(retry_at=retry_at, opens=opens, **failure)
     write_reachable(server_id)
 
@@ -212,7 +212,7 @@ def _write(server_id: int, caller_id: int, kind: Kind, ours: str, theirs: str) -
     )
     if is_new and kind == Kind.CONTEXT:  # a task that waits keeps its name
         contexts = _of(server_id, caller_id).filter(kind=kind).order_by("-used_at", "-pk")
-        RemoteName.objects.filter(pk__in=[*contexts.values_list("pk", flat=True)[MOST_CONTEXTS:]]).delete()
+        RemoteName.objects.filter(pk__in=[*contexts.values_list("pk", flat=True)[MAX_CONTEXTS:]]).delete()
 
 
 def _of(server_id: int, caller_id: int) -> QuerySet[RemoteName]:

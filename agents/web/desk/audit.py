@@ -27,7 +27,7 @@ from agents.core.directory import (
     unblock_caller,
 )
 from agents.core.explanations import OUTCOME_LABELS, explain
-from agents.core.figures import MOST_TURNS, WINDOW_DAYS, DayWindow, newest_of, read_window
+from agents.core.figures import MAX_TURNS, WINDOW_DAYS, DayWindow, newest_of, read_window
 from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.turn import PUBLIC_ASKER
@@ -43,7 +43,7 @@ from kit.search import filter_by_words
 
 ON_A_PAGE = 25
 OPEN = "open"
-MOST_SEARCHED = 10_000
+MAX_SEARCHED = 10_000
 MAX_WORDS = 8
 MAX_QUERY_CHARS = 200
 OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.items()}
@@ -68,7 +68,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     context = {
         **_about(agent, window),
         "cut_at": cut_at,
-        "most": f"{figures.MOST_TURNS:,}",
+        "most": f"{figures.MAX_TURNS:,}",
         "days": days,
         "asks_chart": charts.asks_chart(days),
         "latency_chart": charts.latency_chart(window.days, latencies.days),
@@ -85,7 +85,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "outcomes": OUTCOMES,
         "filters": filters,
         "searched_since": searched_since,
-        "most_searched": f"{MOST_SEARCHED:,}",
+        "most_searched": f"{MAX_SEARCHED:,}",
         "max_query_chars": MAX_QUERY_CHARS,
         "kept": urlencode({"days": window.count, "tz": window.zone, **filters.chosen}),
     }
@@ -125,11 +125,11 @@ FILTERS = (
 
 
 def _choose(filters: Filters, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
-    """The turns to list; of more than MOST_SEARCHED turns the newest alone are searched, since that time."""
+    """The turns to list; of more than MAX_SEARCHED turns the newest alone are searched, since that time."""
     turns = filters.choose(turns)
     if not (words := filters.chosen.get("q")):
         return turns, None
-    turns, since = figures.newest_of(turns, MOST_SEARCHED)
+    turns, since = figures.newest_of(turns, MAX_SEARCHED)
     return filter_by_words(turns, "question", words.split()[:MAX_WORDS]), since
 
 
@@ -239,7 +239,7 @@ def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
 
 
 COSTS_ON_A_PAGE = 50
-MOST_LIMITS = 50
+MAX_LIMITS = 50
 GROUPS = {"agent": "agent__handle", "caller": "caller__login", "day": "usage_day"}
 SUMS: dict[str, Any] = {
     "asks": Count("pk"),
@@ -269,7 +269,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
         "rows": [{**row, "of": row[GROUPS[by]]} for row in page],
         "page": page,
         "cut_at": cut_at,
-        "most": f"{MOST_TURNS:,}",
+        "most": f"{MAX_TURNS:,}",
         "limits": _load_limits(owner),
         "kept": urlencode({"days": window.count, "by": by}),
     }
@@ -291,19 +291,19 @@ def _read_utc_window(request: HttpRequest) -> DayWindow:
 
 
 def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
-    """The asks of these days, and, where there are more than MOST_TURNS, the time since when the newest were made.
+    """The asks of these days, and, where there are more than MAX_TURNS, the time since when the newest were made.
 
     Those of deleted agents too: they were paid for.
     """
     own = Agent.objects.owned_by(owner).values("pk")
     asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)
-    return newest_of(asked, MOST_TURNS)
+    return newest_of(asked, MAX_TURNS)
 
 
 def _load_limits(owner: User) -> list[tuple[Agent, int]]:
     """The agents with a limit on the cost of a day, and what today cost so far."""
     limited = Agent.objects.kept().owned_by(owner).exclude(daily_limit_microusd=None).order_by("handle_key")
-    agents = list(limited[:MOST_LIMITS])
+    agents = list(limited[:MAX_LIMITS])
     today = costs_today([agent.pk for agent in agents])
     return [(agent, today.get(agent.pk, 0)) for agent in agents]
 

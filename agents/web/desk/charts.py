@@ -11,7 +11,7 @@ from kit.page_tags import describe_duration
 
 LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
 MIN_BAR = 2
-MOST_LABELS = 8
+MAX_LABELS = 8
 OUTCOMES = {name: OUTCOME_LABELS[outcome] for outcome, name in COUNTED_AS.items()}
 PERCENTILES = ("p50", "p95", "p99")
 UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
@@ -156,7 +156,7 @@ def _columns(
     days: Sequence[date], draw: Callable[[int, float, float], Sequence[Bar]], values: Sequence[str]
 ) -> list[Column]:
     width = (RIGHT - LEFT) / max(len(days), 1)
-    every = -(-len(days) // MOST_LABELS)
+    every = -(-len(days) // MAX_LABELS)
     return [
         Column(
             x=round(LEFT + number * width, 1),

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from agents.core.bulk_changes import (
-    MOST_AT_ONCE,
+    MAX_AT_ONCE,
     BulkAction,
     BulkReport,
     Result,
@@ -24,7 +24,7 @@ from agents.core.bulk_changes import (
     preview_change,
 )
 from agents.core.directory import usage_today
-from agents.core.figures import IS_ANSWER, MOST_TURNS, AskCounts, newest_of
+from agents.core.figures import IS_ANSWER, MAX_TURNS, AskCounts, newest_of
 from agents.models import Agent, DailyUsage, Session, Turn
 from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
@@ -67,7 +67,7 @@ class Week:
 def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
     """The figures of the owner's agents; latencies of single agents for those in `shown` alone."""
     own = Agent.objects.kept().owned_by(owner)
-    asked, cut_at = newest_of(Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK), MOST_TURNS)
+    asked, cut_at = newest_of(Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK), MAX_TURNS)
     total, by_agent, answers = WeekCounts(), dict[int, WeekCounts](), 0
     grouped = asked.order_by().values("agent_id", "outcome")
     for row in grouped.annotate(asks=Sum("repeats"), answers=Count("pk", filter=IS_ANSWER)):
@@ -112,7 +112,7 @@ def _count_left(own: AgentQuerySet, now: datetime) -> tuple[int, int]:
 
 ON_A_PAGE = 20
 ALERTS_SHOWN = 3
-MOST_ASKED_FOR = 3 * ON_A_PAGE
+MAX_ASKED_FOR = 3 * ON_A_PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
         "week": week,
         "alerts": alerts[:ALERTS_SHOWN],
         "more_alerts": len(alerts) > ALERTS_SHOWN,
-        "most": MOST_TURNS,
+        "most": MAX_TURNS,
         "sessions": own_page,
         "session_rows": _session_rows(own_page, states),
         "shared": lent_page,
@@ -217,11 +217,11 @@ def _session_rows(sessions: Iterable[Session], states: dict[int, State]) -> list
 
 
 def _uuids(given: Iterable[str]) -> list[UUID]:
-    return [found for text in list(given)[:MOST_ASKED_FOR] if (found := read_uuid(text))]
+    return [found for text in list(given)[:MAX_ASKED_FOR] if (found := read_uuid(text))]
 
 
 def _numbers(given: Iterable[str]) -> list[int]:
-    return [found for text in list(given)[:MOST_ASKED_FOR] if (found := read_row_id(text)) is not None]
+    return [found for text in list(given)[:MAX_ASKED_FOR] if (found := read_row_id(text)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +272,8 @@ def bulk(request: HttpRequest, owner: User) -> HttpResponse:
 
 
 def read_agent_ids(given: Iterable[str]) -> list[int]:
-    """The ids among these texts, each once, at most MOST_AT_ONCE."""
-    texts = list(dict.fromkeys(given))[:MOST_AT_ONCE]
+    """The ids among these texts, each once, at most MAX_AT_ONCE."""
+    texts = list(dict.fromkeys(given))[:MAX_AT_ONCE]
     return [found for text in texts if (found := read_row_id(text)) is not None]
 
 

@@ -104,7 +104,7 @@ class Intake:
         try:
             # A crash of the machine may undo the count and the log of a read.
             arrival.rate, outcome = run_in_transaction(decide, is_flushed=not is_read)
-        except sql.DATABASE_AWAY:  # the look-up of the key succeeded: the database takes no writes
+        except sql.DATABASE_UNAVAILABLE:  # the look-up of the key succeeded: the database takes no writes
             logger.exception("agnt.intake_not_written")
             try:
                 return self._answer(arrival, key, None)
@@ -116,7 +116,7 @@ class Intake:
         """Write how a venue ask ended, and free its event unless the ask succeeded in time."""
         try:
             return _reached(run_in_transaction(partial(self._settle, arrival, asked, result)))
-        except sql.DATABASE_AWAY:
+        except sql.DATABASE_UNAVAILABLE:
             logger.exception("agnt.intake_not_written")
             return make_write_error()
 
@@ -132,7 +132,7 @@ class Intake:
 
         try:
             arrival.rate = run_in_transaction(refuse)
-        except sql.DATABASE_AWAY:
+        except sql.DATABASE_UNAVAILABLE:
             logger.exception("agnt.intake_not_written")
 
     def _search_first(self, key: FoundKey, envelope: Envelope) -> None:

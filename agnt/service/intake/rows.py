@@ -38,7 +38,7 @@ def find_live_key(digest: str) -> FoundKey | None:
     """The live key; by a new connection where this thread's has died, as in a restart of PostgreSQL."""
     try:
         return find_key_of(digest)
-    except sql.DATABASE_AWAY:
+    except sql.DATABASE_UNAVAILABLE:
         connection.close()
         return find_key_of(digest)
 

@@ -17,9 +17,9 @@ from gateway.wire.errors import bad_content, bad_type, forbidden, missing
 from gateway.wire.frame_types import FRAME_TYPES, MAX_NUMBER, is_agent_name, is_id
 from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, Json, check_frame, new_id
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 DEFAULT_LIMIT = 10
-MOST_IDS = 1_000
+MAX_IDS = 1_000
 FARTHEST = 10**6
 
 
@@ -60,8 +60,8 @@ async def mark_read(client: TeamClient, envelope: Envelope, params: Json) -> Jso
     wants_all = _read(params, "all", bool, "a boolean", default=False)
     if not ids and not wants_all:
         raise missing("ids is missing; or all", field="content.params.ids")
-    if len(ids) > MOST_IDS or not all(isinstance(one, str) and is_id(one) for one in ids):
-        raise bad_content(f"ids: want at most {MOST_IDS} message ids", field="content.params.ids")
+    if len(ids) > MAX_IDS or not all(isinstance(one, str) and is_id(one) for one in ids):
+        raise bad_content(f"ids: want at most {MAX_IDS} message ids", field="content.params.ids")
     marked = await client.gateway.router.read(inbox.mark_read, session_id, None if wants_all else ids)
     return {"marked": marked}
 
@@ -106,8 +106,8 @@ async def receipt(client: TeamClient, envelope: Envelope, params: Json) -> Json:
 async def _load(client: TeamClient, envelope: Envelope, params: Json, *, is_unread: bool) -> Json:
     limit = _read(params, "limit", int, "a number", default=DEFAULT_LIMIT)
     offset = _read(params, "offset", int, "a number", default=0)
-    if not 1 <= limit <= MOST_AT_ONCE or not 0 <= offset <= FARTHEST:
-        wanted = f"limit: want 1 to {MOST_AT_ONCE}; offset: 0 to {FARTHEST}"
+    if not 1 <= limit <= MAX_AT_ONCE or not 0 <= offset <= FARTHEST:
+        wanted = f"limit: want 1 to {MAX_AT_ONCE}; offset: 0 to {FARTHEST}"
         raise bad_content(wanted, field="content.params.limit")
     session_id = await _find_inbox(client, envelope, params)
     read = client.gateway.router.read
@@ -151,7 +151,7 @@ def _read(params: Json, name: str, kind: type, wanted: str, *, default: Any) -> 
 FLUSHED_WITHIN_S = 5.0
 DEFAULT_LISTED = 100
 LONGEST_LOCK_MS = int(session_rows.LONGEST_LOCK.total_seconds() * 1000)
-MOST_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
+MAX_FRAME_TEXT = MAX_FRAME_BYTES - 65_536  # of an export in a frame, with its escapes
 
 Result = TypeVar("Result")
 
@@ -217,7 +217,7 @@ async def export_session(client: TeamClient, envelope: Envelope, params: Json) -
     user = _user_of(client, envelope)
     agent, session_id = read_agent(params, user.agent), read_id(params)
     text = (await _run(client, session_files.export_session, user, agent, session_id)).decode()
-    if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MOST_FRAME_TEXT:
+    if len(text.encode()) + text.count('"') + text.count("\\") + text.count("\n") > MAX_FRAME_TEXT:
         raise bad_content("this session is larger than a frame: export it over HTTP", reason="too_large")
     return {"jsonl": text}
 
@@ -289,7 +289,7 @@ def read_limit(params: Json) -> int:
     Raises:
         FrameRefused: 2003, 2005.
     """
-    return max(1, read_number(params, "limit", DEFAULT_LISTED, session_rows.MOST_LISTED))
+    return max(1, read_number(params, "limit", DEFAULT_LISTED, session_rows.MAX_LISTED))
 
 
 def _user_of(client: TeamClient, envelope: Envelope) -> SessionUser:

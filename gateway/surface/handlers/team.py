@@ -163,8 +163,8 @@ def _describe_gateway(public_url: str) -> Json:
 
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
-MOST_SUBSCRIPTIONS = 100
-MOST_NAMES = 500
+MAX_SUBSCRIPTIONS = 100
+MAX_NAMES = 500
 MAX_EVENT_CHARS = 64
 
 
@@ -174,8 +174,8 @@ async def subscribe(client: TeamClient, envelope: Envelope) -> None:
     channel, names = await _read_channel(client, envelope, owner_id)
     channels = client.gateway.channels
     held = {one for _, one in channels.subscriptions(client) if is_channel(one)}  # not those that the hub made
-    if len(held) >= MOST_SUBSCRIPTIONS and channel not in held:
-        text = f"a connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
+    if len(held) >= MAX_SUBSCRIPTIONS and channel not in held:
+        text = f"a connection has at most {MAX_SUBSCRIPTIONS} subscriptions"
         raise bad_content(text, reason="too_many_subscriptions")
     statuses: Mapping[str, PushedStatus] = {}
     if channel == STATUS:
@@ -195,7 +195,7 @@ async def unsubscribe(client: TeamClient, envelope: Envelope) -> None:
     channels = client.gateway.channels
     held = channels.subscriptions(client).get((owner_id, channel))
     left: AgentFilter | None = held.without(names) if held is not None and names else None
-    if left is not None and len(left.names) > MOST_NAMES:
+    if left is not None and len(left.names) > MAX_NAMES:
         raise _too_many_names()
     if left is not None:
         await channels.filter(owner_id, channel, client, left)
@@ -250,7 +250,7 @@ async def _read_channel(client: TeamClient, envelope: Envelope, owner_id: int) -
 
 def _read_names(envelope: Envelope) -> Collection[str]:
     names = frozenset(envelope.content.get("agents", ()))
-    if len(names) > MOST_NAMES:
+    if len(names) > MAX_NAMES:
         raise _too_many_names()
     unknown = next((name for name in names if not is_agent_name(name)), None)
     if unknown is not None:
@@ -260,7 +260,7 @@ def _read_names(envelope: Envelope) -> Collection[str]:
 
 
 def _too_many_names() -> FrameRefused:
-    text = f"content.agents: at most {MOST_NAMES} agents narrow a subscription"
+    text = f"content.agents: at most {MAX_NAMES} agents narrow a subscription"
     return bad_content(text, field="content.agents")
 
 

@@ -13,7 +13,7 @@ from gateway.wire.frames import Envelope, Json, new_id
 
 MAX_TEXT_BYTES = 16_384
 LISTED = 50
-MOST_LISTED = 100
+MAX_LISTED = 100
 
 
 async def take_proposal(client: TeamClient, envelope: Envelope) -> None:
@@ -75,8 +75,8 @@ async def list_proposals(client: TeamClient, envelope: Envelope, params: Json) -
     state, limit = params.get("state", ""), params.get("limit", LISTED)
     if state not in ("", *Proposal.State.values):
         raise _bad_parameter("state", f"want one of {', '.join(Proposal.State.values)}")
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_LISTED:
-        raise _bad_parameter("limit", f"want a number from 1 to {MOST_LISTED}")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LISTED:
+        raise _bad_parameter("limit", f"want a number from 1 to {MAX_LISTED}")
     return {"proposals": await client.gateway.triad.call(proposal_reads.show_latest, owner_id, state, limit)}
 
 

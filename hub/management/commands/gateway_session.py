@@ -65,7 +65,7 @@ class Command(HubCommand):
         after = 0
         while True:
             found = session_rows.list_sessions(
-                user, options["agent"], archived=options["archived"], limit=session_rows.MOST_LISTED, after=after
+                user, options["agent"], archived=options["archived"], limit=session_rows.MAX_LISTED, after=after
             )
             for one in found["sessions"]:
                 self._print(one)
@@ -76,7 +76,7 @@ class Command(HubCommand):
         after = 0
         while True:
             found = session_rows.get_entries(
-                user, options["agent"], options["id"], limit=session_rows.MOST_LISTED, after=after
+                user, options["agent"], options["id"], limit=session_rows.MAX_LISTED, after=after
             )
             for entry in found["entries"]:
                 self._print(entry)
