@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from clawbridge.connect import Agent, Ending, cli
+from clawbridge.connect import Agent, Ending, cli, packing
 from clawbridge.connect.__main__ import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +67,12 @@ class Hub:
     async def next_visit(self):
         async with asyncio.timeout(WAIT_S):
             return await self.visits.get()
+
+    async def welcome(self, *arguments, **more):
+        """Accept the next agent; its visit."""
+        visit = await self.next_visit()
+        await visit.welcome(*arguments, **more)
+        return visit
 
     async def serve_one(self, socket):
         await self.visits.put(Visit(socket))
@@ -144,9 +150,7 @@ async def online(hub, tmp_path, monkeypatch):
             options = build_parser("connect").parse_args(["--hub", hub.url, "--new-session", *arguments])
             agent, command = cli.build_agent(options)
             stack.push_async_callback(end, agent, command, asyncio.create_task(agent.run()))
-            visit = await hub.next_visit()
-            await visit.welcome(**({} if features is None else {"features": features}))
-            return visit
+            return await hub.welcome(**({} if features is None else {"features": features}))
 
         yield online
 
@@ -159,9 +163,7 @@ async def library(hub):
         async def library(answer, *, features=None, **options):
             agent = Agent(hub=hub.url, token=TOKEN, answer=answer, **options)
             stack.push_async_callback(end, agent, None, asyncio.create_task(agent.run()))
-            visit = await hub.next_visit()
-            await visit.welcome(**({} if features is None else {"features": features}))
-            return visit
+            return await hub.welcome(**({} if features is None else {"features": features}))
 
         yield library
 
@@ -172,6 +174,14 @@ async def end(agent, command, run):
         command.kill()
     await agent.stop()
     assert await run is Ending.STOPPED
+
+
+@pytest.fixture
+def pyz(tmp_path):
+    """The command of `connect.pyz` by Python alone: no site-packages, nothing of this folder."""
+    file = tmp_path / packing.NAME
+    file.write_bytes(packing.archive())
+    return sys.executable, "-I", "-S", str(file)
 
 
 class Lifeline:

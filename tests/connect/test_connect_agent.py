@@ -20,8 +20,7 @@ async def test_it_tells_when_it_is_online_and_stops_when_told(hub):
     welcomes = asyncio.Queue()
     agent = Agent(hub=hub.url, token=TOKEN, answer=echo, streams=False, on_welcome=welcomes.put_nowait)
     run = asyncio.create_task(agent.run())
-    visit = await hub.next_visit()
-    await visit.welcome(name="demo")
+    visit = await hub.welcome(name="demo")
     assert (await welcomes.get()).routing_name == "demo"
     await visit.ask("hi")
     assert (await visit.receive())["payload"] == {"chatId": "c1", "text": "hi"}
@@ -42,8 +41,7 @@ async def test_cancelling_it_closes_the_answer_and_the_socket(hub):
             events.put_nowait("closed")
 
     run = asyncio.create_task(Agent(hub=hub.url, token=TOKEN, answer=answer).run())
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await visit.ask("hi")
     assert (await visit.receive())["payload"]["text"] == "begun"
     run.cancel()
@@ -109,7 +107,7 @@ async def test_a_failed_answer_ends_in_words(library, error, expected):
 async def test_a_silent_hub_is_left_and_visited_again(hub):
     agent = Agent(hub=hub.url, token=TOKEN, answer=echo, silence_s=0.2)
     run = asyncio.create_task(agent.run())
-    await (await hub.next_visit()).welcome()
+    await hub.welcome()
     assert (await (await hub.next_visit()).receive())["type"] == "register"
     await agent.stop()
     await run

@@ -11,11 +11,9 @@ import pytest
 from clawbridge.agnt import Ask, describe_ask, read_response
 from clawbridge.agnt.asks import CallFailed
 from clawbridge.agnt.fields import ErrorCode
-from clawbridge.connect import packing
 from tests.connect.command_lines import FEATURES
 
 SECRET = "s3cret of la-brisa".replace(" ", "-")
-BARE = (sys.executable, "-I", "-S")  # Python alone: no site-packages, nothing of this folder
 PROGRAM = """\
 import json, os, sys, time
 envelope = json.loads(sys.stdin.readline())
@@ -249,13 +247,10 @@ async def test_a_cancel_ends_the_program(venue, lifeline, book):
     await lifeline.all_gone()
 
 
-async def test_python_alone_is_a_venue_with_connect_pyz(hub, start, book, tmp_path):
-    file = tmp_path / packing.NAME
-    file.write_bytes(packing.archive())
+async def test_python_alone_is_a_venue_with_connect_pyz(hub, start, book, pyz):
     program = ("--name", "la-brisa", "--agnt", "--exec", "--", sys.executable, str(book))
-    await start(*program, command=(*BARE, str(file)), CLAWBRIDGE_AGNT_SECRET=SECRET)
-    visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    await start(*program, command=pyz, CLAWBRIDGE_AGNT_SECRET=SECRET)
+    visit = await hub.welcome(features=FEATURES)
     connected = Venue(visit)
     assert (await connected.answer(confirm())).payload["heard"]["to"] == "la-brisa"
     assert (await refusal(connected, confirm(), secret="another")).code == ErrorCode.INVALID_SIGNATURE

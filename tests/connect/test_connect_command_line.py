@@ -57,8 +57,7 @@ async def test_hub_and_token_come_from_the_environment_too(hub, start):
 
 async def test_json_makes_a_line_of_json_of_each_log_line(hub, start):
     program = await start("--json", "--echo")
-    visit = await hub.next_visit()
-    await visit.welcome(SESSION, "tester")
+    await hub.welcome(SESSION, "tester")
     line = json.loads(await program.line())
     assert (line["level"], line["message"]) == ("info", f"connected as @tester (session {SESSION})")
     assert abs(line["at"] - time.time()) < 60
@@ -96,8 +95,7 @@ async def test_a_refused_token_ends_it_with_exit_code_2(hub, start):
 )
 async def test_a_final_frame_ends_it(hub, frame, ending, caplog):
     run = asyncio.create_task(Agent(hub=hub.url, token="ck_live_test", answer=echo).run())
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await visit.send(**frame)
     await visit.socket.close(1008)
     assert await run is ending
@@ -107,8 +105,7 @@ async def test_a_final_frame_ends_it(hub, frame, ending, caplog):
 
 async def test_a_bye_counts_although_the_pong_before_it_cannot_be_sent(hub, start):
     program = await start("--echo")
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await program.line()
     program.signal(signal.SIGSTOP)  # so that it reads all that follows at once
     await visit.send(type="ping", ts="2026-01-01T00:00:00Z")
@@ -139,8 +136,7 @@ async def test_it_comes_back_after_a_second_with_its_session(hub, start, tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_with_a_clean_close(hub, start, closed, number):
     program = await start("--echo")
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await program.line()
     program.signal(number)
     with pytest.raises(closed):
@@ -153,8 +149,7 @@ async def test_a_signal_ends_it_with_a_clean_close(hub, start, closed, number):
 
 async def test_a_signal_lets_a_running_question_finish(hub, start):
     program = await start("--exec", "sh", "-c", "echo begun; sleep 0.5; echo ended")
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await visit.ask("go")
     assert (await visit.receive())["payload"]["text"] == "begun\n"
     program.signal(signal.SIGTERM)
@@ -167,8 +162,7 @@ async def test_a_second_signal_ends_it_and_its_commands_at_once(hub, start, life
     asked = tmp_path / "asked"
     script = f"exec 9> {lifeline.path}; trap 'touch {asked}' TERM; echo on; sleep 60 & sleep 60; wait"
     program = await start("--exec", "sh", "-c", script)
-    visit = await hub.next_visit()
-    await visit.welcome()
+    visit = await hub.welcome()
     await visit.ask("go")
     await visit.receive()
     program.signal(signal.SIGINT)

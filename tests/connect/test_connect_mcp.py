@@ -14,7 +14,7 @@ import uvicorn
 from tool_server import server
 
 from agents.web.card_fields import SkillsField
-from clawbridge.connect import cli, options, packing
+from clawbridge.connect import cli, options
 from clawbridge.connect.answers import AnswerFailed, CannotStart
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_answer import build_mcp_answer
@@ -243,8 +243,7 @@ async def test_a_session_that_the_server_ended_is_begun_anew():
 
 async def test_the_command_line_answers_and_ends_its_server(hub, start, tmp_path, lifeline):
     program = await start("--mcp", command("bad_tool_server.py", str(tmp_path)), "--tool", "work")
-    visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    visit = await hub.welcome(features=FEATURES)
     assert (await visit.answer("leave a child")).isdecimal()
     await visit.ask("", parts=[{"data": ["work"]}])
     payload = (await visit.receive())["payload"]
@@ -282,11 +281,7 @@ async def test_a_signal_ends_the_server_too_while_the_skill_is_read(start, lifel
     started = tmp_path / "started"
     script = f"trap '' TERM; exec 3>{lifeline.path}; touch {started}; while :; do sleep 1; done"
     program = await start("--mcp", shlex.join(["sh", "-c", script]), "--tool", "x", "--skill", where=())
-
-    async def has_started():
-        return started.exists()
-
-    await eventually(has_started, "the server has started")
+    await eventually(lambda: seen(started), "the server has started")
     program.signal(15)
     status, errors = await program.ended()
     assert (status, "Traceback" in errors) == (0, False)
@@ -320,9 +315,7 @@ def test_what_cannot_begin_is_one_line(capsys, tmp_path, subtests):
             assert error in last
 
 
-async def test_connect_pyz_without_the_sdk_says_what_to_install(start, tmp_path):
-    file = tmp_path / packing.NAME
-    file.write_bytes(packing.archive())
-    program = await start("--mcp", "cat", command=(sys.executable, "-I", "-S", str(file)), cwd=tmp_path)
+async def test_connect_pyz_without_the_sdk_says_what_to_install(start, tmp_path, pyz):
+    program = await start("--mcp", "cat", command=pyz, cwd=tmp_path)
     status, errors = await program.ended()
     assert (status, errors) == (2, f"connect: {cli.WANTS_SDK}\n")

@@ -268,8 +268,7 @@ async def test_a_preset_answers_and_continues_the_callers_conversation(hub, star
         return events, (tmp_path / "arguments").read_text().splitlines()
 
     program = await start(*options, PATH=path)
-    visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    visit = await hub.welcome(features=FEATURES)
     events, arguments = await ask(visit, "alice")
     assert [event["payload"].get("text") for event in events if event["eventType"] == "task_status"] == [
         "Using Read"
@@ -283,8 +282,7 @@ async def test_a_preset_answers_and_continues_the_callers_conversation(hub, star
     program.signal(15)
     await program.ended()
     await start(*options, PATH=path)
-    visit = await hub.next_visit()
-    await visit.welcome(features=FEATURES)
+    visit = await hub.welcome(features=FEATURES)
     assert (await ask(visit, "alice"))[1][-2:] == ["--resume", SESSION]
     [stored] = (tmp_path / "state" / "clawbridge").glob("*.conversations")
     assert stat.S_IMODE(stored.stat().st_mode) == 0o600

@@ -8,14 +8,9 @@ import zipfile
 from clawbridge.connect import packing
 from lab import ROOT
 
-BARE = (sys.executable, "-I", "-S")  # Python alone: no site-packages, nothing of this folder
 
-
-async def test_python_alone_connects_with_it(hub, start, tmp_path):
-    file = tmp_path / packing.NAME
-    file.write_bytes(packing.archive())
-    command = (*BARE, str(file))
-    program = await start("--name", "bot", "--exec", "--", "wc", "-w", command=command, cwd=tmp_path)
+async def test_python_alone_connects_with_it(hub, start, tmp_path, pyz):
+    program = await start("--name", "bot", "--exec", "--", "wc", "-w", command=pyz, cwd=tmp_path)
     visit = await hub.next_visit()
     assert (await visit.welcome(name="bot"))["routingName"] == "bot"
     assert "connected as @bot" in await program.line()

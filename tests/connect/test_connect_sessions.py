@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 SESSION = "5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001"
 OTHER = SESSION.replace("0001", "0002")
 
@@ -29,8 +31,7 @@ async def test_a_restart_keeps_the_session_by_itself(hub, start, tmp_path):
 
 async def test_two_at_once_do_not_take_the_session_from_each_other(hub, start):
     await start("--name", "bot", "--echo")
-    first = await hub.next_visit()
-    await first.welcome(SESSION)
+    first = await hub.welcome(SESSION)
     second = await start("--name", "bot", "--echo")
     assert "in use by another process" in await second.line()
     visit = await hub.next_visit()
@@ -39,11 +40,18 @@ async def test_two_at_once_do_not_take_the_session_from_each_other(hub, start):
     assert (await first.receive())["payload"]["text"] == "still there?"
 
 
-async def test_a_state_that_cannot_be_written_costs_a_warning(hub, start):
-    program = await start("--name", "bot", "--echo", XDG_STATE_HOME="/dev/null/nowhere")
-    visit = await hub.next_visit()
-    await visit.welcome(SESSION)
-    assert "is not usable" in await program.line()
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"XDG_STATE_HOME": "/dev/null/nowhere"}, "is not usable"),
+        ({"XDG_STATE_HOME": "", "HOME": "~"}, "no home directory"),
+    ],
+    ids=["a folder that cannot be made", "no home directory"],
+)
+async def test_a_state_that_cannot_be_written_costs_a_warning(hub, start, environ, told):
+    program = await start("--name", "bot", "--echo", **environ)
+    await hub.welcome(SESSION)
+    assert told in await program.line()
     assert "connected as" in await program.line()
 
 
@@ -53,10 +61,3 @@ async def test_the_token_may_come_from_a_file(hub, start, tmp_path):
     await start("--echo", where=("--hub", hub.url, "--token-file", str(file)))
     visit = await hub.next_visit()
     assert visit.headers["Authorization"] == "Bearer ck_live_from_a_file"
-
-
-async def test_a_user_without_a_home_directory_connects_all_the_same(hub, start, tmp_path):
-    program = await start("--name", "bot", "--echo", XDG_STATE_HOME="", HOME="~")
-    visit = await hub.next_visit()
-    await visit.welcome(SESSION)
-    assert "no home directory" in await program.line()
