@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 import pytest
 
@@ -31,11 +30,23 @@ def move(home: HubStorage, url: str) -> subprocess.CompletedProcess[str]:
     return run_command(home.env, "move_database", "--to", url)
 
 
-def rows_of(url: str, table: str) -> int:
+def read(url: str, statement: str) -> Any:
+    """The first value of the first row."""
     with psycopg.connect(url) as connection:
-        found = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        found = connection.execute(statement).fetchone()
     assert found is not None
-    return int(found[0])
+    return found[0]
+
+
+def rows_of(url: str, table: str) -> Any:
+    return read(url, f"SELECT count(*) FROM {table}")
+
+
+async def post(hub: HubProcess, path: str, token: str, **options: Any) -> Any:
+    async with web(hub.url) as http:
+        answer = await http.post(path, headers=bearer(token), **options)
+    assert answer.is_success, answer.text
+    return answer.json()
 
 
 @pytest.fixture
@@ -73,13 +84,20 @@ async def test_tokens_agents_and_audit_of_a_grown_hub_go_on_working(
             )
             await heard(receiver, 3)
             task = await caller.get(pushed["id"])
-            webhook = await post(hub, "/api/v1/webhooks", owner, {"url": receiver.url, "events": ["chat.event"]})
+            webhook = await post(
+                hub, "/api/v1/webhooks", owner, json={"url": receiver.url, "events": ["chat.event"]}
+            )
             await send(hub.url, peer.handle, "what is left of this?", alice)
-            upload = await post_file(hub, peer.session_id or "", owner, b"\x00\x01 bytes \xff")
+            upload = await post(
+                hub,
+                f"/api/v1/sessions/{peer.session_id}/files",
+                owner,
+                files={"file": ("a.bin", b"\x00\x01 bytes \xff", "application/octet-stream")},
+            )
             await heard(receiver, 4)
             await hub_stopped(hub)
-            before = audit_rows(home)
             with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database, database:
+                before = database.execute("SELECT question FROM agents_turn ORDER BY id").fetchall()
                 database.execute("UPDATE agents_event SET payload = ? WHERE id = 1", [ODD])
             done = move(home, target.env["DATABASE_URL"])
             assert done.returncode == 0, done.stdout + done.stderr
@@ -91,7 +109,10 @@ async def test_tokens_agents_and_audit_of_a_grown_hub_go_on_working(
             await peer.connect(grown.url)
             assert reply_text(await send(grown.url, peer.handle, "still there?", alice)) == "echo: still there?"
             log = await inbound(grown.url, peer.agent["id"], owner)
-            assert [row["question"] for row in reversed(log["recent"])] == [*before, "still there?"]
+            assert [row["question"] for row in reversed(log["recent"])] == [
+                *(one for [one] in before),
+                "still there?",
+            ]
             again = client(grown, peer)
             again.headers = caller.headers
             assert await again.get(task["id"]) == task
@@ -102,42 +123,13 @@ async def test_tokens_agents_and_audit_of_a_grown_hub_go_on_working(
             assert kept.content == b"\x00\x01 bytes \xff"
             assert hooks.json()["items"]
             assert tested.is_success  # its secret is still readable: the key came along in DATA_DIR
-    assert payload_of_first_event(target.env["DATABASE_URL"]) == ODD.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    payload = read(target.env["DATABASE_URL"], "SELECT payload FROM agents_event WHERE id = 1")
+    assert payload == ODD.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 async def hub_stopped(hub: HubProcess) -> None:
     hub.terminate()
     assert await hub.exit_code() == 0
-
-
-async def post(hub: HubProcess, path: str, token: str, body: Any) -> Any:
-    async with web(hub.url) as http:
-        answer = await http.post(path, json=body, headers=bearer(token))
-    assert answer.is_success, answer.text
-    return answer.json()
-
-
-async def post_file(hub: HubProcess, session_id: str, token: str, data: bytes) -> Any:
-    async with web(hub.url) as http:
-        answer: httpx.Response = await http.post(
-            f"/api/v1/sessions/{session_id}/files",
-            files={"file": ("a.bin", data, "application/octet-stream")},
-            headers=bearer(token),
-        )
-    assert answer.is_success, answer.text
-    return answer.json()
-
-
-def audit_rows(home: HubStorage) -> list[str]:
-    with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database:
-        return [row[0] for row in database.execute("SELECT question FROM agents_turn ORDER BY id")]
-
-
-def payload_of_first_event(url: str) -> str:
-    with psycopg.connect(url) as connection:
-        found = connection.execute("SELECT payload FROM agents_event WHERE id = 1").fetchone()
-    assert found is not None
-    return str(found[0])
 
 
 def test_numbers_go_on_after_the_highest_ever_given_and_a_second_move_is_refused(
@@ -148,13 +140,8 @@ def test_numbers_go_on_after_the_highest_ever_given_and_a_second_move_is_refused
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database, database:
         database.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('agents_connection', 41)")
     assert move(home, url).returncode == 0
-    with psycopg.connect(url) as connection:
-        sequences = "pg_get_serial_sequence('{0}', 'id')"
-        [connections] = (
-            connection.execute(f"SELECT nextval({sequences.format('agents_connection')})").fetchone() or []
-        )
-        [users] = connection.execute(f"SELECT nextval({sequences.format('accounts_user')})").fetchone() or []
-    assert (connections, users) == (42, 2)
+    for table, following in (("agents_connection", 42), ("accounts_user", 2)):
+        assert read(url, f"SELECT nextval(pg_get_serial_sequence('{table}', 'id'))") == following, table
     again = move(home, url)
     assert again.returncode == 1
     assert "is not empty: accounts_credential has rows; nothing was moved" in again.stderr

@@ -17,6 +17,7 @@ from agents.models import Event, Session, Turn
 from gateway import jobs as gateway_jobs
 from gateway.models import Proposal, Vote
 from kit import batches
+from tests.data.rows import stored_task
 from tests.native.rows import Person, api, browser, make_agent, make_session, make_turn
 from webhooks import jobs as webhook_jobs
 from webhooks.models import Delivery, Subscription
@@ -169,20 +170,13 @@ def test_deliveries_go_in_batches(alice: Person) -> None:
 
 
 def test_tasks_go_in_batches_with_their_events(alice: Person) -> None:
-    [task] = StoredTask.objects.bulk_create([stored_task(alice.user, "t1")])
+    task = stored_task(alice.user, "t1", "alice/helper", "x")
+    StoredTask.objects.update(updated_at=ago(8))
     StoredEvent.objects.bulk_create(StoredEvent(task=task, seq=n, body="{}") for n in range(MANY))
     with written() as wrote:
         assert bridge_jobs.forget_tasks(7) == 1
     check_small(wrote, MANY)
     assert not StoredEvent.objects.exists()
-
-
-def stored_task(caller: User, pk: str) -> StoredTask:
-    numbers = dict.fromkeys(("seq", "snapshot_seq", "snapshot_bytes", "events_bytes", "schema_version"), 1)
-    texts = dict.fromkeys(("handle", "context_id", "chat_id", "home", "snapshot"), "x")
-    return StoredTask(
-        id=pk, caller=caller, state="completed", has_ended=True, updated_at=ago(8), **texts, **numbers
-    )
 
 
 def test_pushes_go_in_batches(alice: Person) -> None:
