@@ -208,5 +208,11 @@ class GitHub:
         return self.tokens.get(token, "")
 
 
+def deny(exchange: Exchange) -> None:
+    """A user who does not agree, at either kind of provider."""
+    query = exchange.query
+    exchange.answer(302, Location=f"{query['redirect_uri']}?error=access_denied&state={query['state']}")
+
+
 def first(values: dict[str, list[str]]) -> dict[str, str]:
     return {name: several[0] for name, several in values.items()}

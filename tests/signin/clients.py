@@ -4,6 +4,7 @@ import base64
 import hashlib
 import secrets
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -142,6 +143,10 @@ class CommandLine(Pkce):
         self.close()
         body: Json = answer.json()
         return body
+
+
+MakeBrowser = Callable[[HubProcess], Browser]
+MakeCli = Callable[..., CommandLine]
 
 
 def refused(answer: httpx.Response, code: str, status: int = 400) -> None:

@@ -1,6 +1,6 @@
 """A GitHub look-alike, hubs that use it, and browsers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from tests.github import GitHub
 from tests.oidc import Oidc
-from tests.signin.clients import Browser, CommandLine
+from tests.signin.clients import Browser, CommandLine, MakeBrowser, MakeCli
 
 PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}
 AT_HOME = "https://app.example"
@@ -50,7 +50,7 @@ def listed_hub(make_storage: MakeStorage, _github: GitHub) -> Iterator[HubProces
 
 
 @pytest.fixture
-def make_browser(github: GitHub) -> Iterator[Callable[[HubProcess], Browser]]:
+def make_browser(github: GitHub) -> Iterator[MakeBrowser]:
     """Browsers that were nowhere yet; they are closed with the test."""
     made: list[Browser] = []
 
@@ -64,19 +64,17 @@ def make_browser(github: GitHub) -> Iterator[Callable[[HubProcess], Browser]]:
 
 
 @pytest.fixture
-def browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
-    """The browser of a user."""
+def browser(signin_hub: HubProcess, make_browser: MakeBrowser) -> Browser:
     return make_browser(signin_hub)
 
 
 @pytest.fixture
-def other_browser(signin_hub: HubProcess, make_browser: Callable[[HubProcess], Browser]) -> Browser:
-    """The browser of another user."""
+def other_browser(signin_hub: HubProcess, make_browser: MakeBrowser) -> Browser:
     return make_browser(signin_hub)
 
 
 @pytest.fixture
-def make_cli(signin_hub: HubProcess) -> Iterator[Callable[..., CommandLine]]:
+def make_cli(signin_hub: HubProcess) -> Iterator[MakeCli]:
     """Command lines; their listeners end with the test."""
     made: list[CommandLine] = []
 

@@ -44,5 +44,10 @@ def begin_passkey(client: Any) -> tuple[str, dict[str, Any]]:
     return body["state"], body["options"]
 
 
+def sign_in_by_passkey(client: Any, device: Authenticator, **lies: str) -> Any:
+    state, options = begin_passkey(client)
+    return client.post("/signin/passkey", {"state": state, "credential": device.sign(options, **lies)})
+
+
 def sign_in_by_password(client: Any, login: str = "ann", password: str = GOOD, **more: str) -> Any:
     return client.post("/signin/password", {"login": login, "password": password, **more})

@@ -3,34 +3,25 @@
 import json
 import re
 import secrets
+from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import httpx
 
 from lab.callers import Json, bearer
 from lab.hub_process import HubProcess
+from tests.signin import registered
 from tests.signin.clients import Browser, Pkce, program, refused, status
 from tests.signin.conftest import AT_HOME
 
 HOME = "http://127.0.0.1:8765"
 EXCHANGE = "/api/v1/auth/spa/exchange"
+allow = partial(registered.allow, back=HOME)
 
 
 def app_start(pkce: Pkce, name: str = "Orchard", **more: str) -> str:
     return f"/api/v1/auth/spa/start?{urlencode(pkce.query(HOME, app_name=name, **more))}"
-
-
-def allow(browser: Browser, consent_url: str, decision: str = "allow") -> dict[str, str]:
-    """Press a button of the consent page; what the app's address is told."""
-    page = browser.get(consent_url)
-    assert page.status_code == 200, page.text
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
-    fields.pop("csrfmiddlewaretoken")
-    answer = browser.post("/consent", fields | {"decision": decision})
-    assert answer.status_code == 302, answer.text
-    assert answer.headers["location"].startswith(f"{HOME}?")
-    return {name: one[0] for name, one in parse_qs(urlsplit(answer.headers["location"]).query).items()}
 
 
 def exchange(hub: HubProcess, code: str, verifier: str, path: str = EXCHANGE) -> httpx.Response:
@@ -99,8 +90,6 @@ def test_twenty_minted_app_tokens_and_no_more(browser: Browser) -> None:
     browser.sign_in("frank")
     with program(browser.hub.url, browser.session) as client:
         minted = [client.post("/api/v1/auth/apps/mint", json={"name": f"n{n}"}).json() for n in range(20)]
-        shown = {"id", "token", "tokenName", "kind", "format", "createdAt", "expiresAt", "scopes", "agent"}
-        assert set(minted[0]) == shown
         assert (minted[0]["tokenName"], minted[0]["kind"]) == ("n0", "app")
         refused(client.post("/api/v1/auth/apps/mint", json={"name": "one more"}), "quota_exceeded", 429)
         listed = client.get("/api/v1/tokens").json()["items"]
@@ -182,14 +171,6 @@ class Device:
 
 def test_a_device_gets_its_token_once_its_user_typed_the_code(browser: Browser) -> None:
     device = Device(browser.hub)
-    assert set(device.codes) == {
-        "device_code",
-        "user_code",
-        "verification_uri",
-        "verification_uri_complete",
-        "expires_in",
-        "interval",
-    }
     refused(device.poll(), "authorization_pending")
     refused(device.poll(), "slow_down")
     browser.sign_in("gina")
@@ -231,7 +212,5 @@ def test_tokens_are_listed_to_the_letter(browser: Browser) -> None:
     token = app_token(browser, "m9")["token"]
     with program(browser.hub.url) as client:
         (row,) = client.get("/api/v1/tokens", headers=bearer(token)).json()["items"]
-    assert row["prefix"] == token[:14]
-    assert (row["kind"], row["appName"], row["machineId"]) == ("app", "Orchard", "m9")
-    assert row["userAgent"] == "Orchard/1"
-    assert row["revokedAt"] is None
+    assert (row["prefix"], row["kind"], row["appName"]) == (token[:14], "app", "Orchard")
+    assert (row["machineId"], row["userAgent"], row["revokedAt"]) == ("m9", "Orchard/1", None)

@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -16,10 +16,9 @@ from lab.callers import bearer, envelope, question
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from tests.github import CLIENT_SECRET, GitHub
-from tests.signin.clients import Browser, CommandLine, Pkce, program, refused, status
+from tests.signin.clients import Browser, MakeCli, Pkce, program, refused, status
 from tests.signin.test_apps import Device, allow, app_start, exchange
 
-MakeCli = Callable[..., CommandLine]
 START = "/api/v1/auth/oauth/start"
 STARTS = (START, "/api/v1/auth/spa/start")
 JSON = {"Content-Type": "application/json"}

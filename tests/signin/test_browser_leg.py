@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.github import CLIENT_ID, Exchange, GitHub
+from tests.github import CLIENT_ID, Exchange, GitHub, deny
 from tests.signin.clients import Browser, program, status
 
 START = "/api/v1/auth/oauth/start"
@@ -62,10 +62,6 @@ def test_logout_over_rest_ends_the_session_and_the_cookie(browser: Browser) -> N
 
 
 def test_who_says_no_at_github_is_told_so(browser: Browser, github: GitHub) -> None:
-    def deny(exchange: Exchange) -> None:
-        query = exchange.query
-        exchange.answer(302, Location=f"{query['redirect_uri']}?error=access_denied&state={query['state']}")
-
     github.instead["/login/oauth/authorize"] = deny
     answer = browser.sign_in("ann")
     assert answer.status_code == 400

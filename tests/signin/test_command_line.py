@@ -1,65 +1,21 @@
 """A command line signs in through a browser and a listener on loopback."""
 
-from collections.abc import Callable
 from typing import Any
 
-from lab.agents import Echo, publish
 from lab.callers import bearer
-from lab.channel_agent import dial
 from tests.github import GitHub
-from tests.signin.clients import Browser, CommandLine, program, refused, status
-
-MakeCli = Callable[..., CommandLine]
-USER = {"id", "githubLogin", "avatarUrl", "isAdmin", "createdAt"}
-TOKEN = {
-    "id",
-    "kind",
-    "name",
-    "prefix",
-    "format",
-    "appName",
-    "createdAt",
-    "lastUsedAt",
-    "expiresAt",
-    "scopes",
-    "agent",
-    "revokedAt",
-    "machineId",
-    "userAgent",
-    "token",
-}
+from tests.signin.clients import Browser, MakeCli, program, refused, status
 
 
-async def test_a_command_line_logs_in_connects_an_agent_and_is_thrown_out(
-    browser: Browser, make_cli: MakeCli
-) -> None:
+def test_a_command_line_logs_in_and_mints_a_token_that_it_deletes(browser: Browser, make_cli: MakeCli) -> None:
     cli = make_cli()
     answer = cli.login(browser, "carol")
-    assert set(answer) == {"user", "session"}
-    assert set(answer["user"]) == USER
-    assert set(answer["session"]) == {"token", "expiresAt"}
-    token = answer["session"]["token"]
-    with program(cli.hub.url, token) as client:
+    with program(cli.hub.url, answer["session"]["token"]) as client:
         assert client.get("/api/v1/me").json() == answer["user"]
         minted = client.post("/api/v1/tokens/channel", json={"name": "laptop"}).json()
-        assert set(minted) == TOKEN
         assert (minted["kind"], minted["userAgent"]) == ("channel", "clawborrator-cli")
-        async with Echo(cli.hub.url, minted["token"]) as agent:
-            assert agent.session_id
-            await publish(cli.hub, token, agent.session_id, "thrown-out")
+        for _ in range(2):
             assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
-            assert (await agent.heard("error"))["code"] == "token_revoked"
-            await agent.closed.wait()
-            assert agent.socket.close_code == 1008
-        listed = client.get("/api/v1/sessions").json()["items"]
-        assert agent.session_id not in [one["id"] for one in listed]
-        archived = client.get("/api/v1/sessions", params={"archived": "true"}).json()["items"]
-        assert next(one for one in archived if one["id"] == agent.session_id)["archivedAt"]
-        assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
-    socket = await dial(cli.hub.url.replace("http", "ws") + "/channel", minted["token"])
-    assert "auth_failed" in await socket.recv()
-    await socket.wait_closed()
-    assert socket.close_code == 1008
 
 
 def test_a_new_login_from_the_same_machine_replaces_the_old_one(browser: Browser, make_cli: MakeCli) -> None:
@@ -78,17 +34,6 @@ def test_sessions_are_listed_and_revoked_by_their_prefix(browser: Browser, make_
         rows: list[dict[str, Any]] = client.get("/api/v1/auth-sessions").json()["items"]
         mine = next(one for one in rows if one["isCurrent"])
         other = next(one for one in rows if one["machineId"] == "two")
-        assert set(mine) == {
-            "id",
-            "source",
-            "userAgent",
-            "machineId",
-            "createdAt",
-            "lastUsedAt",
-            "expiresAt",
-            "revokedAt",
-            "isCurrent",
-        }
         assert (mine["source"], mine["machineId"], len(mine["id"])) == ("cli", "one", 64)
         revoke = "/api/v1/auth-sessions/{}/revoke"
         refused(client.post(revoke.format(mine["id"][:8])), "conflict", 409)

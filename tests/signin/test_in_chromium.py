@@ -1,6 +1,7 @@
 """The browser leg in a real browser, by keyboard, on a screen the size of a phone."""
 
 import re
+from contextlib import closing
 
 import pytest
 from playwright.async_api import Page, expect
@@ -68,15 +69,12 @@ async def check_a_token(visitor: Visitor, _: HubProcess, github: GitHub) -> None
 async def check_a_command_line(visitor: Visitor, hub: HubProcess, github: GitHub) -> None:
     """A command line opens the browser, and gets its code."""
     github.person = "olga"
-    cli = CommandLine(hub)
-    try:
+    with closing(CommandLine(hub)) as cli:
         await visitor.page.goto(hub.url + cli.start_url)
         await landed(cli)
         assert cli.landed[0]["state"] == cli.state
         answer = cli.exchange(cli.landed[0]["code"])
         assert answer.json()["user"]["githubLogin"] == "olga"
-    finally:
-        cli.close()
 
 
 async def check_an_app_and_a_device(visitor: Visitor, hub: HubProcess, github: GitHub) -> None:
@@ -92,8 +90,7 @@ async def check_an_app_and_a_device(visitor: Visitor, hub: HubProcess, github: G
     await arrived(page, "/account")
     assert device.poll().status_code == 200
 
-    app = CommandLine(hub)
-    try:
+    with closing(CommandLine(hub)) as app:
         query = app.start_url.partition("?")[2]
         await page.goto(f"{hub.url}/api/v1/auth/spa/start?{query}&app_name=Orchard")
         await expect(page.locator("h1")).to_contain_text("Orchard")
@@ -101,8 +98,6 @@ async def check_an_app_and_a_device(visitor: Visitor, hub: HubProcess, github: G
         await landed(app)
         answer = app.exchange(app.landed[0]["code"], path="/api/v1/auth/spa/exchange")
         assert answer.json()["tokenName"] == "Orchard"
-    finally:
-        app.close()
 
 
 async def landed(app: CommandLine) -> None:

@@ -21,7 +21,7 @@ from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.signup import Provider, read_providers, read_signup
 from lab.callers import TLS
 from lab.processes import free_port
-from tests.github import Exchange
+from tests.github import deny
 from tests.native.rows import browser, person
 from tests.oidc import CLIENT_ID, COOKIE, START, Oidc, me, other_key, sign_in_by_oidc
 
@@ -107,10 +107,6 @@ def test_a_new_key_of_the_provider_counts_at_once(oidc: Oidc) -> None:
 
 
 def test_who_says_no_there_is_told_so(oidc: Oidc) -> None:
-    def deny(exchange: Exchange) -> None:
-        query = exchange.query
-        exchange.answer(302, Location=f"{query['redirect_uri']}?error=access_denied&state={query['state']}")
-
     oidc.instead["/authorize"] = deny
     answer = sign_in_by_oidc(browser())
     assert answer.status_code == 400

@@ -10,7 +10,7 @@ from accounts import invitations
 from accounts.models import LoginAttempt, Passkey, User
 from tests.authenticator import PRESENT, Authenticator
 from tests.native.rows import browser
-from tests.signin.invited import COOKIE, begin_passkey, invite, make_passkey, options_of
+from tests.signin.invited import COOKIE, begin_passkey, invite, make_passkey, options_of, sign_in_by_passkey
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("https_hub")]
 
@@ -78,9 +78,7 @@ def test_a_signature_that_does_not_hold_is_refused(changed: dict[str, Any], lies
     device = make_passkey(device=Authenticator(count=4))
     for name, value in changed.items():
         setattr(device, name, value)
-    client = browser()
-    state, options = begin_passkey(client)
-    answer = client.post("/signin/passkey", {"state": state, "credential": device.sign(options, **lies)})
+    answer = sign_in_by_passkey(browser(), device, **lies)
     assert (answer.status_code, COOKIE in answer.cookies) == (400, False)
 
 
@@ -88,10 +86,7 @@ def test_no_user_signs_in_with_anothers_or_a_forgotten_passkey() -> None:
     device = make_passkey()
     stranger = Authenticator(credential_id=device.credential_id)
     client = browser()
-    state, options = begin_passkey(client)
-    assert (
-        client.post("/signin/passkey", {"state": state, "credential": stranger.sign(options)}).status_code == 400
-    )
+    assert sign_in_by_passkey(client, stranger).status_code == 400
     state, options = begin_passkey(client)
     Passkey.objects.all().delete()
     assert client.post("/signin/passkey", {"state": state, "credential": device.sign(options)}).status_code == 400
@@ -105,10 +100,8 @@ def test_a_challenge_is_of_one_browser_and_good_once() -> None:
     assert thief.post("/signin/passkey", sent).status_code == 400
     assert client.post("/signin/passkey", sent).status_code == 302
     assert client.post("/signin/passkey", sent).status_code == 400
-    assert (
-        client.get(f"/api/v1/auth/oauth/callback?state={begin_passkey(client)[0]}&code=x").json()["error"]
-        == "invalid_state"
-    )
+    elsewhere = f"/api/v1/auth/oauth/callback?state={begin_passkey(client)[0]}&code=x"
+    assert client.get(elsewhere).json()["error"] == "invalid_state"
     LoginAttempt.objects.update(expires_at=timezone.now())
     assert client.post("/signin/passkey", sent).status_code == 400
 

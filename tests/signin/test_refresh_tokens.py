@@ -19,9 +19,10 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.statements import writing
 from tests.github import GitHub
-from tests.signin.clients import Browser, Pkce, program, status
+from tests.signin.clients import Browser, MakeBrowser, Pkce, program, status
 from tests.signin.conftest import PLENTY
 from tests.signin.registered import BACK, TOKEN, Kept, allow, consent, redeem, register
+from tests.signin.test_revocation import set_active
 
 GRANT_TYPES = ["authorization_code", "refresh_token"]
 HOUR_S, DAY_S = 3600, 24 * 3600
@@ -165,15 +166,11 @@ def test_an_expired_token_is_refused(client: Refreshing) -> None:
 
 
 def test_a_suspended_user_refreshes_nothing_until_the_suspension_ends(client: Refreshing) -> None:
-    def set_active(*, is_active: bool) -> None:
-        with writing(client.hub._env) as run:
-            run("UPDATE accounts_user SET is_active = ? WHERE login = 'rita'", is_active)
-
-    set_active(is_active=False)
+    set_active(client.hub, "rita", is_active=False)
     try:
         check_refused(client.send(client.tokens["refresh_token"]))
     finally:
-        set_active(is_active=True)
+        set_active(client.hub, "rita", is_active=True)
     client.refresh()
 
 
@@ -248,7 +245,7 @@ def test_a_stolen_database_gives_no_refresh_token(client: Refreshing) -> None:
         assert not any(part in str(rows) for part in (token, token[7:39], token[39:]))
 
 
-async def test_the_sdks_client_refreshes_by_itself(browser: Browser) -> None:
+async def test_the_sdks_client_signs_in_by_the_browser_and_refreshes_by_itself(browser: Browser) -> None:
     browser.sign_in("rita")
     hub, kept, told, opened = browser.hub, Kept(), {}, []
 
@@ -267,6 +264,9 @@ async def test_the_sdks_client_refreshes_by_itself(browser: Browser) -> None:
             await asking.call_tool("list_agents", {})
             first = kept.tokens
             assert first is not None
+            assert first.scope == "ask read"
+            with program(hub.url, first.access_token) as reader:
+                assert reader.post("/api/v1/blocks", json={"login": "x"}).status_code == 403
             with writing(hub._env) as run:  # an hour later, for the hub and for the client
                 ended = datetime.now(UTC) - timedelta(seconds=1)
                 run("UPDATE accounts_credential SET expires_at = ? WHERE grant_id IS NOT NULL", ended)
@@ -282,7 +282,7 @@ async def test_the_sdks_client_refreshes_by_itself(browser: Browser) -> None:
 @pytest.mark.slow
 @pytest.mark.distributed
 def test_parallel_uses_over_two_processes_get_the_same_next_token(
-    make_storage: MakeStorage, github: GitHub, make_browser: Callable[[HubProcess], Browser]
+    make_storage: MakeStorage, github: GitHub, make_browser: MakeBrowser
 ) -> None:
     hub: Any = HubProcess.start(make_storage("grown"), processes=2, **github.settings, **PLENTY)
     try:

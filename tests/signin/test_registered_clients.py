@@ -3,40 +3,9 @@
 import re
 from typing import Any
 
-import httpx2
-from mcp.client import Client
-from mcp.client.auth import OAuthClientProvider
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
-
-from lab.callers import ANSWER_WITHIN_S, TLS, Json
+from lab.callers import Json
 from tests.signin.clients import Browser, Pkce, program
-from tests.signin.registered import BACK, CLIENTS, TOKEN, Kept, allow, consent, redeem, register
-
-
-async def test_the_sdks_client_signs_in_by_the_browser_and_calls_a_tool(browser: Browser) -> None:
-    browser.sign_in("erin")
-    hub, kept, told = browser.hub, Kept(), {}
-
-    async def go(address: str) -> None:
-        assert address.startswith(f"{hub.url}/consent?")
-        told.update(allow(browser, address))
-
-    async def come_back() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(code=told["code"], state=told["state"], iss=told["iss"])
-
-    metadata = OAuthClientMetadata(redirect_uris=[BACK], client_name="a coding agent")  # type: ignore[list-item]
-    provider = OAuthClientProvider(f"{hub.url}/mcp", metadata, kept, go, come_back)
-    async with httpx2.AsyncClient(auth=provider, timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS) as http:
-        transport = streamable_http_client(f"{hub.url}/mcp", http_client=http)
-        async with Client(transport, mode="legacy") as client:
-            listed = await client.call_tool("list_agents", {})
-    assert not listed.is_error
-    assert kept.tokens is not None
-    assert kept.tokens.scope == "ask read"
-    with program(hub.url, kept.tokens.access_token) as program_:
-        assert program_.get("/api/v1/agents").status_code == 200
-        assert program_.post("/api/v1/blocks", json={"login": "x"}).status_code == 403
+from tests.signin.registered import BACK, CLIENTS, TOKEN, allow, consent, redeem, register
 
 
 def test_the_user_sees_who_asks_for_what(browser: Browser) -> None:

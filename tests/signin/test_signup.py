@@ -1,6 +1,7 @@
 """Who may join, and whose a login is."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,10 @@ from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, manage
 from lab.processes import ProgramError
 from tests.github import GitHub
-from tests.signin.clients import Browser, CommandLine, program, refused
+from tests.signin.clients import Browser, CommandLine, MakeBrowser, program, refused
 from tests.signin.conftest import PLENTY
 from tests.signin.test_revocation import set_active
 
-MakeBrowser = Callable[[HubProcess], Browser]
 SignIn = Callable[[str], Browser]
 
 
@@ -50,13 +50,9 @@ def test_a_closed_hub_accepts_no_new_users_and_keeps_whom_it_has(
     assert answer.status_code == 403
     assert "accepts no new users" in answer.text
     assert late.session is None
-    cli = CommandLine(hub)
-    try:
-        github.person = "late"
+    with closing(CommandLine(hub)) as cli:
         back = late.get(late.agree(late.start(cli.start_url)))
         assert back.headers["location"].startswith(f"{cli.redirect_uri}?error=signup_closed&")
-    finally:
-        cli.close()
 
 
 def test_a_named_login_may_join_in_any_case(

@@ -1,7 +1,8 @@
 """Signing in over PostgreSQL, Redis and two processes: every step may land on another one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 import pytest
@@ -10,12 +11,11 @@ from lab.callers import TLS
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage, manage
 from tests.github import GitHub
-from tests.signin.clients import Browser, CommandLine, program
+from tests.signin.clients import CommandLine, MakeBrowser, program
 from tests.signin.conftest import PLENTY
 from tests.signin.test_apps import Device
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
-MakeBrowser = Callable[[HubProcess], Browser]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def elsewhere(hub: HubProcess, address: str) -> str:
 def test_each_step_may_land_on_another_process(
     grown_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
 ) -> None:
-    browser, cli = make_browser(grown_hub), CommandLine(grown_hub)
-    try:
+    browser = make_browser(grown_hub)
+    with closing(CommandLine(grown_hub)) as cli:
         callback = elsewhere(grown_hub, browser.agree(browser.start(cli.start_url)))
         landed = httpx.URL(browser.get(callback).headers["location"]).params
         with program(grown_hub.urls[0]) as client:
@@ -41,15 +41,13 @@ def test_each_step_may_land_on_another_process(
             token = client.post("/api/v1/auth/oauth/token", json=body).json()["session"]["token"]
         with program(grown_hub.urls[1], token) as client:
             assert client.get("/api/v1/me").json()["githubLogin"] == "ann"
-    finally:
-        cli.close()
 
 
 def test_of_many_exchanges_at_once_none_leaves_a_good_token_behind(
     grown_hub: HubProcess, make_browser: MakeBrowser, github: GitHub
 ) -> None:
-    browser, cli = make_browser(grown_hub), CommandLine(grown_hub)
-    try:
+    browser = make_browser(grown_hub)
+    with closing(CommandLine(grown_hub)) as cli:
         for _ in range(5):
             code = cli.code(browser)
             body = {"code": code, "code_verifier": cli.verifier}
@@ -64,8 +62,6 @@ def test_of_many_exchanges_at_once_none_leaves_a_good_token_behind(
             winner = next(one for one in answers if one.status_code == 200)
             with program(grown_hub.url, winner.json()["session"]["token"]) as client:
                 assert client.get("/api/v1/me").status_code == 401
-    finally:
-        cli.close()
 
 
 def test_a_device_and_the_quota_on_postgresql(
