@@ -1,12 +1,12 @@
 """A collector of OpenTelemetry's, as an exporter sees it: OTLP over HTTP, and every span kept."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from lab.receivers import Handler, serving_http
 
 
 @dataclass(frozen=True)
@@ -23,37 +23,16 @@ class Span:
     is_error: bool
 
 
-class Collector(ThreadingHTTPServer):
-    """Listens on a port of its own. `bodies` are the requests as they came."""
+@dataclass(frozen=True)
+class Collector:
+    """Where it listens. `bodies` are the requests as they came."""
 
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.bodies: list[bytes] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    url: str
+    bodies: list[bytes]
 
     @property
     def spans(self) -> list[Span]:
         return [span for body in list(self.bodies) for span in read(body)]
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Takes whatever is posted."""
-
-    server: Collector
-
-    def do_POST(self) -> None:
-        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: standard error is the test's."""
 
 
 def read(body: bytes) -> Iterator[Span]:
@@ -76,9 +55,12 @@ def read(body: bytes) -> Iterator[Span]:
 @contextmanager
 def collecting() -> Iterator[Collector]:
     """A collector while it lasts."""
-    with Collector() as collector:
-        thread = threading.Thread(target=collector.serve_forever, daemon=True)
-        thread.start()
-        yield collector
-        collector.shutdown()
-        thread.join()
+    bodies: list[bytes] = []
+
+    class OtlpHandler(Handler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer(200)
+
+    with serving_http(OtlpHandler) as port:
+        yield Collector(f"http://127.0.0.1:{port}", bodies)

@@ -78,6 +78,12 @@ class Seeded:
         assert answer.ok, answer.text
         return answer.json() if answer.content else None
 
+    def post(self, path: str, token: str, **body: Any) -> Any:
+        """Send JSON to any address with any token; the answer's JSON."""
+        answer = self.http.post(f"{self.hub.url}{path}", headers=bearer(token), json=body, timeout=WITHIN_S)
+        assert answer.ok, answer.text
+        return answer.json()
+
     def prepare(self, operation: Any) -> None:
         """Undo what earlier generated cases may have changed that those of an operation depend on.
 
@@ -100,23 +106,11 @@ class Seeded:
             return
         self.networks += 1
         owner = self.hub.mint(f"network-{self.networks}", "session")
-        made = self.http.post(
-            f"{self.hub.url}/api/v1/network/keys",
-            headers=bearer(owner),
-            json={"name": "a program", "scope": "booking"},
-            timeout=WITHIN_S,
-        )
-        assert made.ok, made.text
-        self.tokens[AGNT_KEY] = made.json()["key"]
+        made = self.post("/api/v1/network/keys", owner, name="a program", scope="booking")
+        self.tokens[AGNT_KEY] = made["key"]
         if "{webhook_id}" in operation.path:
-            subscribed = self.http.post(
-                f"{self.hub.url}/network/webhooks",
-                headers=bearer(self.tokens[AGNT_KEY]),
-                json={"url": HOOK, "events": ["*"]},
-                timeout=WITHIN_S,
-            )
-            assert subscribed.ok, subscribed.text
-            self.key_webhook = subscribed.json()["id"]
+            subscribed = self.post("/network/webhooks", self.tokens[AGNT_KEY], url=HOOK, events=["*"])
+            self.key_webhook = subscribed["id"]
 
     def headers(self, operation: Any, *, is_own: bool) -> dict[str, str]:
         """The credential an operation takes: one to spend where it ends, another user's where it hurts."""

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import time
 
+import pytest
+
 from lab.agents import Drop, Echo, Stall, online
 from lab.callers import Json, failed_text, inbound, open_stream, reply_text, send, stream
 from lab.hub_process import HubProcess
@@ -60,20 +62,18 @@ async def test_an_agent_that_drops_in_the_middle_fails_the_turn_at_once(hub: Hub
         assert [task["status"]["state"] for task in tasks] == ["WORKING", "FAILED"]
 
 
-async def test_an_agent_that_closes_in_the_middle_fails_the_turn_at_once(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Stall) as agent:
-        asking = asyncio.create_task(send(hub.urls[-1], agent.handle, "hello", alice))
-        await agent.heard("prompt")
-        await agent.socket.close(1000, "stop")
-        assert failed_text(await asyncio.wait_for(asking, AT_ONCE_S)) == OFFLINE
-
-
-async def test_a_lost_agent_frees_its_claim_for_the_next_caller(hub: HubProcess, alice: str, bob: str) -> None:
+@pytest.mark.parametrize("way", ["closes", "breaks off"])
+async def test_a_lost_agent_fails_its_turn_at_once_and_frees_its_claim(
+    hub: HubProcess, alice: str, bob: str, way: str
+) -> None:
     async with online(hub, Stall, only_first=True) as agent:
         asking = asyncio.create_task(send(hub.urls[-1], agent.handle, "hello", alice))
         await agent.heard("prompt")
-        agent.socket.transport.abort()
-        assert failed_text(await asking) == OFFLINE
+        if way == "closes":
+            await agent.socket.close(1000, "stop")
+        else:
+            agent.socket.transport.abort()
+        assert failed_text(await asyncio.wait_for(asking, AT_ONCE_S)) == OFFLINE
         await agent.connect(hub.urls[-1])
         assert reply_text(await send(hub.url, agent.handle, "now", bob)) == "echo: now"
 

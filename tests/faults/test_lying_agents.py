@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lab.agents import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
-from lab.callers import failed_text, get_task, open_stream, reply_text, send, stream
+from lab.callers import failed_text, get_task, reply_text, send, stream
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
@@ -29,19 +29,6 @@ async def test_a_reply_under_anothers_chat_id_is_dropped(hub: HubProcess, alice:
         await check_refused(liar, 1)
         await honest.reply(chat_id, "the truth")
         assert reply_text(await asking) == "the truth"
-
-
-async def test_a_lie_of_the_same_owner_under_a_second_session_is_dropped(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, Stall) as honest,
-        ChannelAgent(hub.urls[-1], hub.mint("owner", "channel")) as sibling,
-        open_stream(hub.url, honest.handle, "hello", alice) as answer,
-    ):
-        chat_id = (await honest.heard("prompt"))["chatId"]
-        await sibling.reply(chat_id, "a lie")
-        await check_refused(sibling, 0)
-        await honest.reply(chat_id, "the truth")
-        assert reply_text([task async for task in answer.tasks()][-1]) == "the truth"
 
 
 async def test_a_status_and_an_artifact_under_anothers_chat_id_are_dropped(hub: HubProcess, alice: str) -> None:

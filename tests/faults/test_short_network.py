@@ -65,18 +65,18 @@ async def test_no_invariant_breaks_whatever_the_network_does() -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(300)
 async def test_no_invariant_breaks_whatever_the_clocks_say() -> None:
-    await _check([(fault, count) for fault, count in chosen("short") if fault.name in CLOCKS])
+    await check_invariants([(fault, count) for fault, count in chosen("short") if fault.name in CLOCKS])
 
 
 async def _check_network(wanted: Done, *, scale: float) -> None:
     done: Done = set()
     title = "network, agents, readers, receivers, disks"
     fault = Fault("N1", title, 1, 0, partial(together, wanted, done), stack=VIA, loops=LOOPS)
-    await _check([(fault, 1)], scale=scale)
+    await check_invariants([(fault, 1)], scale=scale)
     assert done == wanted
 
 
-async def _check(todo: Todo, *, scale: float = 1) -> None:
+async def check_invariants(todo: Todo, *, scale: float = 1) -> None:
     with tempfile.TemporaryDirectory(prefix="hub-faults-") as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as another user when we are root
         outcome = await run(todo, Path(folder), asks=0, scale=scale)
