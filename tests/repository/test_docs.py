@@ -70,15 +70,10 @@ def test_every_method_has_its_line() -> None:
         check_lines(dialect.methods, "methods.md")
 
 
-def test_every_error_code_has_its_line() -> None:
+def test_every_error_code_and_no_other_has_its_line() -> None:
     assert len(error_codes()) >= 12
-    for name, code in error_codes().items():
-        assert f"| {code} | `{name}` |" in page("errors.md"), f"docs/reference/errors.md has no line on {name}"
-
-
-def test_no_error_code_is_documented_that_no_code_gives() -> None:
-    told = set(re.findall(r"^\| -\d+ \| `(\w+)` \|", page("errors.md"), re.MULTILINE))
-    assert told == set(error_codes())
+    told = re.findall(r"^\| (-\d+) \| `(\w+)` \|", page("errors.md"), re.MULTILINE)
+    assert {name: int(code) for code, name in told} == error_codes()
 
 
 def test_the_reason_of_open_turns_has_its_line() -> None:
@@ -92,28 +87,14 @@ def test_every_rest_error_has_its_line() -> None:
         assert f"| {status} |" in f"{lines[code]}|", f"{code} is {status}"
 
 
-def test_every_frame_has_its_line() -> None:
-    of_channel, of_cli = frame_rows()
-    to_agent = {str(frame.__struct_config__.tag) for frame in frames.TO_AGENT}
-    assert {*frames.FROM_AGENT, *to_agent} <= of_channel.keys()
-    to_operator = {str(frame.__struct_config__.tag) for frame in TO_OPERATOR}
-    assert {*FROM_OPERATOR, *to_operator} <= of_cli.keys()
-
-
-def frame_rows() -> tuple[dict[str, str], dict[str, str]]:
-    """The rows of `/channel`, and those of `/cli`."""
-    of_channel, of_cli = page("frames.md").split("## Frames of /cli")
-    return rows_of(of_channel), rows_of(of_cli)
-
-
-def test_every_field_of_a_frame_is_named() -> None:
-    of_agents, of_operators = frame_rows()
-    assert not unnamed_fields([*frames.FROM_AGENT.values(), *frames.TO_AGENT], of_agents)
-    assert not unnamed_fields([*FROM_OPERATOR.values(), *TO_OPERATOR], of_operators)
+def test_every_frame_has_its_line_and_its_fields_are_named() -> None:
+    of_channel, of_cli = map(rows_of, page("frames.md").split("## Frames of /cli"))
+    assert not unnamed_fields([*frames.FROM_AGENT.values(), *frames.TO_AGENT], of_channel)
+    assert not unnamed_fields([*FROM_OPERATOR.values(), *TO_OPERATOR], of_cli)
 
 
 def unnamed_fields(types: Iterable[type[msgspec.Struct]], lines: dict[str, str]) -> list[str]:
-    """The fields that the line of their frame does not name."""
+    """The fields that the line of their frame does not name; a frame without a line is a KeyError."""
     return [
         f"{frame.__name__}.{field}"
         for frame in types

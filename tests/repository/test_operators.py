@@ -12,7 +12,7 @@ from hub.descriptions.openapi import OPERATIONS
 from operators.surface import rest as calls
 from operators.surface import socket
 from operators.surface.rest import CALLS, find_call
-from operators.wire import errors, frames
+from operators.wire import errors
 from operators.wire.errors import REFUSED, describe_error, failure_text
 from tests.repository.test_docs import all_subclasses, page
 from tests.repository.tracked import named
@@ -47,15 +47,6 @@ def test_every_code_has_its_line() -> None:
     codes = {code: status for codes, status in documented.items() for code in codes.split("`, `")}
     assert codes.pop("request_timeout") == "408"
     assert codes == {code: str(status) for status, code, _ in errors.OTHER_ERRORS.values()}
-
-
-def test_every_frame_has_its_line_and_fields() -> None:
-    section = page("frames.md").partition("## Frames of /cli\n")[2].partition("\n## ")[0]
-    for frame in {*frames.FROM_OPERATOR.values(), *frames.TO_OPERATOR}:
-        tag = str(frame.__struct_config__.tag)
-        lines = re.findall(rf"^\| `{tag}` \|.*$", section, re.MULTILINE)
-        assert lines, f"docs/reference/frames.md has no line on {tag}"
-        assert all(f"`{field}`" in lines[0] for field in frame.__struct_encode_fields__), tag
 
 
 def test_every_error_frame_and_close_code_has_its_line() -> None:

@@ -36,17 +36,8 @@ def test_deep():
 def test_a_slow_test_fails_unless_it_is_deep(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_runtest_makereport\n")
     (tmp_path / "test_three.py").write_text(TESTS)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "pyproject.toml",
-        str(tmp_path),
-    ]
+    options = ("-q", "-p", "no:cacheprovider", "-c", "pyproject.toml")
+    command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "FAILED" in done.stdout

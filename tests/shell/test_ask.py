@@ -7,9 +7,6 @@ import os
 import pty
 import re
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -147,47 +144,6 @@ async def test_a_question_is_read_from_standard_input(embedded_hub: HubProcess, 
             assert (process.returncode, output) == (0, "echo: grüße\n")
     finally:
         os.close(ours)
-
-
-@asynccontextmanager
-async def cut_once(hub: str) -> AsyncIterator[str]:
-    """The address of a proxy that closes its first connection after the first event of a stream."""
-    upstream, is_cut = urlsplit(hub), asyncio.Event()
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, cuts: bool) -> None:
-        with suppress(ConnectionError):
-            while piece := await reader.read(65536):
-                writer.write(piece)
-                if cuts and b"artifactUpdate" in piece and not is_cut.is_set():
-                    is_cut.set()
-                    break
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_hub, to_hub = await asyncio.open_connection(upstream.hostname, upstream.port)
-        async with asyncio.TaskGroup() as both:
-            both.create_task(copy(reader, to_hub, cuts=False))
-            both.create_task(copy(from_hub, writer, cuts=True))
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        assert is_cut.is_set()
-
-
-async def test_a_broken_stream_is_continued_and_the_agent_is_asked_once(
-    embedded_hub: HubProcess, shell: Shell
-) -> None:
-    async with online(embedded_hub, TaskPeer) as agent, cut_once(embedded_hub.url) as proxy:
-        command = shell.start("ask", agent.handle, "say one,  | hold | say two", "--hub", proxy)
-
-        async def printed() -> bool:
-            return command.output == "one, "
-
-        await eventually(printed, "the first piece is printed", within_s=30)
-        agent.release.set()
-        assert await command.end() == 0
-        assert command.output == "one, two\n"
-        assert len(agent.prompts) == 1
 
 
 async def test_what_is_wrong_with_hub_and_token_is_said_and_no_token_is_shown(
