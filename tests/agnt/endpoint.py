@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
+import pytest
 
 from accounts.open_requests import OpenRequests
 from agnt.endpoint.http import AgntEndpoint, StatusReports
@@ -49,7 +50,6 @@ class Venues:
         return {"agent": venue.agent_name, "intent": envelope.intent, "payload": envelope.payload}
 
     async def until_asked(self) -> None:
-        """Return once a venue is asked."""
 
         async def is_asked() -> bool:
             return bool(self.asked)
@@ -67,14 +67,19 @@ def held(release: asyncio.Event) -> Answering:
     return answer
 
 
+async def asleep() -> Json:
+    """Does not answer in time."""
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
 class Hub:
     """The endpoint of one process with its own venues."""
 
     def __init__(self, runner: EnvelopeRunner | None = None) -> None:
         self.venues, self.callers = Venues(), OpenRequests()
         self.counts = AgntCounts()
-        made = runner or EnvelopeRunner(Intake(), self.venues.ask, self.counts, self.callers)
-        self.runner = made
+        self.runner = runner or EnvelopeRunner(Intake(), self.venues.ask, self.counts, self.callers)
         endpoint = AgntEndpoint(self.runner, StatusReports(), is_https=False)
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,3 +90,15 @@ class Hub:
     async def post(self, key: MintedKey, sent: Json) -> httpx.Response:
         headers = bearer(key.token) | {"Content-Type": "application/json"}
         return await self.client.post(PATH, content=json.dumps(sent), headers=headers)
+
+    async def close(self) -> None:
+        await self.client.aclose()
+        await self.runner.close()
+
+
+@pytest.fixture
+async def hub(key: MintedKey) -> AsyncIterator[Hub]:
+    """A hub with the network of that key."""
+    made = Hub()
+    yield made
+    await made.close()

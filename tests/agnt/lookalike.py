@@ -28,12 +28,10 @@ class Clock:
 
 
 def respond(envelope: Json, payload: Json | None = None) -> Json:
-    """The response to an envelope."""
     return envelope | {"from": envelope["to"], "to": envelope["from"], "payload": payload or {"status": "ok"}}
 
 
 def fail(code: str, **more: Any) -> Callable[[Json], Json]:
-    """A response that is an error."""
     error = {"code": code, "message": f"no: {code}", **more}
     return lambda envelope: respond(envelope, {"status": "error", "error": error})
 
@@ -57,16 +55,13 @@ class Network:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The network, with a key and a secret."""
         return Endpoint(f"{self.url}/a2a/v1", key="agnt_live_test", secret=K1)
 
     @property
     def envelopes(self) -> list[Json]:
-        """The envelopes that came."""
         return [asked.json for asked in self.asked]
 
     async def answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
         self.asked.append(asked)
         script = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         writer.write(script(asked.json))
@@ -90,7 +85,6 @@ async def client(clock: Clock | None = None, *, first_pause_s: float = 0.01) -> 
 
 
 def search(**more: Any) -> Ask:
-    """A search that the tests send."""
     return Ask(**({"sender": "my_agent_001", "intent": "booking.search", "payload": {"query": "dinner"}} | more))
 
 

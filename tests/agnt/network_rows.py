@@ -4,6 +4,7 @@ import itertools
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
+import pytest
 from django.db import transaction
 from django.utils import timezone
 
@@ -24,7 +25,6 @@ def make_venue(owner: User, slug: str = "la-brisa", **fields: Any) -> Venue:
 
 
 def make_key(owner: User, name: str = "key", **options: Any) -> MintedKey:
-    """A key of the owner's network."""
     return mint_key(owner, name, **options)
 
 
@@ -46,7 +46,6 @@ def count_calls(key: ApiKey, calls: int, at: datetime | None = None) -> None:
 
 
 def make_interaction(network: Network, at: datetime | None = None, **fields: Any) -> Interaction:
-    """An envelope that was answered."""
     given = {"sender": "agent_1", "recipient": "network:agnt", "intent": "network.ping", "status": "ok"}
     given |= {"http_status": 200, "latency_ms": 3, "at": at or timezone.now()}
     return Interaction.objects.create(network=network, **(given | fields))
@@ -60,6 +59,12 @@ def network_of(login: str) -> Network:
     return mint_key(
         person(login).user, "its key", tier=ApiKey.Tier.PRO, scope=ApiKey.Scope.BOOKING, customer=f"{login}-pays"
     ).key.network
+
+
+@pytest.fixture
+def network(db: None) -> Network:
+    """That of `ana`."""
+    return network_of("ana")
 
 
 def venue_of(network: Network, **fields: Any) -> Venue:

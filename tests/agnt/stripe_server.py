@@ -33,7 +33,6 @@ class StripeServer:
     refuse: Callable[[Params], int] = lambda _: 0
 
     def take(self, path: str, headers: Any, params: Params) -> tuple[int, dict[str, Any]]:
-        """The answer to one request."""
         self.requests.append(params)
         if headers["Authorization"] != f"Bearer {API_KEY}":
             return 401, error("invalid_request_error", "invalid_api_key")

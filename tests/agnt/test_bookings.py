@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from agnt.models import Booking, UsageEvent
+from agnt.models import Booking, Network, UsageEvent
 from agnt.service.bookings import (
     STATUS_RULES,
     StatusRefused,
@@ -15,11 +15,13 @@ from agnt.service.bookings import (
     list_bookings,
     record_booking,
 )
+from tests.agnt import network_rows
 from tests.agnt.network_rows import booked, network_of, order_of, venue_of
 from tests.webhooks.subscriptions import subscribed
 from webhooks.models import Delivery
 
 pytestmark = pytest.mark.django_db
+network = network_rows.network
 Status = Booking.Status
 ALLOWED = {
     ("pending", "confirmed"),
@@ -34,8 +36,7 @@ def types() -> list[str]:
     return list(Delivery.objects.order_by("pk").values_list("type", flat=True))
 
 
-def test_a_confirm_writes_a_pending_booking_with_one_charge_of_25_cents() -> None:
-    network = network_of("ana")
+def test_a_confirm_writes_a_pending_booking_with_one_charge_of_25_cents(network: Network) -> None:
     venue = venue_of(network)
     booking = booked(
         network, venue=venue, slot_id="s1", slot_time="19:30", party_size=2, user_note="window", customer="acme"
@@ -50,8 +51,7 @@ def test_a_confirm_writes_a_pending_booking_with_one_charge_of_25_cents() -> Non
     assert charge.at == stored.created_at
 
 
-def test_an_order_takes_few_statements() -> None:
-    network = network_of("ana")
+def test_an_order_takes_few_statements(network: Network) -> None:
     subscribed(network.owner)
     order = order_of(network)
     with transaction.atomic(), CaptureQueriesContext(connection) as captured:
@@ -61,8 +61,7 @@ def test_an_order_takes_few_statements() -> None:
     assert UsageEvent.objects.count() == Delivery.objects.count() == 1
 
 
-def test_nothing_of_a_confirm_stays_when_its_transaction_fails() -> None:
-    network = network_of("ana")
+def test_nothing_of_a_confirm_stays_when_its_transaction_fails(network: Network) -> None:
     subscribed(network.owner)
     order = order_of(network)
 
@@ -78,8 +77,7 @@ def test_nothing_of_a_confirm_stays_when_its_transaction_fails() -> None:
     assert not Delivery.objects.exists()
 
 
-def test_an_owner_moves_a_booking_along_the_documented_states(subtests: pytest.Subtests) -> None:
-    network = network_of("ana")
+def test_an_owner_moves_a_booking_along_the_documented_states(network: Network, subtests: pytest.Subtests) -> None:
     subscribed(network.owner)
     pairs = [(before, after) for before in Status.values for after in STATUS_RULES]
     for before, after in pairs:
@@ -104,8 +102,7 @@ def test_an_owner_moves_a_booking_along_the_documented_states(subtests: pytest.S
     assert UsageEvent.objects.count() == len(pairs)  # the charges stay
 
 
-def test_a_booking_that_was_deleted_since_it_was_found_is_not_changed() -> None:
-    network = network_of("ana")
+def test_a_booking_that_was_deleted_since_it_was_found_is_not_changed(network: Network) -> None:
     booking = booked(network, venue=venue_of(network), customer="acme")
     UsageEvent.objects.all().delete()
     Booking.objects.all().delete()
@@ -135,8 +132,7 @@ def test_a_booking_of_another_network_is_not_listed() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("rivals", [[Status.COMPLETED, Status.NO_SHOW], [Status.CANCELLED] * 2])
-def test_of_two_changes_at_once_one_stands_and_both_know_which(rivals: list[Status]) -> None:
-    network = network_of("ana")
+def test_of_two_changes_at_once_one_stands_and_both_know_which(network: Network, rivals: list[Status]) -> None:
     subscribed(network.owner)
     booking = booked(network)
     change_status(booking, Status.CONFIRMED)

@@ -28,7 +28,6 @@ class Calls:
     venues: dict[str, Breaker] = field(default_factory=dict)
 
     def start(self, now_s: float, venue: str = "a") -> PairPermit:
-        """Let a call through."""
         try:
             pair, permit = enter(self._pair(venue), now_s)
         except CircuitOpen as refused:
@@ -38,7 +37,6 @@ class Calls:
         return permit
 
     def end(self, permit: PairPermit, now_s: float, venue: str = "a", *, blame: Blame = Blame.NETWORK) -> None:
-        """The end of a call."""
         self._store(venue, leave(self._pair(venue), permit, now_s, venue=venue, blame=blame))
 
     def give_back(self, permit: PairPermit, venue: str = "a") -> None:
@@ -46,16 +44,13 @@ class Calls:
         self.end(permit, 0, venue, blame=Blame.UNKNOWN)
 
     def fail(self, *times_s: float, venue: str = "a") -> None:
-        """Calls that fail at once."""
         for now_s in times_s:
             self.end(self.start(now_s, venue), now_s, venue)
 
     def succeed(self, now_s: float, venue: str = "a") -> None:
-        """A call that succeeds at once."""
         self.end(self.start(now_s, venue), now_s, venue, blame=Blame.NONE)
 
     def refused(self, now_s: float, venue: str = "a") -> CircuitOpen:
-        """The refusal of a call."""
         with pytest.raises(CircuitOpen) as refused:
             self.start(now_s, venue)
         return refused.value

@@ -34,29 +34,24 @@ class Process(StoredBreakers):
 
 @pytest.fixture
 def breakers() -> Process:
-    """Those of one process."""
     return Process()
 
 
 @pytest.fixture
 def network(db: None) -> Network:
-    """The network of an owner."""
     return get_or_create_network(person("owner").user)
 
 
 def make_venue(network: Network, slug: str) -> VenueKey:
-    """A new venue."""
     return VenueKey(network.pk, Venue.objects.create(network=network, slug=slug, name=slug).pk)
 
 
 def fail(breakers: Process, key: VenueKey, times: int = 1) -> None:
-    """Calls that fail at once."""
     for _ in range(times):
         breakers.leave(key, breakers.enter(key), Blame.NETWORK)
 
 
 def refused(breakers: Process, key: VenueKey) -> CircuitOpen:
-    """The refusal of a call."""
     with pytest.raises(CircuitOpen) as refusal:
         breakers.enter(key)
     return refusal.value

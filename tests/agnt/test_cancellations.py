@@ -1,7 +1,7 @@
 """What a venue is told to cancel: orders that are no booking, and bookings that were cancelled; and by whom."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,10 +20,12 @@ from kit.clock import db_now
 from kit.outbox import Sender
 from lab.frames import Json
 from lab.waiting import eventually
-from tests.agnt.endpoint import Hub
+from tests.agnt import endpoint
+from tests.agnt.endpoint import Hub, asleep, held
 from tests.agnt.wire import envelope, error_of, result_of, stamp
 
 pytestmark = pytest.mark.django_db(transaction=True)
+hub = endpoint.hub
 State, Reason = Cancellation.State, Cancellation.Reason
 Scope = ApiKey.Scope
 
@@ -37,14 +39,6 @@ def key() -> MintedKey:
     return made
 
 
-@pytest.fixture
-async def hub(key: MintedKey) -> AsyncIterator[Hub]:
-    made = Hub()
-    yield made
-    await made.client.aclose()
-    await made.runner.close()
-
-
 def confirm(slug: str = "asked", **fields: Any) -> Json:
     payload = {"venue_id": slug, "time": "19:30", "party_size": 2}
     return envelope("booking.confirm", payload, **{"ttl_ms": 1_000} | fields)
@@ -52,11 +46,6 @@ def confirm(slug: str = "asked", **fields: Any) -> Json:
 
 def about(booking_id: str, intent: str = "booking.status") -> Json:
     return envelope(intent, {"booking_id": booking_id})
-
-
-async def asleep() -> Json:
-    await asyncio.sleep(60)
-    raise AssertionError
 
 
 async def fails() -> Json:
@@ -227,12 +216,7 @@ async def test_an_order_whose_process_died_is_cancelled_once_it_is_due(hub: Hub,
 
 async def test_an_answer_after_the_venue_was_told_is_no_booking(hub: Hub, key: MintedKey) -> None:
     release = asyncio.Event()
-
-    async def late() -> Json:
-        await release.wait()
-        return {}
-
-    hub.venues.answering["asked"] = late
+    hub.venues.answering["asked"] = held(release)
     asking = asyncio.create_task(hub.post(key, confirm(ttl_ms=15_000)))
     await hub.venues.until_asked()
     await send(hub)
@@ -287,7 +271,6 @@ async def test_a_cancellation_is_repeated_until_it_is_acknowledged(hub: Hub, key
 
 
 async def change(booking_id: str, status: Booking.Status) -> Booking:
-    """Give a booking a status, as its owner does."""
     return await db_call(lambda: change_status(Booking.objects.get(public_id=booking_id), status))()
 
 

@@ -29,8 +29,6 @@ DAY_S = 86_400
 
 @dataclass
 class MovedClock:
-    """The time that a test sets."""
-
     now: datetime = BEFORE_MIDNIGHT
 
     def __call__(self) -> datetime:
@@ -45,7 +43,6 @@ def key() -> MintedKey:
 
 @pytest.fixture
 def clock() -> MovedClock:
-    """The clock of the hub."""
     return MovedClock()
 
 
@@ -54,8 +51,7 @@ async def hub(clock: MovedClock) -> AsyncIterator[Hub]:
     """A hub whose days are those of the clock."""
     made = Hub(EnvelopeRunner(Intake(now=clock), Venues(), AgntCounts(), OpenRequests()))
     yield made
-    await made.client.aclose()
-    await made.runner.close()
+    await made.close()
 
 
 async def ping(hub: Hub, key: MintedKey, **fields: Any) -> httpx.Response:
@@ -69,7 +65,6 @@ def rate_of(answer: httpx.Response) -> tuple[int, int, int]:
 
 
 async def calls_of(key: MintedKey) -> dict[date, int]:
-    """The calls of a key on each day."""
     rows = KeyUsage.objects.filter(key=key.key).order_by("day").values_list("day", "calls")
     return await db_call(lambda: dict(rows))()
 

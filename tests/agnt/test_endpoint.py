@@ -117,12 +117,8 @@ async def test_a_lenient_network_drops_unknown_keys_and_logs_their_names(embedde
     login = new_login()
     asking = program(embedded_hub, mint(embedded_hub, login))
     add_venue(embedded_hub, login, "warung")
-    sql(
-        embedded_hub,
-        "UPDATE agnt_network SET is_strict = ? WHERE owner_id = (SELECT id FROM accounts_user WHERE login = ?)",
-        False,
-        login,
-    )
+    lenient = "UPDATE agnt_network SET is_strict = ? WHERE id = ?"
+    sql(embedded_hub, lenient, False, network_id(embedded_hub, login))
     assert result_of(await asking.send("venue.list", {"colour": "blue"}))["count"] == 1
     answer = await asking.send("booking.confirm", {"venue_id": "warung"}, timestamp=None)
     assert result_of(answer)["status"] == "pending"

@@ -24,10 +24,12 @@ from kit.async_db import db_call
 from kit.clock import approximate_now
 from lab.frames import Json
 from lab.waiting import eventually
-from tests.agnt.endpoint import Hub, Venues, held
+from tests.agnt import endpoint
+from tests.agnt.endpoint import Hub, Venues, asleep, held
 from tests.agnt.wire import envelope, error_of, result_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
+hub = endpoint.hub
 
 
 @pytest.fixture
@@ -41,21 +43,8 @@ def key() -> MintedKey:
     return made
 
 
-@pytest.fixture
-async def hub(key: MintedKey) -> AsyncIterator[Hub]:
-    made = Hub()
-    yield made
-    await made.client.aclose()
-    await made.runner.close()
-
-
 def confirm(slug: str, **fields: Any) -> Json:
     return envelope("booking.confirm", {"venue_id": slug, "time": "19:30"}, **fields)
-
-
-async def asleep() -> Json:
-    await asyncio.sleep(60)
-    raise AssertionError
 
 
 async def written() -> tuple[int, int, int]:
@@ -230,8 +219,7 @@ async def test_an_event_whose_process_died_runs_again(hub: Hub, key: MintedKey) 
     # The other process was alive after all: its end changes nothing.
     abandoned.cancel()
     await asyncio.gather(abandoned, return_exceptions=True)
-    await dead.runner.close()
-    await dead.client.aclose()
+    await dead.close()
     assert await written() == (1, 1, 1)
     assert (await hub.post(key, sent)).headers["idempotent-replay"] == "true"
 
@@ -276,8 +264,7 @@ async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: Mint
     other = Hub(EnvelopeRunner(counted, venues, AgntCounts(), OpenRequests()))
     assert error_of(await other.post(key, sent | {"ttl_ms": 3000})) == "in_progress"
     assert counted.taken <= 20
-    await other.client.aclose()
-    await other.runner.close()
+    await other.close()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
 

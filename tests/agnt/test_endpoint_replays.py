@@ -11,7 +11,18 @@ import pytest
 from lab.callers import web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
-from tests.agnt.wire import Program, add_venue, count, envelope, error_of, mint, new_login, result_of, stamp
+from tests.agnt.wire import (
+    Program,
+    add_venue,
+    count,
+    envelope,
+    error_of,
+    mint,
+    network_id,
+    new_login,
+    result_of,
+    stamp,
+)
 from tests.channel.agents import sql
 
 AT_ONCE, FEW_AT_ONCE = 50, 16
@@ -26,10 +37,7 @@ DELIVERIES = (
     " ON subscription_id = webhooks_subscription.id JOIN accounts_user ON owner_id = accounts_user.id"
     " WHERE login = ?"
 )
-FORGET = (
-    "UPDATE agnt_seenenvelope SET expires_at = '2026-01-01 00:00:00' WHERE network_id IN (SELECT n.id FROM"
-    " agnt_network n JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?)"
-)
+FORGET = "UPDATE agnt_seenenvelope SET expires_at = '2026-01-01 00:00:00' WHERE network_id = ?"
 
 
 @asynccontextmanager
@@ -45,7 +53,6 @@ async def open_network(hub: HubProcess, login: str) -> AsyncIterator[Program]:
 
 @pytest.fixture
 def login() -> str:
-    """An owner that no other test has."""
     return new_login()
 
 
@@ -141,7 +148,7 @@ async def test_a_known_event_is_answered_at_any_age_and_a_forgotten_one_is_not(
     first = result_of(await asking.post(sent))
     sql(hub, "UPDATE agnt_seenenvelope SET timestamp = ? WHERE timestamp = ?", old, at)
     assert result_of(await asking.post(sent | {"timestamp": old})) == first
-    sql(hub, FORGET, login)
+    sql(hub, FORGET, network_id(hub, login))
     assert error_of(await asking.post(sent | {"timestamp": old})) == "timestamp_expired"
     assert charges(hub, login) == [1, 1, 1]
 
@@ -149,7 +156,7 @@ async def test_a_known_event_is_answered_at_any_age_and_a_forgotten_one_is_not(
 async def test_an_expired_row_is_replaced(hub: HubProcess, login: str, asking: Program) -> None:
     sent = envelope("booking.search", {"limit": 3})
     result_of(await asking.post(sent))
-    sql(hub, FORGET, login)
+    sql(hub, FORGET, network_id(hub, login))
     assert "idempotent-replay" not in (await asking.post(sent | {"payload": {"limit": 4}})).headers
     assert (await asking.post(sent | {"payload": {"limit": 4}})).headers["idempotent-replay"] == "true"
 

@@ -8,7 +8,19 @@ import pytest
 
 from clawbridge.agnt.signing import read_key, sign_body
 from lab.hub_process import HubProcess
-from tests.agnt.wire import SENDER, Key, Program, envelope, error_of, mint, new_login, program, result_of, stamp
+from tests.agnt.wire import (
+    SENDER,
+    Key,
+    Program,
+    envelope,
+    error_of,
+    mint,
+    network_id,
+    new_login,
+    program,
+    result_of,
+    stamp,
+)
 from tests.channel.agents import sql
 
 NUMBERS = {"query": "café ☕ 夕日 🦞", "limit": 5}
@@ -120,8 +132,8 @@ async def test_numbers_as_javascript_writes_them_verify(asker: Program) -> None:
 async def test_a_network_may_demand_signatures(embedded_hub: HubProcess) -> None:
     login = new_login()
     asking = program(embedded_hub, mint(embedded_hub, login))
-    demand = "UPDATE agnt_network SET requires_signature = ? WHERE owner_id ="
-    sql(embedded_hub, f"{demand} (SELECT id FROM accounts_user WHERE login = ?)", True, login)
+    demand = "UPDATE agnt_network SET requires_signature = ? WHERE id = ?"
+    sql(embedded_hub, demand, True, network_id(embedded_hub, login))
     answer = await asking.send()
     assert (answer.status_code, error_of(answer)) == (401, "invalid_signature")
     assert result_of(await asking.send(payload=asking.key.sign({})))["status"] == "ok"

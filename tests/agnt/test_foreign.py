@@ -14,9 +14,9 @@ import pytest
 
 from lab.callers import bearer, web
 from lab.frames import Json
-from lab.hub_process import HubProcess
 from lab.processes import Program, free_port
 from lab.waiting import eventually
+from tests.agnt import venues
 from tests.agnt.venues import Keeper, secret_of
 from tests.agnt.wire import add_venue, count, stamp
 from tests.channel.agents import sql
@@ -24,6 +24,7 @@ from tests.channel.agents import sql
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 PROGRAMS = Path(__file__).parent / "foreign"
 WITHIN_S = 60
+keeper = venues.private_keeper
 
 
 @dataclass(frozen=True)
@@ -81,15 +82,8 @@ async def ask(keeper: Keeper, *envelopes: Json) -> list[Json]:
 
 
 def order(note: str = "is free", **fields: object) -> Json:
-    """An order of a table for two."""
     payload = {"venue_id": "la-brisa", "time": "19:30", "party_size": 2, "user_note": note}
     return {"intent": "booking.confirm", "payload": payload, **fields}
-
-
-@pytest.fixture
-def keeper(private_hub: HubProcess) -> Keeper:
-    """The owner of a network of its own."""
-    return Keeper(private_hub)
 
 
 async def test_a_booking_from_the_first_ping_to_the_replay(keeper: Keeper, tmp_path: Path) -> None:

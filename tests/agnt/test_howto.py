@@ -19,7 +19,6 @@ ADD, MINT, SEARCH, BOOK, STATUS, CANCEL, LIST, CONFIRM, CHANGE, REVOKE, SECRET, 
 
 
 def run(command: str, **variables: str) -> Any:
-    """What a command of the page prints."""
     environment = {"PATH": os.environ["PATH"], **variables}
     done = subprocess.run(
         ["sh", "-ec", command], env=environment, capture_output=True, text=True, timeout=WITHIN_S

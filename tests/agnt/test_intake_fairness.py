@@ -50,8 +50,7 @@ async def test_a_network_with_slow_searches_does_not_hold_up_another() -> None:
     assert left, "the other network was answered after all searches"
     used = await db_call(lambda: KeyUsage.objects.get(key=busy.key).calls)()
     assert used == len(sent) + 1
-    await hub.client.aclose()
-    await hub.runner.close()
+    await hub.close()
 
 
 async def test_keys_that_are_none_keep_no_network_out() -> None:
@@ -62,5 +61,4 @@ async def test_keys_that_are_none_keep_no_network_out() -> None:
     await asyncio.sleep(0.05)
     result_of(await hub.post(key, envelope()))
     assert {error_of(await one) for one in flood} <= {"unauthorized", "internal_error", "ttl_exceeded"}
-    await hub.client.aclose()
-    await hub.runner.close()
+    await hub.close()

@@ -31,10 +31,12 @@ from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage, hub_env, manage
 from lab.processes import python, run
 from lab.waiting import until
-from tests.agnt.network_rows import booked, charged, list_invoices, network_of, noon, venue_of
+from tests.agnt import network_rows
+from tests.agnt.network_rows import booked, charged, list_invoices, noon, venue_of
 from tests.agnt.stripe_server import API_KEY, StripeServer, stripe_server
 
 pytestmark = pytest.mark.django_db
+network = network_rows.network
 METER = "agnt_booking_cents"
 # Two old charges of a customer, and what the job runs.
 CHARGE = """
@@ -55,20 +57,12 @@ KILLED = "import django; django.setup()" + BILL
 
 
 @pytest.fixture
-def network(db: None) -> Network:
-    """A network."""
-    return network_of("ana")
-
-
-@pytest.fixture
 def stripe() -> Iterator[StripeServer]:
-    """A server like Stripe."""
     with stripe_server() as found:
         yield found
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:
-    """What the command prints."""
     out = StringIO()
     call_command("agnt_invoices", *arguments, stdout=out)
     return [json.loads(line) for line in out.getvalue().splitlines()]

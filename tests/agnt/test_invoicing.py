@@ -12,10 +12,12 @@ from agnt.models import Invoice, Network, UsageEvent
 from agnt.service.invoicers import Bill, BillRefused, InvoicerDown
 from agnt.service.invoices import BatchResult, allow_again, make_invoices, mark_sent, run_batch
 from kit.clock import db_now
+from tests.agnt import network_rows
 from tests.agnt.network_rows import charged, list_invoices, network_of
 from webhooks.service.outbox import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
+network = network_rows.network
 
 
 class Ledger:
@@ -34,12 +36,6 @@ class Ledger:
         self.sent.append(bill.customer)
         self.bills[bill.idempotency_key] = bill
         return f"bill-{bill.number}"
-
-
-@pytest.fixture
-def network(db: None) -> Network:
-    """A network."""
-    return network_of("ana")
 
 
 def check_exact() -> None:
@@ -150,8 +146,7 @@ def test_a_restored_copy_sends_no_bill_until_sending_is_resumed(network: Network
 
 
 @pytest.mark.django_db(transaction=True)
-def test_runs_at_once_make_and_count_each_bill_once() -> None:
-    network = network_of("ana")
+def test_runs_at_once_make_and_count_each_bill_once(network: Network) -> None:
     for customer in ("acme", "bolt", "cord"):
         charged(network, customer, 2, 2, 1)
     invoicer, together, marked = Ledger(), threading.Barrier(3), []

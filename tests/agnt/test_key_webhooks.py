@@ -17,6 +17,7 @@ from lab.receivers import receiving
 from tests.agnt.network_rows import count_calls, make_key
 from tests.agnt.wire import add_venue, envelope, mint, new_login, program, result_of
 from tests.native.rows import Person, api, browser
+from tests.webhooks import conftest as webhooks_conftest
 from tests.webhooks.subscriptions import check_signed, subscribed
 from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
@@ -24,11 +25,7 @@ from webhooks.service.sending import unseal_secret
 HOOKS = "/network/webhooks"
 OF_OWNER = "/api/v1/webhooks"
 HERE = "http://127.0.0.1:9/hook"
-
-
-@pytest.fixture(autouse=True)
-def _own_network(settings: Any) -> None:
-    settings.WEBHOOK_ALLOW_PRIVATE = True
+_own_network = webhooks_conftest._own_network
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from tests.agnt.venues import Keeper
-from tests.agnt.wire import add_venue, count, mint, stamp
+from tests.agnt.wire import add_venue, count, mint, network_id, stamp
 from tests.channel.agents import sql
 from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, run_typescript, text_of
 from tests.sdks.clients import Run
@@ -128,9 +128,8 @@ async def test_calls_are_counted_and_logged_like_envelopes(keeper: Keeper) -> No
     rows = sql(
         keeper.hub,
         "SELECT i.intent, i.status, i.sender FROM agnt_interaction i JOIN agnt_apikey k ON k.id = i.key_id"
-        " WHERE k.tier = 'free' AND k.network_id = (SELECT n.id FROM agnt_network n"
-        " JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?) ORDER BY i.id DESC LIMIT 4",
-        keeper.login,
+        " WHERE k.tier = 'free' AND k.network_id = ? ORDER BY i.id DESC LIMIT 4",
+        network_id(keeper.hub, keeper.login),
     )
     assert [tuple(row) for row in reversed(rows)] == [
         ("network.ping", "ok", "alpha"),

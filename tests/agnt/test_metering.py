@@ -18,18 +18,14 @@ from lab.callers import bearer
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
+from tests.agnt import network_rows
 from tests.agnt.network_rows import booked, network_of
 from tests.agnt.test_webhook_events import is_signed
 from tests.agnt.wire import add_venue, envelope, error_of, mint, new_login, program, result_of
 from tests.webhooks.subscriptions import check_signed
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def network(db: None) -> Network:
-    """A network."""
-    return network_of("ana")
+network = network_rows.network
 
 
 def interaction(network: Network, **fields: Any) -> Interaction:
@@ -45,7 +41,6 @@ def confirmed(network: Network) -> Booking:
 
 
 def shown() -> list[str]:
-    """What `/metrics` says of it."""
     made = CollectorRegistry(auto_describe=False)
     made.register(HubWide(hub_figures()))
     lines = generate_latest(made).decode().splitlines()

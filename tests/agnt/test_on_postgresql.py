@@ -21,7 +21,6 @@ DEEP = {  # a Redis number of its own
 
 
 def files_of(names: tuple[str, ...]) -> list[str]:
-    """The arguments of pytest that run their tests."""
     return [f"tests/agnt/test_{name}.py" for name in names]
 
 

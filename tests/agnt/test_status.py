@@ -50,7 +50,6 @@ DEGRADED = (503, body("degraded", "open"))
 
 @pytest.fixture
 def key() -> MintedKey:
-    """A key of a network with a venue."""
     owner = User.objects.create(login="keeper")
     make_venue(owner)
     return make_key(owner)
@@ -58,7 +57,6 @@ def key() -> MintedKey:
 
 @pytest.fixture
 def other() -> MintedKey:
-    """A key of another network with a venue."""
     owner = User.objects.create(login="other")
     make_venue(owner)
     return make_key(owner)

@@ -27,7 +27,7 @@ from tests.agnt.venues import (
     state,
     twice,
 )
-from tests.agnt.wire import SENDER, Program, envelope, error_of, result_of
+from tests.agnt.wire import SENDER, Program, envelope, error_of, network_id, result_of
 from tests.channel.agents import sql
 
 ORDER: Json = {"slot_id": "s-1", "time": "19:30", "party_size": 4, "user_note": "window ☕"}
@@ -252,14 +252,8 @@ async def test_an_agent_that_is_not_published_is_not_asked(keeper: Keeper, asker
 async def test_an_agent_of_another_owner_is_not_asked(keeper: Keeper, asker: Program) -> None:
     other = Keeper(keeper.hub)
     async with other.venue("v") as agent:
-        sql(
-            keeper.hub,
-            "UPDATE agnt_venue SET network_id = (SELECT n.id FROM agnt_network n JOIN accounts_user u"
-            " ON u.id = n.owner_id WHERE u.login = ?) WHERE slug = 'v' AND network_id ="
-            " (SELECT n.id FROM agnt_network n JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?)",
-            keeper.login,
-            other.login,
-        )
+        ids = [network_id(keeper.hub, login) for login in (keeper.login, other.login)]
+        sql(keeper.hub, "UPDATE agnt_venue SET network_id = ? WHERE slug = 'v' AND network_id = ?", *ids)
         assert error_of(await asker.confirm("v")) == "venue_unreachable"
         assert agent.prompts == []
 

@@ -33,13 +33,7 @@ OPENED = (
     "INSERT INTO agnt_breaker (network_id, venue_id, failures, opened_at_s, openings)"
     " SELECT network_id, id, '[]', ?, 1 FROM agnt_venue WHERE slug = 'holds' AND network_id = ?"
 )
-asker = venues.asker
-
-
-@pytest.fixture
-def keeper(private_hub: HubProcess) -> Keeper:
-    """The owner of a network of its own."""
-    return Keeper(private_hub)
+keeper, asker = venues.private_keeper, venues.asker
 
 
 def confirm(payload: Json | None = None, **fields: Any) -> Script:

@@ -12,6 +12,7 @@ from agnt.models import Booking, Network
 from agnt.service.bookings import STATUS_RULES, Status, change_status, queue_event
 from agnt.service.keys import mint_key, revoke_key
 from lab.receivers import Received, Receiver, receiving
+from tests.agnt import network_rows
 from tests.agnt.network_rows import booked, network_of, venue_of
 from tests.native.rows import person
 from tests.webhooks.subscriptions import check_signed, deliver, happen, subscribed, subscribed_by_key
@@ -20,15 +21,10 @@ from webhooks.service.outbox import as_json
 from webhooks.service.subscriptions import roll_secret
 from webhooks.wire import BOOKING_EVENTS, sign_with_time
 
+network = network_rows.network
 SECRET = "whsec_test_1"
 AT_S = 1775988123
 BODY = b'{"id":"evt_1","type":"booking.confirmed","data":{"booking_id":"bk_1","status":"pending"}}'
-
-
-@pytest.fixture
-def network(db: None) -> Network:
-    """A network without a venue."""
-    return network_of("ana")
 
 
 @pytest.fixture

@@ -73,7 +73,6 @@ def is_cancellation(prompt: Json) -> bool:
 
 
 def data(*values: Any) -> Answer:
-    """Answers with these data parts."""
 
     async def answer(agent: VenueAgent, prompt: Json) -> None:
         await agent.send_data(prompt["chatId"], *values)
@@ -93,7 +92,6 @@ def held(release: asyncio.Event) -> Answer:
 
 
 def response(payload: Json, **fields: Any) -> Answer:
-    """Answers with a response envelope."""
 
     async def answer(agent: VenueAgent, prompt: Json) -> None:
         asked = envelope_in(prompt)
@@ -159,14 +157,11 @@ class Keeper:
 
     def breaker(self, slug: str = "") -> Json:
         """The row of the breaker of a venue, or of the network."""
-        network = "SELECT n.id FROM agnt_network n JOIN accounts_user u ON u.id = n.owner_id WHERE u.login = ?"
-        venue = "(SELECT id FROM agnt_venue WHERE slug = ? AND network_id = b.network_id)"
-        condition = f"b.venue_id = {venue}" if slug else "b.venue_id IS NULL"
         statement = (
-            "SELECT b.failures, b.opened_at_s, b.openings FROM agnt_breaker b"
-            f" WHERE b.network_id = ({network}) AND {condition}"
+            "SELECT b.failures, b.opened_at_s, b.openings FROM agnt_breaker b LEFT JOIN agnt_venue v"
+            " ON v.id = b.venue_id WHERE b.network_id = ? AND coalesce(v.slug, '') = ?"
         )
-        rows = sql(self.hub, statement, self.login, *([slug] if slug else []))
+        rows = sql(self.hub, statement, network_id(self.hub, self.login), slug)
         failures, opened_at_s, openings = rows[0] if rows else ("[]", None, 0)
         known = json.loads(failures) if isinstance(failures, str) else failures
         return {"failures": len(known), "is_open": opened_at_s is not None, "openings": openings}
@@ -177,7 +172,6 @@ class Keeper:
         sql(self.hub, open_ones, seconds)
 
     def add_url(self, slug: str, url: str) -> None:
-        """A venue that is asked over HTTP."""
         add_venue(self.hub, self.login, slug, url=url, agent_name=f"agent-{slug}")
 
     def revoke_first_key(self) -> None:
@@ -187,12 +181,10 @@ class Keeper:
         sql(self.hub, statement, network_id(self.hub, self.login))
 
     def remove(self, slug: str) -> None:
-        """Unpublish the agent of a venue."""
         sql(self.hub, "UPDATE agents_agent SET status = 'draft' WHERE handle = ?", f"{self.login}/{slug}")
         note_change(self.hub, self.login)
 
     def bookings(self) -> tuple[int, int]:
-        """How many bookings there are, and how many charges."""
         return count(self.hub, self.login, "agnt_booking"), count(self.hub, self.login, "agnt_usageevent")
 
 
@@ -200,6 +192,12 @@ class Keeper:
 def keeper(embedded_hub: HubProcess) -> Keeper:
     """The owner of a network of its own."""
     return Keeper(embedded_hub)
+
+
+@pytest.fixture
+def private_keeper(private_hub: HubProcess) -> Keeper:
+    """One of a hub that may call this machine."""
+    return Keeper(private_hub)
 
 
 @pytest.fixture

@@ -74,7 +74,6 @@ def mint(
 
 
 def network_id(hub: HubProcess, login: str) -> int:
-    """The row of an owner's network."""
     statement = "SELECT id FROM agnt_network WHERE owner_id = (SELECT id FROM accounts_user WHERE login = ?)"
     [(found,)] = sql(hub, statement, login)
     return int(found)
@@ -101,7 +100,6 @@ def note_change(hub: HubProcess, login: str) -> None:
 
 
 def count(hub: HubProcess, login: str, table: str, condition: str = "TRUE") -> int:
-    """How many rows of a table an owner's network has."""
     [(found,)] = sql(
         hub, f"SELECT count(*) FROM {table} WHERE network_id = ? AND {condition}", network_id(hub, login)
     )
@@ -145,11 +143,9 @@ class Program:
     async def send(
         self, intent: str = "network.ping", payload: Json | None = None, **fields: Any
     ) -> httpx.Response:
-        """Send an envelope."""
         return await self.post(envelope(intent, payload, **fields))
 
     async def confirm(self, venue_id: str, **payload: Any) -> httpx.Response:
-        """Confirm a booking."""
         return await self.send("booking.confirm", {"venue_id": venue_id, **payload})
 
 

@@ -32,7 +32,6 @@ class Client(Caller):
         )
 
     async def add(self, task: Json, url: str, **fields: Any) -> Json:
-        """Keep an address of a task."""
         return await self.call(CREATE, {"taskId": task["id"], "url": url, **fields})
 
     async def addresses(self, task: Json, **page: Any) -> Json:
@@ -41,7 +40,6 @@ class Client(Caller):
 
 
 def client(hub: HubProcess, peer: Any, who: str = "alice", *, at: int = 0) -> Client:
-    """A caller of that peer's agent."""
     return Client(hub.urls[at], peer.handle, hub.mint(who, "session"))
 
 

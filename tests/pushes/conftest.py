@@ -1,18 +1,6 @@
-"""For tests of the rows: two people, and a hub that may send on this machine."""
+"""For tests of the rows: a caller, and a hub that may send on this machine."""
 
-from typing import Any
+from tests.native import conftest as people
+from tests.webhooks import conftest as webhooks
 
-import pytest
-
-from tests.native.rows import Person, person
-
-
-@pytest.fixture(autouse=True)
-def _own_network(settings: Any) -> None:
-    settings.WEBHOOK_ALLOW_PRIVATE = True
-
-
-@pytest.fixture
-def alice(db: None) -> Person:
-    """A caller."""
-    return person("alice")
+alice, _own_network = people.alice, webhooks._own_network

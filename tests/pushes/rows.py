@@ -45,7 +45,6 @@ def lease_due() -> list[Leased]:
 
 
 def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
-    """What a sender does after an attempt."""
     return settle(PushOutbox(client()), leased, outcome)
 
 

@@ -1,62 +1,27 @@
-"""With any process killed, and the address stored by any process: the end of a task is sent once, as the last
-event.
-"""
+"""With any process killed, and the address stored by any: the end of a task is sent once, and last."""
 
-import sqlite3
 import threading
-from contextlib import closing
-from typing import LiteralString
 
-import psycopg
 import pytest
 
 from lab.agents import Stall, TaskPeer, online
 from lab.hub_process import HubProcess
-from lab.hub_storage import HubStorage
 from lab.receivers import Received, receiving
 from lab.waiting import eventually
+from tests.channel.agents import sql
 from tests.pushes.client import client, heard, states
+from tests.webhooks.senders import end_leases, kill_sender, start_sender
 
 pytestmark = pytest.mark.slow
 
 
-def execute(home: HubStorage, statement: LiteralString) -> int:
-    """Run a statement on the hub's database; `{now}` is its time. The number of rows it found or changed."""
-    if home.is_grown:
-        with psycopg.connect(home.env["DATABASE_URL"]) as postgres:
-            return postgres.execute(statement.replace("{now}", "now()")).rowcount
-    now = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-    with closing(sqlite3.connect(home.folder / "hub.sqlite3", timeout=5)) as sqlite, sqlite:
-        cursor = sqlite.execute(statement.replace("{now}", now))
-        return len(cursor.fetchall()) if cursor.description else cursor.rowcount
-
-
-def end_leases(home: HubStorage) -> None:
-    """A minute passes for what was being sent."""
-    execute(home, "UPDATE a2a_bridge_push SET next_attempt_at = {now} WHERE status = 'sending'")
-
-
-async def noted(home: HubStorage) -> None:
+async def noted(hub: HubProcess) -> None:
     """Wait until the hub has noted what the receiver answered: what it has not noted, it sends again."""
 
     async def is_noted() -> bool:
-        return not execute(home, "SELECT id FROM a2a_bridge_push WHERE status = 'sending'")
+        return not sql(hub, "SELECT id FROM a2a_bridge_push WHERE status = 'sending'")
 
     await eventually(is_noted, "no push is being sent")
-
-
-def kill_sender(hub: HubProcess) -> None:
-    if hub.worker is None:
-        hub.kill9()
-    else:
-        hub.worker.kill()
-
-
-def start_sender(hub: HubProcess) -> None:
-    if hub.worker is None:
-        hub.serve(0)
-    else:
-        hub._start_worker()
 
 
 async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(sending_hub: HubProcess) -> None:
@@ -74,7 +39,7 @@ async def test_what_was_on_its_way_when_the_sender_was_killed_comes_again(sendin
             await heard(receiver, 1)
             kill_sender(hub)
             alive.set()
-            end_leases(hub.home)
+            end_leases(hub, "a2a_bridge_push")
             start_sender(hub)
             told = await heard(receiver, 4)
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
@@ -87,7 +52,7 @@ async def test_a_task_whose_process_died_is_told_as_failed(sending_hub: HubProce
             await client(hub, peer).asked("lost", {"url": receiver.url})
             await peer.heard("prompt")
             await heard(receiver, 1)
-            await noted(hub.home)
+            await noted(hub)
             hub.kill9()
             hub.serve(0)
             told = await heard(receiver, 2, within_s=45)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.native.rows import Person, person
+from tests.native import conftest as people
+
+alice, bob, staff = people.alice, people.bob, people.staff
 
 
 @pytest.fixture(autouse=True)
@@ -21,21 +23,3 @@ def _no_sender_outlives_its_test(db: None) -> Iterator[None]:
     for thread in threading.enumerate():
         if thread.name == "webhook":
             thread.join(20)
-
-
-@pytest.fixture
-def alice(db: None) -> Person:
-    """A subscriber."""
-    return person("alice")
-
-
-@pytest.fixture
-def bob(db: None) -> Person:
-    """Another user."""
-    return person("bob")
-
-
-@pytest.fixture
-def staff(db: None) -> Person:
-    """A member of the staff."""
-    return person("root", is_staff=True)

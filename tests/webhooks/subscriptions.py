@@ -24,7 +24,6 @@ def subscribed(owner: User, url: str = NOWHERE, events: str = "*", **fields: Any
 
 
 def mint_key(owner: User) -> Credential:
-    """The credential of an API key."""
     return mint(owner, Credential.Kind.AGNT, "a key").credential
 
 
@@ -49,7 +48,6 @@ def deliver() -> int:
 
 
 def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
-    """What a sender does after an attempt."""
     return settle(WebhookOutbox(client()), leased, outcome)
 
 

@@ -1,10 +1,9 @@
 """Webhooks in the admin: one's own, never a secret, and deliveries to send again."""
 
-from typing import Any
-
 import pytest
-from django.test import Client
 
+from tests.native.admin import act
+from tests.native.desk import text
 from tests.native.rows import Person, browser
 from tests.webhooks.subscriptions import fresh, happen, lease_due, subscribed
 from webhooks.models import Delivery
@@ -12,17 +11,6 @@ from webhooks.models import Delivery
 pytestmark = pytest.mark.django_db
 SUBSCRIPTIONS = "/admin/webhooks/subscription/"
 DELIVERIES = "/admin/webhooks/delivery/"
-
-
-def text(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, (path, answer.status_code)
-    return answer.content.decode()
-
-
-def replay(client: Client, *rows: Delivery) -> Any:
-    chosen = {"action": "replay", "_selected_action": [row.pk for row in rows]}
-    return client.post(DELIVERIES, chosen, follow=True)
 
 
 def test_staff_see_the_webhooks_of_all(alice: Person, staff: Person) -> None:
@@ -52,11 +40,12 @@ def test_chosen_deliveries_are_sent_again(alice: Person, bob: Person) -> None:
     happen(bob.user)
     Delivery.objects.update(status="failed", next_attempt_at=None, attempts=7)
     mine, unchosen, theirs = Delivery.objects.order_by("pk")
-    assert "1 queued." in replay(browser(alice.session), mine, theirs).content.decode()
+    assert "1 queued." in act(browser(alice.session), DELIVERIES, "replay", mine, theirs).content.decode()
     statuses = [Delivery.objects.get(pk=one.pk).status for one in (mine, unchosen, theirs)]
     assert statuses == ["pending", "failed", "failed"]
     lease_due()
-    assert "0 queued." in replay(browser(alice.session), mine).content.decode()  # it is being sent
+    being_sent = act(browser(alice.session), DELIVERIES, "replay", mine)
+    assert "0 queued." in being_sent.content.decode()
 
 
 def test_a_delivery_shows_what_became_of_it(alice: Person) -> None:
