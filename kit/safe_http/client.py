@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar, cast
 
 import httpcore2
 
@@ -22,6 +22,8 @@ TOTAL_S = seconds(10.0, at_least_s=5.0)
 CHECK_WITHIN_S = 4.0  # the user who gave the address waits, and gives up after 5 s
 CONNECT_WITHIN_S = 10.0
 RESOLVERS = 8
+MAX_RECEIVED_BYTES = 65_536  # by one call, of TLS
+Result = TypeVar("Result")
 
 
 class Unanswered(Exception):
@@ -72,43 +74,53 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class PinnedStream(httpcore2.AsyncNetworkStream):
-    """A connected socket; TLS, if any, begins before the first byte of the request."""
+    """A connected socket; TLS, if any, begins before the first byte of the request.
+
+    The socket has no transport of asyncio: when a server responds and closes before it has read the whole request,
+    a transport drops what it received as soon as a write fails.
+    """
 
     def __init__(self, connected: socket.socket, deadline: float, on_send: Callable[[], None]) -> None:
         self._socket = connected
         self._deadline = deadline
         self._on_send = on_send
-        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._tls: ssl.SSLObject | None = None
+        self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()  # of TLS
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """The received bytes; empty at the end."""
-        reader, _ = await self._open()
-        return await reader.read(max_bytes)
+        if self._tls is None:
+            return await asyncio.get_running_loop().sock_recv(self._socket, max_bytes)
+        try:
+            return await self._finish(partial(self._tls.read, max_bytes))
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send all of it. A response that arrives before the whole request was sent is still read."""
-        _, writer = await self._open()
         self._on_send()
         try:
-            writer.write(buffer)
-            await writer.drain()
+            if self._tls is None:
+                await asyncio.get_running_loop().sock_sendall(self._socket, buffer)
+                return
+            rest = memoryview(buffer)
+            while rest:  # TLS takes a record at a time
+                rest = rest[await self._finish(partial(self._tls.write, rest)) :]
         except (BrokenPipeError, ConnectionResetError) as closed:
             raise httpcore2.WriteError(str(closed)) from closed
 
     async def aclose(self) -> None:
         """Close the socket at once."""
-        if self._ends is None:
-            self._socket.close()
-        else:
-            self._ends[1].transport.abort()
+        self._socket.close()
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.AsyncNetworkStream:
         """The same stream, encrypted; the certificate must be for the host of the URL."""
+        self._tls = ssl_context.wrap_bio(self._received, self._to_send, server_hostname=server_hostname)
         try:
             async with asyncio.timeout_at(self._deadline):
-                await self._open(ssl=ssl_context, server_hostname=server_hostname)
+                await self._finish(self._tls.do_handshake)
         except BaseException:
             self._socket.close()
             raise
@@ -118,10 +130,23 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
         """Nothing: httpcore2 asks for what it needs to keep a connection, and here each serves one request."""
         return None
 
-    async def _open(self, **tls: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._ends is None:
-            self._ends = await asyncio.open_connection(sock=self._socket, **tls)
-        return self._ends
+    async def _finish(self, step: Callable[[], Result]) -> Result:
+        """Run a step of TLS until it needs nothing more from the server."""
+        loop = asyncio.get_running_loop()
+        while True:
+            result, failure = None, None
+            try:
+                result = step()
+            except ssl.SSLError as one:  # SSLWantReadError is one; a failure may leave an alert to send
+                failure = one
+            if self._to_send.pending:  # `send` fails without bytes, too, once the server has left
+                await loop.sock_sendall(self._socket, self._to_send.read())
+            if failure is None:
+                return cast(Result, result)
+            if not isinstance(failure, ssl.SSLWantReadError):
+                raise failure
+            received = await loop.sock_recv(self._socket, MAX_RECEIVED_BYTES)
+            self._received.write(received) if received else self._received.write_eof()
 
 
 class IncomingAnswer:

@@ -365,6 +365,27 @@ def test_who_answers_before_reading_is_heard() -> None:
     assert got.status == 413
 
 
+def test_who_answers_and_leaves_without_reading_is_heard(tmp_path: Path) -> None:
+    """It resets the connection while the hub still sends; its answer came before that."""
+    shown, trusted = make_tls(tmp_path, "hook.example")
+
+    def leave(connection: socket.socket) -> None:
+        connection.recv(10)
+        connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone")
+
+    def leave_tls(connection: socket.socket) -> None:
+        with shown.wrap_socket(connection, server_side=True) as encrypted:
+            leave(encrypted)
+
+    http = SafeHttp(OWN_NETWORK, resolve=lambda host, port: ["127.0.0.1"], tls=trusted)
+    for talk, scheme in ((leave, "http"), (leave_tls, "https")):
+        with talking(talk) as port:
+            for _ in range(5):
+                url = f"{scheme}://hook.example:{port}/"
+                got = http.send("POST", url, headers={"Content-Length": "9000000"}, body=b"x" * 9_000_000)
+                assert (got.status, got.body) == (202, b"done")
+
+
 def test_a_receiver_sees_what_was_sent() -> None:
     seen: list[Received] = []
     with receiving(lambda one: seen.append(one) or 200) as receiver:
