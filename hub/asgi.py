@@ -111,7 +111,7 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, request.path
-    if path.startswith(API) and path != FIPA_PATH:
+    if path.startswith(API):
         return _serve_api(request, send)
     if request.method not in READS and (handle := rpc_handle_of(path)) is not None:
         return hub_services.bridge(request, handle, send)
