@@ -12,6 +12,7 @@ from playwright.async_api import expect
 
 from lab.hub_process import HubProcess
 from tests.browser.chrome import IN_BROWSER
+from tests.browser.reference import text_of
 from tests.browser.visitor import Visitor
 
 pytestmark = [*IN_BROWSER, pytest.mark.timeout(180)]
@@ -38,11 +39,6 @@ async def terminal(home: Path, script: str, *arguments: str) -> AsyncIterator[Pa
         if process.returncode is None:
             process.terminate()
         await asyncio.wait_for(process.wait(), 20)
-
-
-async def text_of(visitor: Visitor, element: str) -> str:
-    found: str = await visitor.page.evaluate("(id) => document.getElementById(id).textContent", element)
-    return found
 
 
 async def test_a_newcomer_does_all_of_it_in_one_go(

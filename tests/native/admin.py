@@ -4,17 +4,12 @@ from typing import Any
 
 from django.test import Client
 
+from tests.native.desk import FIELDS
+
 AGENTS = "/admin/agents/agent/"
 TURNS = "/admin/agents/turn/"
 CREDENTIALS = "/admin/accounts/credential/"
-SETTINGS = {
-    **{"name": "Helper", "tagline": "", "description": "", "status": "draft", "isolated": "on"},
-    **{"access": "public", "allowed_logins": ""},
-    **{"daily_budget": "1000", "concurrency_cap": "5", "suggested_prompts": "", "claude_md": ""},
-    **{"caller_budget": "", "caller_budgets": "", "wait_s": "", "agent_style": "hybrid"},
-    **{"queue_max": "0", "queue_wait_s": "60"},
-    "personalization_prompt": "",
-}
+SETTINGS = FIELDS | {"status": "draft", "tagline": "", "description": "", "suggested_prompts": ""}
 
 
 def act(client: Client, path: str, action: str, *rows: Any, **more: str) -> Any:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from django.test import Client
 
-from agents.models import Session
+from agents.models import Agent, Session
 from tests.carrying import carrying
-from tests.native.rows import Person, make_session, person
+from tests.native.rows import Person, browser, make_agent, make_session, person
 from tests.native.transcripts import Told
 
 
@@ -42,8 +43,20 @@ def dave(db: None) -> Person:
 
 @pytest.fixture
 def session(alice: Person) -> Session:
-    """A session of the owner."""
-    return make_session(alice.user, "desk")
+    """A session of alice's."""
+    return make_session(alice.user)
+
+
+@pytest.fixture
+def agent(alice: Person) -> Agent:
+    """A published agent of alice's, `alice/helper`."""
+    return make_agent(alice.user)
+
+
+@pytest.fixture
+def signed_in(alice: Person) -> Client:
+    """A browser in which alice is signed in."""
+    return browser(alice.session)
 
 
 @pytest.fixture

@@ -99,15 +99,6 @@ def test_the_directory_holds_what_one_may_ask(alice: Person, bob: Person, carol:
     assert listed(carol) == ["alice/open"]
 
 
-def test_the_home_page_shows_what_the_visitor_may_ask(alice: Person, bob: Person) -> None:
-    make_agent(alice.user, "open")
-    limited(alice, bob, slug="for-bob")
-    for client, is_shown in ((browser(bob.session), True), (browser(alice.session), True), (browser(), False)):
-        page = client.get("/").content.decode()
-        assert "@alice/open" in page
-        assert ("@alice/for-bob" in page) is is_shown
-
-
 def test_the_card_of_a_limited_agent_is_for_those_who_may_ask(alice: Person, bob: Person, carol: Person) -> None:
     limited(alice, bob)
     answer = card(api(bob.app), "alice/helper")
@@ -181,18 +172,17 @@ def test_an_owner_sets_access_in_the_admin(alice: Person, bob: Person, carol: Pe
     assert (agent.access, agent.grants.count()) == ("private", 0)
 
 
-def test_an_owner_blocks_and_unblocks_in_the_admin(alice: Person, bob: Person) -> None:
-    client = browser(alice.session)
+def test_an_owner_blocks_and_unblocks_in_the_admin(alice: Person, bob: Person, signed_in: Client) -> None:
     for login, status in (("bob", 302), ("bob", 302), ("alice", 200), ("unknown", 200)):
-        assert client.post(f"{BLOCK_ADMIN}add/", {"caller": login}).status_code == status
+        assert signed_in.post(f"{BLOCK_ADMIN}add/", {"caller": login}).status_code == status
     made = CallerBlock.objects.get()
     assert (made.owner, made.caller) == (alice.user, bob.user)
-    assert ">bob<" in text(client, BLOCK_ADMIN)
-    assert "bob" in text(client, f"{BLOCK_ADMIN}{made.pk}/change/")
+    assert ">bob<" in text(signed_in, BLOCK_ADMIN)
+    assert "bob" in text(signed_in, f"{BLOCK_ADMIN}{made.pk}/change/")
     assert ">alice<" not in text(browser(bob.session), BLOCK_ADMIN)
     act(browser(bob.session), BLOCK_ADMIN, "delete_selected", made, post="yes")
     assert CallerBlock.objects.exists()
-    act(client, BLOCK_ADMIN, "delete_selected", made, post="yes")
+    act(signed_in, BLOCK_ADMIN, "delete_selected", made, post="yes")
     assert not CallerBlock.objects.exists()
 
 

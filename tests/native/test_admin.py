@@ -1,6 +1,7 @@
 """The admin as an owner's desk: who opens it, whose rows it shows, credentials and users."""
 
 import pytest
+from django.test import Client
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
@@ -53,27 +54,24 @@ def test_the_admin_is_found_without_its_slash(db: None) -> None:
     assert browser().get("/admin")["Location"] == "/admin/"
 
 
-def test_the_admin_opens_for_every_user_signed_in_and_not_suspended(alice: Person) -> None:
-    client = browser(alice.session)
-    assert "Administration" in text(client, "/admin/")
-    assert client.get("/admin/login/")["Location"] == "/admin/"
+def test_the_admin_opens_for_every_user_signed_in_and_not_suspended(alice: Person, signed_in: Client) -> None:
+    assert "Administration" in text(signed_in, "/admin/")
+    assert signed_in.get("/admin/login/")["Location"] == "/admin/"
     alice.user.is_active = False
     alice.user.save()
-    assert client.get("/admin/").status_code == 302
+    assert signed_in.get("/admin/").status_code == 302
 
 
-def test_signing_out_of_the_admin_revokes_the_session(alice: Person) -> None:
-    client = browser(alice.session)
-    assert client.get("/admin/logout/").status_code == 405
-    answer = client.post("/admin/logout/")
+def test_signing_out_of_the_admin_revokes_the_session(alice: Person, signed_in: Client) -> None:
+    assert signed_in.get("/admin/logout/").status_code == 405
+    answer = signed_in.post("/admin/logout/")
     assert (answer["Location"], answer.cookies[COOKIE].value) == ("/", "")
     assert browser(alice.session).get("/admin/").status_code == 302
 
 
-def test_there_are_no_passwords_to_change(alice: Person) -> None:
-    client = browser(alice.session)
-    assert client.get("/admin/password_change/").status_code in (302, 404)
-    assert "assword" not in text(client, "/admin/")
+def test_there_are_no_passwords_to_change(signed_in: Client) -> None:
+    assert signed_in.get("/admin/password_change/").status_code in (302, 404)
+    assert "assword" not in text(signed_in, "/admin/")
 
 
 def test_no_page_looks_up_any_row_of_any_table(alice: Person) -> None:
@@ -83,8 +81,7 @@ def test_no_page_looks_up_any_row_of_any_table(alice: Person) -> None:
         assert browser(alice.session).get(f"/admin/r/{content_type}/{alice.user.pk}/").status_code == 404
 
 
-def test_admin_forms_keep_their_csrf_token(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_admin_forms_keep_their_csrf_token(alice: Person, agent: Agent) -> None:
     client = browser(alice.session, enforce_csrf_checks=True)
     assert client.post(f"{AGENTS}{agent.pk}/delete/", {"post": "yes"}).status_code == 403
     assert Agent.objects.kept().exists()
@@ -168,14 +165,13 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
             assert there in (302, 403, 404), path
 
 
-def test_an_owner_cannot_act_on_rows_of_another_user(alice: Person, bob: Person) -> None:
+def test_an_owner_cannot_act_on_rows_of_another_user(bob: Person, signed_in: Client) -> None:
     agent = make_agent(bob.user)
-    client = browser(alice.session)
-    act(client, AGENTS, "unpublish", agent)
-    act(client, AGENTS, "delete_selected", agent, post="yes")
-    client.post(f"{AGENTS}{agent.pk}/delete/", {"post": "yes"})
-    client.post(f"{AGENTS}{agent.pk}/change/", {**SETTINGS, "daily_budget": "1"})
-    act(client, CREDENTIALS, "revoke", Credential.objects.get(prefix=bob.session[:14]))
+    act(signed_in, AGENTS, "unpublish", agent)
+    act(signed_in, AGENTS, "delete_selected", agent, post="yes")
+    signed_in.post(f"{AGENTS}{agent.pk}/delete/", {"post": "yes"})
+    signed_in.post(f"{AGENTS}{agent.pk}/change/", {**SETTINGS, "daily_budget": "1"})
+    act(signed_in, CREDENTIALS, "revoke", Credential.objects.get(prefix=bob.session[:14]))
     agent.refresh_from_db()
     assert (agent.status, agent.deleted_at, agent.daily_budget) == ("published", None, 1000)
     assert Credential.objects.get(prefix=bob.session[:14]).is_live
@@ -204,23 +200,22 @@ def test_rows_are_chosen_by_number(alice: Person) -> None:
             assert answer.status_code == status, (chosen, status)
 
 
-def test_credentials_are_revoked_and_never_shown(alice: Person) -> None:
+def test_credentials_are_revoked_and_never_shown(alice: Person, signed_in: Client) -> None:
     credential = Credential.objects.get(prefix=alice.app[:14])
-    client = browser(alice.session)
     for path in (CREDENTIALS, f"{CREDENTIALS}{credential.pk}/change/"):
-        page = text(client, path)
+        page = text(signed_in, path)
         assert credential.prefix in page
         assert alice.app not in page
         assert credential.digest not in page
     for url in (f"{CREDENTIALS}add/", f"{CREDENTIALS}{credential.pk}/delete/"):
-        assert client.get(url).status_code == 403
-    act(client, CREDENTIALS, "revoke", credential)
+        assert signed_in.get(url).status_code == 403
+    act(signed_in, CREDENTIALS, "revoke", credential)
     credential.refresh_from_db()
     assert not credential.is_live
-    assert credential.prefix not in text(client, f"{CREDENTIALS}?good=yes")
-    assert credential.prefix in text(client, f"{CREDENTIALS}?good=no")
-    assert client.get(f"{CREDENTIALS}?name__startswith=t").status_code == 200
-    assert client.get(f"{CREDENTIALS}?digest__startswith=a").status_code == 400
+    assert credential.prefix not in text(signed_in, f"{CREDENTIALS}?good=yes")
+    assert credential.prefix in text(signed_in, f"{CREDENTIALS}?good=no")
+    assert signed_in.get(f"{CREDENTIALS}?name__startswith=t").status_code == 200
+    assert signed_in.get(f"{CREDENTIALS}?digest__startswith=a").status_code == 400
 
 
 def test_staff_change_nothing_of_a_user_but_the_access(alice: Person, staff: Person) -> None:

@@ -3,6 +3,8 @@
 Its forms are the desk's: what they take and refuse is in test_desk_publishing.py and test_callers_settings.py.
 """
 
+from django.test import Client
+
 from agents.models import Agent, Halt, Turn
 from tests.native.admin import AGENTS, SETTINGS, TURNS, act
 from tests.native.desk import text
@@ -90,18 +92,17 @@ def test_a_new_agent_is_published_from_a_session_of_ones_own(alice: Person, bob:
     assert (agent.access, [grant.user for grant in agent.grants.all()]) == ("limited", [bob.user])
 
 
-def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person) -> None:
+def test_deleting_is_soft_one_by_one_and_in_numbers(alice: Person, signed_in: Client) -> None:
     one, two = make_agent(alice.user, "one"), make_agent(alice.user, "two")
     turn = make_turn(one, alice.user)
-    client = browser(alice.session)
-    assert "Are you sure" in text(client, f"{AGENTS}{one.pk}/delete/")
-    client.post(f"{AGENTS}{one.pk}/delete/", {"post": "yes"})
+    assert "Are you sure" in text(signed_in, f"{AGENTS}{one.pk}/delete/")
+    signed_in.post(f"{AGENTS}{one.pk}/delete/", {"post": "yes"})
     assert list(Agent.objects.kept()) == [two]
-    act(client, AGENTS, "delete_selected", two, post="yes")
+    act(signed_in, AGENTS, "delete_selected", two, post="yes")
     assert not Agent.objects.kept().exists()
     assert Agent.objects.count() == 2
     assert Turn.objects.get() == turn
-    assert "alice/one" in text(client, TURNS)
+    assert "alice/one" in text(signed_in, TURNS)
 
 
 def test_saving_a_draft_says_that_it_cannot_be_asked_yet(alice: Person) -> None:

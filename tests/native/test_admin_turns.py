@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 
 from accounts.authn import COOKIE
-from agents.models import Turn
+from agents.models import Agent, Turn
 from tests.native.admin import TURNS
 from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent, make_turn
@@ -26,16 +26,15 @@ def test_the_list_of_turns_shows_when_and_the_start_of_what_was_asked(alice: Per
     assert "None" not in text(browser(alice.session), f"{TURNS}{turn.pk}/change/")
 
 
-def test_turns_can_be_read_and_nothing_else(alice: Person) -> None:
+def test_turns_can_be_read_and_nothing_else(alice: Person, signed_in: Client) -> None:
     turn = make_turn(make_agent(alice.user), alice.user, question="<script>alert(1)</script>")
-    client = browser(alice.session)
-    page = text(client, f"{TURNS}{turn.pk}/change/")
+    page = text(signed_in, f"{TURNS}{turn.pk}/change/")
     assert "&lt;script&gt;alert(1)" in page
     assert 'name="_save"' not in page
     for url in (f"{TURNS}add/", f"{TURNS}{turn.pk}/delete/"):
-        assert client.get(url).status_code == 403
-    assert client.post(f"{TURNS}{turn.pk}/change/", {"question": "other"}).status_code == 403
-    assert "delete_selected" not in text(client, TURNS)
+        assert signed_in.get(url).status_code == 403
+    assert signed_in.post(f"{TURNS}{turn.pk}/change/", {"question": "other"}).status_code == 403
+    assert "delete_selected" not in text(signed_in, TURNS)
 
 
 def test_turns_can_be_filtered_and_searched(alice: Person, bob: Person) -> None:
@@ -72,8 +71,7 @@ ASKED = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", 'plain, with "quotes"\nand lines
 
 
 @pytest.mark.django_db(transaction=True)
-def test_turns_leave_as_csv_whose_formulas_are_text(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_turns_leave_as_csv_whose_formulas_are_text(alice: Person, bob: Person, agent: Agent) -> None:
     turns = [make_turn(agent, bob.user, question=question) for question in ASKED]
     turns.append(make_turn(agent, None, "denied", reason="offline", question="-"))
     turns.append(make_turn(make_agent(bob.user), alice.user, question="not hers"))

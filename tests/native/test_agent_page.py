@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agents.models import CallerBlock
+from agents.models import Agent, CallerBlock
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 
 ADDRESS = "/agents/alice/helper"
@@ -75,8 +75,7 @@ def test_online_it_is_there_for_the_asking(alice: Person, bob: Person) -> None:
     assert f"/signin?next={ADDRESS.replace('/', '%2F')}" in page()
 
 
-def test_offline_it_tells_the_owner_how_and_others_when(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_offline_it_tells_the_owner_how_and_others_when(alice: Person, bob: Person, agent: Agent) -> None:
     agent.session.last_seen_at = timezone.now() - timedelta(hours=3, minutes=5)
     agent.session.save()
     text, may_ask = advice(bob)
@@ -87,8 +86,7 @@ def test_offline_it_tells_the_owner_how_and_others_when(alice: Person, bob: Pers
     assert not may_ask
 
 
-def test_busy_it_may_be_tried(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_busy_it_may_be_tried(alice: Person, bob: Person, agent: Agent) -> None:
     connect(agent.session)
     make_turn(agent, alice.user, None)
     text, may_ask = advice(bob)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core import mail as outbox_mail
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
@@ -65,8 +66,7 @@ def fail(agent: Agent, failed: int, answered: int) -> None:
 # Offline.
 
 
-def test_an_offline_agent_is_told_of_once_and_once_more_when_it_is_back(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_an_offline_agent_is_told_of_once_and_once_more_when_it_is_back(alice: Person, agent: Agent) -> None:
     warn(alice.user, "offline", 10)
     listen(alice.user)
     mail_to(alice.user)
@@ -99,8 +99,7 @@ def test_an_offline_agent_is_told_of_once_and_once_more_when_it_is_back(alice: P
     assert types() == ["alert.raised", "alert.ended", "alert.raised"]
 
 
-def test_who_is_back_in_time_raises_no_alert(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_who_is_back_in_time_raises_no_alert(alice: Person, agent: Agent) -> None:
     warn(alice.user, "offline", 10)
     seen(agent, minutes_ago=5)
     jobs.watch()
@@ -109,8 +108,7 @@ def test_who_is_back_in_time_raises_no_alert(alice: Person) -> None:
     assert not Alert.objects.exists()
 
 
-def test_a_remote_server_is_offline_while_it_fails(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_remote_server_is_offline_while_it_fails(alice: Person, agent: Agent) -> None:
     long_ago = timezone.now() - timedelta(hours=5)
     agent.session.link, agent.session.reachable_from = "remote", long_ago
     agent.session.save()
@@ -142,8 +140,7 @@ def test_a_budget_alert_ends_with_its_day_or_a_higher_budget(alice: Person) -> N
     assert types() == ["alert.raised", "alert.ended"]
 
 
-def test_a_share_that_goes_up_and_down_makes_one_alert(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_share_that_goes_up_and_down_makes_one_alert(alice: Person, agent: Agent) -> None:
     warn(alice.user, "failures", 50)
     fail(agent, MIN_ASKS - 1, 0)
     make_turn(agent, alice.user, "denied", repeats=100)
@@ -162,8 +159,7 @@ def test_a_share_that_goes_up_and_down_makes_one_alert(alice: Person) -> None:
 
 
 @pytest.mark.parametrize("what", ["unpublished", "deleted", "halted", "owner_halted", "switched_off"])
-def test_an_alert_ends_when_the_agent_is_not_watched_any_more(alice: Person, what: str) -> None:
-    agent = make_agent(alice.user)
+def test_an_alert_ends_when_the_agent_is_not_watched_any_more(alice: Person, what: str, agent: Agent) -> None:
     seen(agent, minutes_ago=60)
     warn(alice.user, "offline", 10)
     listen(alice.user)
@@ -183,8 +179,7 @@ def test_an_alert_ends_when_the_agent_is_not_watched_any_more(alice: Person, wha
     assert types() == ["alert.raised", "alert.ended"]
 
 
-def test_only_its_owner_is_told(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_only_its_owner_is_told(alice: Person, bob: Person, agent: Agent) -> None:
     seen(agent, minutes_ago=60)
     for owner in (alice.user, bob.user):
         warn(owner, "offline", 10)
@@ -205,8 +200,7 @@ def test_no_mail_goes_to_an_address_that_is_not_confirmed(alice: Person, setting
     assert not Mail.objects.exists()
 
 
-def test_a_second_process_that_saw_the_same_tells_nothing(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_second_process_that_saw_the_same_tells_nothing(alice: Person, agent: Agent) -> None:
     seen(agent, minutes_ago=60)
     warn(alice.user, "offline", 10)
     listen(alice.user)
@@ -353,14 +347,13 @@ def confirmation() -> str:
     return link[1]
 
 
-def test_alerts_are_switched_on_changed_and_off(alice: Person) -> None:
-    client = browser(alice.session)
-    assert client.post("/desk/alerts", FORM).status_code == 302
+def test_alerts_are_switched_on_changed_and_off(alice: Person, signed_in: Client) -> None:
+    assert signed_in.post("/desk/alerts", FORM).status_code == 302
     assert rules(alice.user) == {"offline": 10, "failures": 30}
-    page = text(client, "/desk/alerts")
+    page = text(signed_in, "/desk/alerts")
     assert page.count(" checked") == 2
     assert 'value="30"' in page
-    client.post("/desk/alerts", {"budget": "on", "budget_threshold": "90"})
+    signed_in.post("/desk/alerts", {"budget": "on", "budget_threshold": "90"})
     assert rules(alice.user) == {"budget": 90}
 
 
@@ -402,24 +395,22 @@ def test_an_address_is_mailed_to_once_its_owner_confirmed_it(alice: Person, bob:
     assert AlertAddress.objects.get().confirmed_at is None
 
 
-def test_a_hub_mails_few_links(alice: Person) -> None:
-    client = browser(alice.session)
-    client.post("/desk/alerts", FORM | {"email": "alice@example.org"})
+def test_a_hub_mails_few_links(alice: Person, signed_in: Client) -> None:
+    signed_in.post("/desk/alerts", FORM | {"email": "alice@example.org"})
     other = FORM | {"email": "other@example.org", "offline_threshold": "99"}
-    answer = client.post("/desk/alerts", other)
+    answer = signed_in.post("/desk/alerts", other)
     assert answer.status_code == 429
     assert "less than 10 minutes ago" in answer.content.decode()
-    assert client.post("/desk/alerts", FORM).status_code == 302
-    assert client.post("/desk/alerts", other).status_code == 429, "emptying it is no way around"
+    assert signed_in.post("/desk/alerts", FORM).status_code == 302
+    assert signed_in.post("/desk/alerts", other).status_code == 429, "emptying it is no way around"
     assert rules(alice.user)["offline"] == 10
     assert Mail.objects.count() == 1
 
 
-def test_a_hub_without_mail_says_so(alice: Person, settings: Any) -> None:
+def test_a_hub_without_mail_says_so(alice: Person, settings: Any, signed_in: Client) -> None:
     settings.SENDS_MAIL = False
-    client = browser(alice.session)
-    assert "This hub sends no mail" in text(client, "/desk/alerts")
-    client.post("/desk/alerts", FORM | {"email": "alice@example.org"})
+    assert "This hub sends no mail" in text(signed_in, "/desk/alerts")
+    signed_in.post("/desk/alerts", FORM | {"email": "alice@example.org"})
     assert not AlertAddress.objects.exists()
 
 

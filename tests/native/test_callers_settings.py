@@ -25,8 +25,7 @@ def spent(agent: Agent, caller: User, queries: int) -> None:
     )
 
 
-def test_the_owner_sets_both_over_rest(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_owner_sets_both_over_rest(alice: Person, bob: Person, agent: Agent) -> None:
     answer = patch(alice, agent, callerBudgetQueries=5, callerBudgets={"BOB": 7}).json()
     assert (answer["callerBudgetQueries"], answer["callerBudgets"]) == (5, {"bob": 7})
     assert patch(alice, agent, tagline="new").json()["callerBudgets"] == {"bob": 7}
@@ -39,8 +38,7 @@ def test_the_owner_sets_both_over_rest(alice: Person, bob: Person) -> None:
     assert CallerBudget.objects.get().queries == 2  # what was spent today stays counted
 
 
-def test_what_is_no_budget_is_refused(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_is_no_budget_is_refused(alice: Person, bob: Person, agent: Agent) -> None:
     for field, value in [
         ("callerBudgetQueries", -1),
         ("callerBudgetQueries", 100_001),
@@ -54,8 +52,7 @@ def test_what_is_no_budget_is_refused(alice: Person, bob: Person) -> None:
         assert not budgets(agent), (field, value)
 
 
-def test_the_desk_sets_both(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_desk_sets_both(alice: Person, bob: Person, agent: Agent) -> None:
     client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
     assert client.post(url, FIELDS | {"caller_budget": "5", "caller_budgets": "BOB 7\n"}).status_code == 302
     agent.refresh_from_db()
@@ -70,8 +67,7 @@ def test_the_desk_sets_both(alice: Person, bob: Person) -> None:
     assert budgets(agent) == {"bob": None}
 
 
-def test_the_owner_lets_callers_approve(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_owner_lets_callers_approve(alice: Person, agent: Agent) -> None:
     assert not agent.caller_approvals
     assert patch(alice, agent, callerApprovals=True).json()["callerApprovals"] is True
     client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
@@ -81,8 +77,7 @@ def test_the_owner_lets_callers_approve(alice: Person) -> None:
     assert not agent.caller_approvals
 
 
-def test_of_a_remote_server_the_desk_offers_no_approvals(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_of_a_remote_server_the_desk_offers_no_approvals(alice: Person, agent: Agent) -> None:
     Session.objects.update(link=REMOTE_LINK)
     RemoteServer.objects.create(session=agent.session, card_url="https://far.example")
     page = browser(alice.session).get(f"/desk/agents/{agent.pk}").content.decode()

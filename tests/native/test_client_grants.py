@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from accounts import sealing
 from accounts.models import ClientGrant, Credential
@@ -14,7 +15,7 @@ from kit.clock import db_now
 from kit.redaction import without_secrets
 from tests.native.admin import act
 from tests.native.desk import text
-from tests.native.rows import Person, browser
+from tests.native.rows import Person
 
 GRANTS = "/admin/accounts/clientgrant/"
 
@@ -54,17 +55,16 @@ def test_access_tokens_are_deleted_after_a_day_and_grants_after_ninety(alice: Pe
         assert ClientGrant.objects.filter(pk=grant.pk).exists() is is_there
 
 
-def test_the_admin_signs_a_client_out_and_shows_no_hash(alice: Person) -> None:
+def test_the_admin_signs_a_client_out_and_shows_no_hash(alice: Person, signed_in: Client) -> None:
     grant = sign_in(alice, times_refreshed=1)
-    client = browser(alice.session)
     for path in (GRANTS, f"{GRANTS}{grant.pk}/change/"):
-        page = text(client, path)
+        page = text(signed_in, path)
         assert "orchard" in page
         secrets = (grant.digest, grant.previous_digest, grant.family_digest, grant.successor_secret)
         assert not [one for one in secrets if one in page]
     for column in ("digest", "family_digest", "successor_secret"):
-        assert client.get(f"{GRANTS}?{column}__startswith=a").status_code == 400
-    act(client, GRANTS, "revoke", grant)
+        assert signed_in.get(f"{GRANTS}?{column}__startswith=a").status_code == 400
+    act(signed_in, GRANTS, "revoke", grant)
     grant.refresh_from_db()
     assert not grant.is_live
     assert not Credential.objects.live().filter(grant=grant).exists()

@@ -21,8 +21,7 @@ def spend(agent: Agent, microusd: int, caller: User | None = None) -> None:
         CallerBudget.objects.create(agent=agent, caller=caller, **today)
 
 
-def test_the_owner_sets_both_over_rest_in_dollars(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_owner_sets_both_over_rest_in_dollars(alice: Person, bob: Person, agent: Agent) -> None:
     spend(agent, 1_234_567)
     answer = patch(alice, agent, dailyCostLimitUsd=5.5, callerCostLimitUsd="0.000001").json()
     assert [answer[name] for name in (*LIMITS, "costTodayUsd")] == [5.5, 0.000001, 1.234567]
@@ -34,8 +33,7 @@ def test_the_owner_sets_both_over_rest_in_dollars(alice: Person, bob: Person) ->
     assert [answer[name] for name in LIMITS] == [None, 0]
 
 
-def test_what_is_no_amount_is_refused(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_is_no_amount_is_refused(alice: Person, agent: Agent) -> None:
     for field in LIMITS:
         for value in [-1, 1_000_001, 0.0000001, "NaN", "Infinity", "x", [], True, "1e400"]:
             assert patch(alice, agent, **{field: value}).status_code == 400, value
@@ -43,8 +41,7 @@ def test_what_is_no_amount_is_refused(alice: Person) -> None:
             assert (agent.daily_limit_microusd, agent.caller_limit_microusd) == (None, None), value
 
 
-def test_the_desk_sets_both(alice: Person, subtests: pytest.Subtests) -> None:
-    agent = make_agent(alice.user)
+def test_the_desk_sets_both(alice: Person, subtests: pytest.Subtests, agent: Agent) -> None:
     client, url = browser(alice.session), f"/desk/agents/{agent.pk}"
     limits = {"daily_limit_microusd": "2.50", "caller_limit_microusd": "0.0042"}
     assert client.post(url, FIELDS | limits).status_code == 302

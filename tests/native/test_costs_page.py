@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents.models import DailyUsage, Turn
@@ -21,7 +22,7 @@ def asked(agent: Any, caller: Any, cost: int | None, *, days_ago: int = 0, **fie
     return make_turn(agent, caller, asked_at=at, usage_day=day, cost_microusd=cost, **fields)
 
 
-def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person) -> None:
+def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person, signed_in: Client) -> None:
     agent, other = make_agent(alice.user), make_agent(alice.user, "other", daily_limit_microusd=2_000_000)
     asked(agent, bob.user, 1_500_000, input_tokens=1200, output_tokens=80)
     asked(agent, bob.user, None)
@@ -29,19 +30,18 @@ def test_the_page_sums_by_agent_caller_and_day(alice: Person, bob: Person) -> No
     asked(other, alice.user, 9_000_000, days_ago=8)
     make_turn(agent, bob.user, "denied", reason="busy")
     asked(make_agent(bob.user, "bobs"), alice.user, 77_000_000)
-    client = browser(alice.session)
-    page = text(client, "/desk/costs")
+    page = text(signed_in, "/desk/costs")
     assert "<dd>$1.75</dd>" in page  # of three questions, two with a cost
     assert page.index(f"@{agent.handle}</th>") < page.index(f"@{other.handle}</th>")
     assert "$0.00 of $2.00 today" in page
     assert "$77" not in page
-    by_caller = text(client, "/desk/costs", by="caller")
+    by_caller = text(signed_in, "/desk/costs", by="caller")
     assert "@bob</th>" in by_caller
     assert "$1.50" in by_caller
-    assert "$10.75" in text(client, "/desk/costs", days=30)
+    assert "$10.75" in text(signed_in, "/desk/costs", days=30)
     for nonsense in ({"by": "x"}, {"days": "x"}, {"page": "x"}):
-        assert "By agent" in text(client, "/desk/costs", **nonsense)
-    assert text(client, "/desk/costs", by="day").count('scope="row"') == 2
+        assert "By agent" in text(signed_in, "/desk/costs", **nonsense)
+    assert text(signed_in, "/desk/costs", by="day").count('scope="row"') == 2
 
 
 def test_the_page_says_which_limit_of_today_is_reached(alice: Person) -> None:

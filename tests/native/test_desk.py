@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 from typing import Any
 from uuid import uuid4
 
-from agents.models import Share
+from django.test import Client
+
+from agents.models import Agent, Share
 from tests.native.desk import FIELDS, HOSTILE, text
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn, spend
 
@@ -20,7 +22,8 @@ class Marks(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
-        if tag == "style" or (tag == "script" and "src" not in named) or named.get("src") == "x":
+        is_inline = tag == "script" and "src" not in named and named.get("type") != "application/json"
+        if tag == "style" or is_inline or named.get("src") == "x":
             self.bad.append((tag, named))
         self.bad += [(tag, name) for name in named if name == "style" or name.startswith("on")]
 
@@ -45,16 +48,14 @@ def test_a_script_of_a_signed_out_visitor_is_told_so(db: None) -> None:
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized"), path
 
 
-def test_a_deleted_agent_and_a_number_of_none_are_not_found(alice: Person) -> None:
+def test_a_deleted_agent_and_a_number_of_none_are_not_found(alice: Person, signed_in: Client) -> None:
     gone = make_agent(alice.user)
     gone.soft_delete()
-    client = browser(alice.session)
     for path, pk in itertools.product(("", "/delete", "/audit", "/audit.csv"), (gone.pk, 10**30, "9" * 5000)):
-        assert client.get(f"/desk/agents/{pk}{path}").status_code == 404, (path, pk)
+        assert signed_in.get(f"/desk/agents/{pk}{path}").status_code == 404, (path, pk)
 
 
-def test_no_user_changes_the_agent_of_another_user(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_no_user_changes_the_agent_of_another_user(bob: Person, agent: Agent) -> None:
     client = browser(bob.session)
     for path in ["", "/delete", "/audit"]:
         for body in (FIELDS, {"action": "unpublish"}, {"action": "block", "login": "bob"}, {}):
@@ -88,25 +89,23 @@ def test_the_desk_shows_agents_sessions_and_what_is_shared_and_nothing_else(alic
     assert str(hidden.session.public_id) not in page
 
 
-def test_long_lists_come_in_pages(alice: Person) -> None:
+def test_long_lists_come_in_pages(alice: Person, signed_in: Client) -> None:
     for number in range(25):
         make_agent(alice.user, f"a{number:02}")
-    client = browser(alice.session)
-    first, second = text(client, "/desk"), text(client, "/desk", agents="2")
+    first, second = text(signed_in, "/desk"), text(signed_in, "/desk", agents="2")
     assert (first.count('class="agent"'), second.count('class="agent"')) == (20, 5)
     assert "?agents=2#agents" in first
     assert "@alice/a24" in second
     for nonsense in ("0", "-1", "x", "9" * 5000, "\0"):
-        assert text(client, "/desk", agents=nonsense)
+        assert text(signed_in, "/desk", agents=nonsense)
 
 
-def test_archived_sessions_are_shown_on_demand(alice: Person) -> None:
+def test_archived_sessions_are_shown_on_demand(alice: Person, signed_in: Client) -> None:
     session = make_session(alice.user, "old")
     session.archived_at = session.started_at
     session.save()
-    client = browser(alice.session)
-    assert "@old" not in text(client, "/desk")
-    assert "@old" in text(client, "/desk", archived="1")
+    assert "@old" not in text(signed_in, "/desk")
+    assert "@old" in text(signed_in, "/desk", archived="1")
 
 
 def test_states_tell_of_ones_own_and_shared_sessions_alone(alice: Person, bob: Person) -> None:
@@ -137,24 +136,20 @@ def test_states_of_nonsense_are_empty(alice: Person) -> None:
     assert browser(alice.session).get("/desk/states", asked).json() == {"sessions": {}, "agents": {}}
 
 
-def test_no_page_of_the_desk_holds_inline_script_or_style_or_hostile_markup(alice: Person, bob: Person) -> None:
+def test_no_page_holds_inline_script_or_style_or_hostile_markup(alice: Person, bob: Person) -> None:
     hostile = {"name": HOSTILE[:120], "tagline": HOSTILE, "description": HOSTILE, "claude_md": HOSTILE}
     agent = make_agent(alice.user, "helper", suggested_prompts=[HOSTILE], **hostile)
     agent.session.host, agent.session.cwd = HOSTILE, HOSTILE
     agent.session.save()
     make_session(alice.user, "second", host=HOSTILE, cwd=HOSTILE)
     make_turn(agent, bob.user, question=HOSTILE)
-    client = browser(alice.session)
-    base = f"/desk/agents/{agent.pk}"
+    client, base = browser(alice.session), f"/desk/agents/{agent.pk}"
     for path in (
-        "/desk",
-        "/desk/publish",
-        "/desk/connect",
-        base,
-        f"{base}/delete",
+        *("/", "/signin", "/account", "/demos/a2a/", "/webhooks", "/agents", f"/agents/{agent.handle}"),
+        *("/desk", "/desk/publish", "/desk/connect", base, f"{base}/delete"),
         f"{base}/audit?asker={HOSTILE}&outcome={HOSTILE}",
+        *("/nothing", "/agents/alice/unknown"),
     ):
-        page = text(client, path)
         marks = Marks()
-        marks.feed(page)
+        marks.feed(client.get(path).content.decode())
         assert marks.bad == [], path

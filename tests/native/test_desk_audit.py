@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.core import figures
 from agents.core.figures import window_of
-from agents.models import CallerBlock, Event
+from agents.models import Agent, CallerBlock, Event
 from agents.web.desk import audit
 from kit import env, search
 from tests.native.desk import sheet, text
@@ -49,8 +50,7 @@ def test_a_day_far_ahead_of_utc_is_the_visitors() -> None:
 # Figures.
 
 
-def test_asks_are_counted_on_the_day_they_have_in_the_zone(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_asks_are_counted_on_the_day_they_have_in_the_zone(bob: Person, agent: Agent) -> None:
     window = window_of(NOON, 3, "Asia/Kolkata")
     start = window.starts[1]
     make_turn(agent, bob.user, asked_at=start - timedelta(seconds=1))
@@ -66,8 +66,7 @@ def test_asks_are_counted_on_the_day_they_have_in_the_zone(alice: Person, bob: P
     assert reasons == {("denied", "busy"): 4, ("completed", ""): 2, ("failed", "timeout"): 1}
 
 
-def test_percentiles_are_nearest_ranks_of_answers(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_percentiles_are_nearest_ranks_of_answers(bob: Person, agent: Agent) -> None:
     window = window_of(NOON, 2, "UTC")
     for size in range(1, 101):
         make_turn(agent, bob.user, asked_at=NOON, latency_ms=size * 10)
@@ -93,8 +92,7 @@ def test_no_more_asks_are_read_than_the_bound(alice: Person, bob: Person, monkey
 # The page.
 
 
-def test_the_page_of_an_agent_without_asks_says_so(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_page_of_an_agent_without_asks_says_so(alice: Person, agent: Agent) -> None:
     assert "No questions in these days" in text(browser(alice.session), f"/desk/agents/{agent.pk}/audit")
 
 
@@ -140,8 +138,7 @@ def test_the_list_is_filtered_and_nonsense_is_no_filter(alice: Person, bob: Pers
         assert listed(page) == questions, (query, questions)
 
 
-def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Person, agent: Agent) -> None:
     for number in range(30):
         make_turn(agent, bob.user, question=f"q{number}")
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit"
@@ -153,8 +150,7 @@ def test_a_long_list_comes_in_pages_that_keep_the_filter(alice: Person, bob: Per
     ]
 
 
-def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_how_it_went_is_said_in_plain_words(alice: Person, bob: Person, agent: Agent) -> None:
     for reason in ("canceled", "agent_failed", "rejected"):
         make_turn(agent, bob.user, "failed", reason=reason)
     make_turn(agent, bob.user, "failed", reason="canceled", depth=1)
@@ -222,8 +218,7 @@ def test_a_search_reads_no_more_than_its_bounds(
 # Replies and traces.
 
 
-def test_the_list_has_replies_and_links_to_their_places(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_list_has_replies_and_links_to_their_places(alice: Person, bob: Person, agent: Agent) -> None:
     answered = make_turn(agent, bob.user, question="why?")
     failed = make_turn(agent, bob.user, "failed", reason="agent_failed", question="how?")
     blanked = make_turn(agent, bob.user, question="")
@@ -275,8 +270,7 @@ def test_another_address_of_a_tracing_ui_stops_the_start(monkeypatch: pytest.Mon
 # Blocks.
 
 
-def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Person, agent: Agent) -> None:
     make_turn(agent, bob.user)
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}/audit?days=30&tz=UTC"
     answer = client.post(path, {"login": "bob", "action": "block"})
@@ -290,13 +284,11 @@ def test_a_caller_is_blocked_from_the_page_and_unblocked(alice: Person, bob: Per
     assert not CallerBlock.objects.exists()
 
 
-def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_who_is_unknown_or_oneself_is_not_blocked(alice: Person, agent: Agent, signed_in: Client) -> None:
     path = f"/desk/agents/{agent.pk}/audit"
-    client = browser(alice.session)
     for login in ["", "unknown", "alice", "\0", "x" * 5000, "<b>"]:
-        assert client.post(path, {"login": login, "action": "block"}).status_code == 302, login
-        assert 'class="notice error"' in text(client, path), login
+        assert signed_in.post(path, {"login": login, "action": "block"}).status_code == 302, login
+        assert 'class="notice error"' in text(signed_in, path), login
         assert not CallerBlock.objects.exists(), login
 
 

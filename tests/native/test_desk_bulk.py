@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.test import Client
+
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.models import Agent, Halt
 from tests.native.desk import text
@@ -23,20 +25,19 @@ def results(answer: Any) -> dict[str, str]:
     return {one["handle"]: one["result"] for one in answer.json()["results"]}
 
 
-def test_a_look_changes_nothing_and_the_form_reports_what_it_changed(alice: Person) -> None:
+def test_a_look_changes_nothing_and_the_form_reports_what_it_changed(alice: Person, signed_in: Client) -> None:
     draft, there = make_agent(alice.user, "draft", "draft"), make_agent(alice.user, "there")
-    client = browser(alice.session)
     chosen: dict[str, Any] = {"action": "unpublish", "agent": [draft.pk, there.pk]}
-    look = text(client, "/desk/bulk", **chosen)
+    look = text(signed_in, "/desk/bulk", **chosen)
     assert "Unpublish 1 agent?" in look
     assert "a draft already" in look
     assert "will be unpublished" in look
     assert statuses(draft, there) == ["draft", "published"]
-    done = client.post("/desk/bulk", chosen).content.decode()
+    done = signed_in.post("/desk/bulk", chosen).content.decode()
     assert "1 agent unpublished" in done
     assert "@alice/there" in done
     assert statuses(draft, there) == ["draft", "draft"]
-    assert "0 agents unpublished" in client.post("/desk/bulk", chosen).content.decode()
+    assert "0 agents unpublished" in signed_in.post("/desk/bulk", chosen).content.decode()
 
 
 def test_halting_stands_until_its_owner_resumes_but_for_an_administrators(alice: Person) -> None:
@@ -64,26 +65,24 @@ def test_only_ones_own_agents_are_changed_by_rest(alice: Person, bob: Person) ->
     assert statuses(mine, foreign) == ["draft", "published"]
 
 
-def test_another_owners_agents_are_not_on_the_page(alice: Person, bob: Person) -> None:
+def test_another_owners_agents_are_not_on_the_page(bob: Person, signed_in: Client) -> None:
     foreign = make_agent(bob.user, "foreign")
-    client = browser(alice.session)
     chosen: dict[str, Any] = {"action": "unpublish", "agent": [foreign.pk]}
-    for page in (text(client, "/desk/bulk", **chosen), client.post("/desk/bulk", chosen).content.decode()):
+    for page in (text(signed_in, "/desk/bulk", **chosen), signed_in.post("/desk/bulk", chosen).content.decode()):
         assert "No agent chosen" in page
         assert "foreign" not in page
     assert statuses(foreign) == ["published"]
 
 
-def test_nonsense_chooses_no_agent(alice: Person) -> None:
-    client = browser(alice.session)
+def test_nonsense_chooses_no_agent(signed_in: Client) -> None:
     for chosen in [
         {},
         {"action": "publish"},
         {"action": "delete", "agent": ["1"]},
         {"action": "halt", "agent": ["", "x", "-1", "٣", "\0", "9" * 4000]},
     ]:
-        assert "No agent chosen" in text(client, "/desk/bulk", **chosen), chosen
-        assert "No agent chosen" in client.post("/desk/bulk", chosen).content.decode(), chosen
+        assert "No agent chosen" in text(signed_in, "/desk/bulk", **chosen), chosen
+        assert "No agent chosen" in signed_in.post("/desk/bulk", chosen).content.decode(), chosen
 
 
 def test_a_wrong_body_is_refused(alice: Person) -> None:

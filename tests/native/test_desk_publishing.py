@@ -3,20 +3,21 @@
 import re
 from typing import Any
 
+from django.test import Client
+
 from agents.models import Agent, AgentGrant
 from tests.native.desk import FIELDS, HOSTILE, text
 from tests.native.rows import Person, browser, connect, make_agent, make_session, make_turn
 
 
-def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person) -> None:
+def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Person, signed_in: Client) -> None:
     session = make_session(alice.user, "word-counter")
-    client = browser(alice.session)
-    page = text(client, f"/desk/publish?session={session.public_id}")
+    page = text(signed_in, f"/desk/publish?session={session.public_id}")
     assert 'value="Word counter"' in page
     assert 'value="word-counter"' in page
     assert re.findall(r'value="(\w+)"[^>]*checked', page) == ["published", "public"]
     body = FIELDS | {"session": session.pk, "slug": "words", "access": "limited", "allowed_logins": "BOB"}
-    answer = client.post(f"/desk/publish?session={session.public_id}", body)
+    answer = signed_in.post(f"/desk/publish?session={session.public_id}", body)
     agent = Agent.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/desk/agents/{agent.pk}/published")
     assert (agent.handle, agent.session, agent.status, agent.access) == (
@@ -30,13 +31,13 @@ def test_a_session_is_published_with_what_the_form_says(alice: Person, bob: Pers
     assert (agent.wait_s, agent.agent_style) == (900, "task-generating")
     assert (agent.queue_max, agent.queue_wait_s) == (3, 30)
     assert AgentGrant.objects.get().user == bob.user
-    page = text(client, answer["Location"])
+    page = text(signed_in, answer["Location"])
     assert "@alice/words is there, and open to callers." in page
     assert 'href="/agents/alice/words#ask"' in page
     assert "/api/a2a/v1/agents/alice/words \\\n" in page
     agent.set_status("draft")
     agent.save()
-    assert 'value="publish"' in text(client, answer["Location"])
+    assert 'value="publish"' in text(signed_in, answer["Location"])
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
@@ -79,8 +80,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def test_what_is_wrong_is_said_beside_its_field(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_is_wrong_is_said_beside_its_field(alice: Person, agent: Agent) -> None:
     for wrong, field, said in BAD:
         answer = browser(alice.session).post(f"/desk/agents/{agent.pk}", FIELDS | wrong)
         assert answer.status_code == 400, (wrong, field, said)
@@ -111,8 +111,7 @@ def test_a_place_that_is_no_place_is_said_so(alice: Person) -> None:
         assert Agent.objects.count() == 1, (wrong, said)
 
 
-def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person, agent: Agent) -> None:
     client, path = browser(alice.session), f"/desk/agents/{agent.pk}"
     skills = "id: sum\r\nname: Sum up\r\ndescription: Short.\r\n  And plain.\r\ntag: text\r\ntag: short"
     skills += "\r\nexample: Sum up: x"
@@ -140,27 +139,24 @@ def test_what_a_card_says_is_typed_as_lines_and_comes_back_as_them(alice: Person
     assert (agent.skills, agent.input_modes, agent.output_modes, agent.max_body_bytes) == ([], [], [], None)
 
 
-def test_a_session_of_another_user_is_no_choice(alice: Person, bob: Person) -> None:
+def test_a_session_of_another_user_is_no_choice(alice: Person, bob: Person, signed_in: Client) -> None:
     session = make_session(bob.user, "foreign")
     connect(make_session(alice.user, "notes", host="box"))
-    client = browser(alice.session)
-    page = text(client, f"/desk/publish?session={session.public_id}")
+    page = text(signed_in, f"/desk/publish?session={session.public_id}")
     assert "@foreign" not in page
     assert "@notes (box), online" in page
-    assert client.post("/desk/publish", FIELDS | {"session": session.pk}).status_code == 400
+    assert signed_in.post("/desk/publish", FIELDS | {"session": session.pk}).status_code == 400
     assert not Agent.objects.exists()
 
 
-def test_a_deleted_agent_comes_back_under_its_handle(alice: Person) -> None:
-    agent = make_agent(alice.user)
-    client = browser(alice.session)
-    assert "Delete @alice/helper?" in text(client, f"/desk/agents/{agent.pk}/delete")
+def test_a_deleted_agent_comes_back_under_its_handle(alice: Person, agent: Agent, signed_in: Client) -> None:
+    assert "Delete @alice/helper?" in text(signed_in, f"/desk/agents/{agent.pk}/delete")
     assert Agent.objects.kept().exists()
-    assert client.post(f"/desk/agents/{agent.pk}/delete")["Location"] == "/desk"
+    assert signed_in.post(f"/desk/agents/{agent.pk}/delete")["Location"] == "/desk"
     assert not Agent.objects.kept().exists()
-    client.post("/desk/publish", FIELDS | {"session": agent.session_id, "slug": "helper"})
+    signed_in.post("/desk/publish", FIELDS | {"session": agent.session_id, "slug": "helper"})
     assert Agent.objects.kept().get().pk == agent.pk
-    assert "is back, with its log" in text(client, "/desk")
+    assert "is back, with its log" in text(signed_in, "/desk")
 
 
 def test_saving_changes_what_was_changed_and_line_ends_do_not_count(alice: Person) -> None:
@@ -178,17 +174,14 @@ def test_saving_changes_what_was_changed_and_line_ends_do_not_count(alice: Perso
     assert (agent.personalization_prompt, agent.suggested_prompts) == (None, ["one"])
 
 
-def test_unpublishing_needs_no_valid_form_and_publishing_undoes_it(alice: Person) -> None:
-    agent = make_agent(alice.user)
-    client = browser(alice.session)
+def test_unpublishing_needs_no_valid_form_and_publishing_undoes_it(agent: Agent, signed_in: Client) -> None:
     for action, status in (("unpublish", "draft"), ("publish", "published")):
-        assert client.post(f"/desk/agents/{agent.pk}", {"action": action}).status_code == 302
+        assert signed_in.post(f"/desk/agents/{agent.pk}", {"action": action}).status_code == 302
         agent.refresh_from_db()
         assert agent.status == status
 
 
-def test_a_preview_is_safe_markdown_and_saves_nothing(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_preview_is_safe_markdown_and_saves_nothing(alice: Person, agent: Agent) -> None:
     body = FIELDS | {
         "description": f"**bold** {HOSTILE} [x](javascript:pwned(3))",
         "name": "",

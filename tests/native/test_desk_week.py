@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from agents.core.explanations import OUTCOME_LABELS
+from agents.models import Agent
 from agents.models.choices import Outcome
 from agents.web.desk import overview as week
 from agents.web.desk.overview import WeekCounts, load_week
@@ -31,8 +32,7 @@ def test_asks_are_counted_by_agent_and_in_all(alice: Person, bob: Person) -> Non
 
 
 @pytest.mark.parametrize(("count", "p95_ms"), [(1, 1), (2, 2), (19, 19), (20, 19), (21, 20), (100, 95), (101, 96)])
-def test_the_latency_is_the_nearest_rank(alice: Person, count: int, p95_ms: int) -> None:
-    agent = make_agent(alice.user)
+def test_the_latency_is_the_nearest_rank(alice: Person, count: int, p95_ms: int, agent: Agent) -> None:
     for latency_ms in range(count, 0, -1):
         make_turn(agent, alice.user, latency_ms=latency_ms)
     found = load_week(alice.user, timezone.now(), [agent.pk])

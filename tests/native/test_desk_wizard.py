@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from django.test import Client
+
 from accounts.models import Credential
 from agents.models import Agent, Connection
 from clawbridge.connect import packing
@@ -43,25 +45,24 @@ def test_a_name_that_is_none_gets_the_form_back(alice: Person) -> None:
         assert Credential.objects.count() == before, name
 
 
-def test_the_wizard_knows_when_the_agent_has_come_and_where_to_go_next(alice: Person) -> None:
-    client = browser(alice.session)
-    client.post("/desk/connect", {"name": "newcomer"})
+def test_the_wizard_knows_when_the_agent_has_come_and_where_to_go_next(alice: Person, signed_in: Client) -> None:
+    signed_in.post("/desk/connect", {"name": "newcomer"})
     credential = Credential.objects.latest("pk")
     path = f"/desk/connect/{credential.pk}"
-    assert client.get(f"{path}/state").json() == {"connected": False}
-    assert "Check again" in text(client, path)
+    assert signed_in.get(f"{path}/state").json() == {"connected": False}
+    assert "Check again" in text(signed_in, path)
     session = make_session(alice.user, "newcomer")
     connect(session)
-    assert client.get(f"{path}/state").json() == {"connected": False}
+    assert signed_in.get(f"{path}/state").json() == {"connected": False}
     Connection.objects.update(credential=credential)
     href = f"/desk/publish?session={session.public_id}"
     expected = {"connected": True, "name": "@newcomer", "href": href, "action": "Publish @newcomer"}
-    assert client.get(f"{path}/state").json() == expected
-    assert href in text(client, path)
-    answer = client.post(href, FIELDS | {"session": session.pk, "slug": ""})
+    assert signed_in.get(f"{path}/state").json() == expected
+    assert href in text(signed_in, path)
+    answer = signed_in.post(href, FIELDS | {"session": session.pk, "slug": ""})
     assert answer.status_code == 302
     agent = Agent.objects.get()
-    assert client.get(f"{path}/state").json()["href"] == f"/desk/agents/{agent.pk}"
+    assert signed_in.get(f"{path}/state").json()["href"] == f"/desk/agents/{agent.pk}"
 
 
 def test_a_token_of_another_user_a_revoked_one_and_a_session_are_the_same_404(alice: Person, bob: Person) -> None:

@@ -3,14 +3,13 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from agents.models import Halt
-from tests.native.rows import Person, browser, make_agent
+from agents.models import Agent, Halt
+from tests.native.rows import Person, browser
 
 pytestmark = pytest.mark.django_db
 
 
-def test_an_owner_halts_and_resumes_on_the_desk(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_an_owner_halts_and_resumes_on_the_desk(alice: Person, bob: Person, agent: Agent) -> None:
     desk, address = browser(alice.session), f"/desk/agents/{agent.pk}"
     page = desk.post(address, {"action": "halt"}, follow=True).content.decode()
     assert "Halted: the hub refuses questions" in page
@@ -22,8 +21,7 @@ def test_an_owner_halts_and_resumes_on_the_desk(alice: Person, bob: Person) -> N
     assert (halt.made_by, halt.lifted_by, halt.by_staff) == (alice.user, alice.user, False)
 
 
-def test_what_staff_halted_has_no_button(alice: Person, staff: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_staff_halted_has_no_button(alice: Person, staff: Person, agent: Agent) -> None:
     added = {"kind": "agent", "name": f"@{agent.handle}", "reason": "spam"}
     answer = browser(staff.session).post("/admin/agents/halt/add/", added)
     assert answer.status_code == 302, answer.content

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from agents.core.errors import Denied
-from agents.models import Connection, Process
+from agents.models import Agent, Connection, Process
 from agents.models.choices import Failure
 from hub import logs
 from kit.page_tags import moment
@@ -53,8 +53,7 @@ def test_it_says_that_sending_is_paused(staff: Person) -> None:
     assert f"Webhooks and pushes are not sent since {at}: a copy of <Monday>." in read(staff)
 
 
-def test_it_counts_who_is_there(alice: Person, staff: Person) -> None:
-    agent = make_agent(alice.user)
+def test_it_counts_who_is_there(alice: Person, staff: Person, agent: Agent) -> None:
     connect(agent.session)
     gone = make_agent(alice.user, "gone")
     connect(gone.session)
@@ -69,8 +68,7 @@ def test_it_counts_who_is_there(alice: Person, staff: Person) -> None:
     assert "&lt;b&gt;dead" in browser(staff.session).get("/health").content.decode()
 
 
-def test_it_counts_turns_and_why_they_ended(alice: Person, bob: Person, staff: Person) -> None:
-    agent = make_agent(alice.user)
+def test_it_counts_turns_and_why_they_ended(bob: Person, staff: Person, agent: Agent) -> None:
     hour = timezone.now() - timedelta(minutes=61)
     make_turn(agent, bob.user, None)
     make_turn(agent, bob.user, released_at=timezone.now())

@@ -7,6 +7,7 @@ from django.utils import timezone
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import InvalidStatus
 
+from agents.models import Session
 from lab.callers import bearer
 from lab.hub_process import HubProcess
 from tests.native.rows import Person, api, make_agent, make_session, names
@@ -19,7 +20,9 @@ def test_there_are_no_desktops(alice: Person) -> None:
     assert api(alice.session).get("/api/v1/desktops").json() == {"items": []}
 
 
-def test_desktops_are_not_managed_here(alice: Person) -> None:
+def test_desktops_and_the_programs_of_sessions_are_not_managed_here(alice: Person, session: Session) -> None:
+    steered = f"sessions/{session.public_id}"
+    verbs = ("kill", "restart", "soft-restart", "input", "rotate-channel-token")
     for method, path in [
         ("delete", "desktops/m1"),
         ("post", "desktops/1/sessions"),
@@ -27,13 +30,14 @@ def test_desktops_are_not_managed_here(alice: Person) -> None:
         ("post", "desktops/1/shares"),
         ("delete", "desktops/1/shares/bob"),
         ("post", "sessions/preflight"),
+        *(("post", f"{steered}/{verb}") for verb in verbs),
+        ("get", f"{steered}/screenshot"),
     ]:
         answer = getattr(api(alice.session), method)(f"/api/v1/{path}")
         assert (answer.status_code, answer.json()) == (404, NOT_HERE), (method, path)
 
 
-def test_a_session_may_be_patched_to_what_it_is(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_a_session_may_be_patched_to_what_it_is(alice: Person, session: Session) -> None:
     path = f"/api/v1/sessions/{session.public_id}"
     for body, status in [
         ({}, 200),
@@ -51,20 +55,6 @@ def test_a_session_may_be_patched_to_what_it_is(alice: Person) -> None:
             assert answer.json() == api(alice.session).get(path).json(), (body, status)
         else:
             assert answer.json()["error"] == "validation_failed", (body, status)
-
-
-def test_no_user_steers_a_program_from_here(alice: Person) -> None:
-    session = make_session(alice.user)
-    for method, path in [
-        ("post", "kill"),
-        ("post", "restart"),
-        ("post", "soft-restart"),
-        ("post", "input"),
-        ("post", "rotate-channel-token"),
-        ("get", "screenshot"),
-    ]:
-        answer = getattr(api(alice.session), method)(f"/api/v1/sessions/{session.public_id}/{path}")
-        assert (answer.status_code, answer.json()) == (404, NOT_HERE), (method, path)
 
 
 def test_an_agent_has_no_threads(alice: Person) -> None:

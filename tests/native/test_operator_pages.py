@@ -35,8 +35,7 @@ def shown(client: Client, path: str) -> str:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_a_role_may_not_do_is_not_there(alice: Person, bob: Person, role: str) -> None:
-    session = make_session(alice.user)
+def test_what_a_role_may_not_do_is_not_there(bob: Person, role: str, session: Session) -> None:
     lend(session, bob.user, role)
     page = shown(browser(bob.session), home(session))
     assert f"you are its <strong>{role}</strong>" in page
@@ -46,8 +45,7 @@ def test_what_a_role_may_not_do_is_not_there(alice: Person, bob: Person, role: s
     assert "/delete" not in page
 
 
-def test_the_transcript_says_who_said_what(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_the_transcript_says_who_said_what(alice: Person, session: Session) -> None:
     add_events(session, type="prompt", payload='{"text": "do it", "authorLogin": "bob"}')
     add_events(session, type="prompt", payload='{"prompt": "typed"}')
     add_events(session, type="reply", payload='{"text": "done", "chatId": "c1"}')
@@ -70,8 +68,7 @@ def test_any_payload_is_shown(alice: Person) -> None:
     assert [one.payload for one in events if f'id="e{one.pk}"' not in page] == []
 
 
-def test_notes_and_artifacts_are_lines_with_words(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_notes_and_artifacts_are_lines_with_words(session: Session) -> None:
     for type_, payload, title, shown in [
         ("task_status", {"state": "working", "text": "reading page 3"}, "Status", "reading page 3"),
         ("task_artifact", {"artifactId": "a1", "name": "The plan", "parts": []}, "Artifact", "The plan"),
@@ -101,8 +98,7 @@ def add_turn(session: Session, chat_id: str, minutes: float = 0, **fields: Any) 
     )
 
 
-def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person, session: Session) -> None:
     turn = add_turn(session, "c1")
     add_turn(session, "c2", outcome="failed", reason="timeout")
     add_events(session, payload='{"text": "**yes** <b>", "chatId": "c1"}')
@@ -113,8 +109,7 @@ def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person) -> None:
     assert "The agent did not answer in time." in page
 
 
-def test_a_link_to_an_old_turn_opens_its_part_of_the_transcript(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_a_link_to_an_old_turn_opens_its_part_of_the_transcript(session: Session, signed_in: Client) -> None:
     for minute in range(200, 130, -1):
         add_events(session, ts=ago(minute))
     add_messages(session, ts=ago(150))
@@ -122,33 +117,30 @@ def test_a_link_to_an_old_turn_opens_its_part_of_the_transcript(alice: Person) -
     add_messages(session, text="right after", ts=ago(124))
     for minute in range(120, 20, -1):
         add_events(session, ts=ago(minute))
-    client = browser(alice.session)
     anchor = f'id="turn-{turn.pk}"'
-    assert anchor not in shown(client, home(session))
-    assert anchor in shown(client, f"{home(session)}?turn={turn.chat_id}")
-    page = shown(client, f"{home(session)}?turn={turn.pk}")
+    assert anchor not in shown(signed_in, home(session))
+    assert anchor in shown(signed_in, f"{home(session)}?turn={turn.chat_id}")
+    page = shown(signed_in, f"{home(session)}?turn={turn.pk}")
     rows = re.findall(r'<li id="([emf]\d+)"', page)
     assert anchor in page
     assert page.index(anchor) < page.index("right after")
     assert len(rows) == 50
     assert "An earlier part" in page
     assert 'id="prompt"' not in page
-    older = shown(client, home(session) + re.findall(r'id="older" href="[^"?]+([^"]+)"', page)[0])
+    older = shown(signed_in, home(session) + re.findall(r'id="older" href="[^"?]+([^"]+)"', page)[0])
     assert not set(rows) & set(re.findall(r'<li id="([emf]\d+)"', older))
-    newer = shown(client, home(session) + re.findall(r'href="[^"?]+(\?from=[^"]+)"', page)[0])
+    newer = shown(signed_in, home(session) + re.findall(r'href="[^"?]+(\?from=[^"]+)"', page)[0])
     assert len(set(re.findall(r'<li id="([emf]\d+)"', newer)) - set(rows)) == 50
 
 
-def test_a_turn_on_the_newest_part_is_shown_live(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_a_turn_on_the_newest_part_is_shown_live(alice: Person, session: Session) -> None:
     turn = add_turn(session, "c1")
     page = shown(browser(alice.session), f"{home(session)}?turn={turn.pk}")
     assert f'id="turn-{turn.pk}"' in page
     assert 'id="prompt"' in page
 
 
-def test_a_turn_that_is_not_in_the_transcript_is_said(alice: Person, bob: Person) -> None:
-    session = make_session(alice.user)
+def test_a_turn_that_is_not_in_the_transcript_is_said(alice: Person, bob: Person, session: Session) -> None:
     add_turn(make_session(bob.user, "other"), "of-another")
     add_turn(session, "forgotten")
     Event.objects.filter(session=session).delete()
@@ -158,8 +150,7 @@ def test_a_turn_that_is_not_in_the_transcript_is_said(alice: Person, bob: Person
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_requests_wait_at_the_end_and_have_lines_in_their_place(alice: Person, bob: Person, role: str) -> None:
-    session = make_session(alice.user)
+def test_requests_wait_at_the_end_and_have_lines_in_their_place(bob: Person, role: str, session: Session) -> None:
     lend(session, bob.user, role)
     request_permission(session, tool="Read", status="allowed", resolved_at=ago(1), resolver=bob.user)
     request_permission(session, tool="Write", expires_at=ago(1))
@@ -175,14 +166,12 @@ def test_requests_wait_at_the_end_and_have_lines_in_their_place(alice: Person, b
     assert '<span class="badge" id="permission-count">1</span>' in page
 
 
-def test_long_texts_are_cut_and_lead_to_the_whole(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_long_texts_are_cut_and_lead_to_the_whole(session: Session, signed_in: Client) -> None:
     (event,) = add_events(session, payload='{"text": "%s"}' % ("x" * 100_000))
-    client = browser(alice.session)
-    page = shown(client, home(session))
+    page = shown(signed_in, home(session))
     assert len(page) < 30_000
     (address,) = re.findall(r'href="(/api/v1/[^"]+limit=1)"', page)
-    (item,) = client.get(address).json()["items"]
+    (item,) = signed_in.get(address).json()["items"]
     assert (item["id"], len(item["payload"]["text"])) == (event.pk, 100_000)
 
 
@@ -207,8 +196,7 @@ def test_the_way_to_older_lines_loses_and_repeats_none(alice: Person) -> None:
     )
 
 
-def test_lines_out_of_step_with_time_are_not_lost(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_lines_out_of_step_with_time_are_not_lost(session: Session) -> None:
     for minutes in (5, 1, 9, 2, 8, 3):
         add_events(session, ts=ago(minutes))
     before: Position | None = NEWEST
@@ -226,8 +214,7 @@ def test_a_cursor_is_read_as_it_was_written() -> None:
         assert Position.read(str(before)) == before, before
 
 
-def test_a_broken_cursor_is_the_newest_end(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_a_broken_cursor_is_the_newest_end(alice: Person, session: Session) -> None:
     add_events(session)
     for text in ["", "1", "1-2", "1-2-3", "1-2-3-x", "9" * 40, "1-2-3-4\n", "\0", "٣-٣-٣-٣"]:
         answer = browser(alice.session).get(home(session), {"before": text})
@@ -253,8 +240,7 @@ def post(person: Person, session: Session, verb: str, **fields: str) -> Any:
     return browser(person.session).post(f"{home(session)}/{verb}", fields, follow=True)
 
 
-def test_an_owner_shares_and_takes_back(alice: Person, bob: Person) -> None:
-    session = make_session(alice.user)
+def test_an_owner_shares_and_takes_back(alice: Person, bob: Person, session: Session) -> None:
     assert (
         "Shared with @bob, as prompter"
         in post(alice, session, "share", login="@BOB", role="prompter").content.decode()
@@ -279,8 +265,7 @@ def test_what_cannot_be_shared_is_said(alice: Person, bob: Person) -> None:
         assert not Share.objects.exists(), fields
 
 
-def test_an_owner_puts_a_session_away(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_an_owner_puts_a_session_away(alice: Person, session: Session) -> None:
     assert "Archived. It comes back" in post(alice, session, "archive").content.decode()
     session.refresh_from_db()
     assert session.archived_at
@@ -299,13 +284,12 @@ def test_deleting_says_what_goes_and_takes_it(alice: Person) -> None:
     assert not Session.objects.filter(pk=session.pk).exists()
 
 
-def test_no_text_becomes_markup(alice: Person) -> None:
-    client = browser(alice.session)
+def test_no_text_becomes_markup(alice: Person, signed_in: Client) -> None:
     for start in range(0, len(VECTORS), TOGETHER):
         session = make_session(alice.user, "s", cwd=VECTORS[start][:1024])
         for vector in VECTORS[start : start + TOGETHER]:
             add_messages(session, text=vector)
             add_file(session, filename=vector[:255])
-        page = client.get(home(session)).content.decode()
+        page = signed_in.get(home(session)).content.decode()
         assert page.count("<li id=") == 2 * len(VECTORS[start : start + TOGETHER])
         assert not MARKUP.findall(page)

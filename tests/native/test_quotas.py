@@ -12,13 +12,13 @@ from accounts.models import LoginCode
 from accounts.oauth import grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
-from accounts.tokens import mint_channel
 from agents import limits
 from agents.core.presence import register_connection
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
+from tests.native.desk import FIELDS
 from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person, registration
 
 pytestmark = pytest.mark.django_db
@@ -36,9 +36,7 @@ def test_one_agent_too_many_is_refused_everywhere(alice: Person, bob: Person, se
     spare = make_session(alice.user, "spare")
     body = {"sessionId": str(spare.public_id), "name": "x", "slug": "x"}
     check_refused(api(alice.session).post("/api/v1/agents", body, format="json"), "1 agents, and 1 are the most")
-    fields = {"session": spare.pk, "slug": "x", "name": "x", "status": "published", "access": "public"}
-    fields |= {"daily_budget": 1, "concurrency_cap": 1, "agent_style": "hybrid", "suggested_prompts": "[]"}
-    fields |= {"queue_max": 0, "queue_wait_s": 60}
+    fields = FIELDS | {"session": spare.pk, "slug": "x"}
     page = browser(alice.session).post("/desk/publish", fields)
     assert page.status_code == 429, page.content.decode()
     assert "1 agents, and 1 are the most" in page.content.decode()
@@ -84,14 +82,6 @@ def test_a_code_is_spent_by_a_try_that_finds_no_room(alice: Person, settings: An
     settings.TOKENS_PER_OWNER = 0
     with pytest.raises(InvalidGrant):
         grants.exchange_code(code, VERIFIER, LoginCode.Purpose.APP, user_agent="")
-
-
-def test_a_limit_of_zero_is_none(alice: Person, settings: Any) -> None:
-    settings.TOKENS_PER_OWNER = 0
-    assert mint_channel(alice.user, "one", user_agent="").token
-    settings.TOKENS_PER_OWNER = 1
-    with pytest.raises(QuotaExceeded):
-        mint_channel(alice.user, "two", user_agent="")
 
 
 def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Person, settings: Any) -> None:

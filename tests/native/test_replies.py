@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.models import Event, Session, Turn
+from agents.models import Agent, Event, Session, Turn
 from agents.transcript.replies import find_replies
 from kit.search import find_first_ids
 from tests.native.rows import Person, make_agent, make_turn
@@ -41,8 +41,7 @@ def test_each_turn_gets_its_own_reply(alice: Person, bob: Person) -> None:
     assert texts(turns[7:8]) == ["answer 7"]
 
 
-def test_what_the_transcript_does_not_have_is_left_out(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_what_the_transcript_does_not_have_is_left_out(bob: Person, agent: Agent) -> None:
     gone, refused = (
         make_turn(agent, bob.user, settled_at=at(0)),
         make_turn(agent, bob.user, "denied", reason="busy"),
@@ -53,16 +52,14 @@ def test_what_the_transcript_does_not_have_is_left_out(alice: Person, bob: Perso
     assert texts([gone, refused, still_open]) == ["-", "-", "-"]
 
 
-def test_a_late_reply_is_found_and_said_to_be_late(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_late_reply_is_found_and_said_to_be_late(bob: Person, agent: Agent) -> None:
     turn = make_turn(agent, bob.user, "failed", reason="timeout", settled_at=at(0))
     tell(agent.session, 55, turn.chat_id, "sorry, here it is", late=True)
     [reply] = find_replies([turn]).values()
     assert (reply.text, reply.is_late) == ("sorry, here it is", True)
 
 
-def test_a_follow_up_is_not_the_reply(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_a_follow_up_is_not_the_reply(bob: Person, agent: Agent) -> None:
     answered, silent = [make_turn(agent, bob.user, settled_at=at(second)) for second in (0, 100)]
     tell(agent.session, 0, answered.chat_id, "the answer")
     for number in range(5):
@@ -71,8 +68,7 @@ def test_a_follow_up_is_not_the_reply(alice: Person, bob: Person) -> None:
     assert texts([answered, silent]) == ["the answer", "-"]
 
 
-def test_the_agents_words_are_found_where_it_failed(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_the_agents_words_are_found_where_it_failed(bob: Person, agent: Agent) -> None:
     turn = make_turn(agent, bob.user, "failed", reason="agent_failed", settled_at=at(0))
     for number in range(9):
         tell(agent.session, -1, turn.chat_id, f"step {number}", type_="task_status", state="working")
@@ -81,8 +77,7 @@ def test_the_agents_words_are_found_where_it_failed(alice: Person, bob: Person) 
     assert texts([turn]) == ["no such file"]
 
 
-def test_payloads_of_other_programs_do_no_harm(alice: Person, bob: Person) -> None:
-    agent = make_agent(alice.user)
+def test_payloads_of_other_programs_do_no_harm(bob: Person, agent: Agent) -> None:
     turn = make_turn(agent, bob.user, settled_at=at(0))
     for payload in (
         f'["{turn.chat_id}"]',

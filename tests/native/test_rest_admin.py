@@ -13,7 +13,6 @@ from django.utils import timezone
 from accounts.models import Credential, User
 from agents.api.admin_figures import EVENTS
 from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Session, Share
-from kit.search import find_first_ids
 from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, person
 from webhooks.models import Delivery, Subscription
 
@@ -127,24 +126,6 @@ def test_the_overview_counts_each_window(alice: Person, bob: Person, staff: Pers
     assert body["opMessages"] == {"last7d": 1}
 
 
-def test_the_first_id_of_a_window_is_found_across_gaps(alice: Person, subtests: pytest.Subtests) -> None:
-    session, now = make_session(alice.user), timezone.now()
-    events = make_events(session, *(timedelta(hours=hours) for hours in range(40)))
-    Event.objects.filter(pk__in=[event.pk for event in events[10:15]]).delete()
-    rows = Event.objects.all()
-
-    def find_first_id(moment: datetime) -> int:
-        return find_first_ids(rows, "ts", [moment])[moment]
-
-    for hours in (50, 39, 31, 25, 10, 2, 0):
-        with subtests.test(hours=hours):
-            moment = now - timedelta(hours=hours, minutes=30)
-            wanted = [event.pk for event in events if event.ts >= moment and event not in events[10:15]]
-            assert sorted(EVENTS.since(moment).values_list("pk", flat=True)) == wanted
-            assert rows.filter(pk__gte=find_first_id(moment)).count() == len(wanted)
-    assert find_first_id(now + DAY) == events[-1].pk + 1
-
-
 def test_rows_somewhat_out_of_order_are_not_missed(alice: Person, subtests: pytest.Subtests) -> None:
     session, now = make_session(alice.user), timezone.now()
     for minutes in (300, 100, 170, 40, 90, 5, 65):
@@ -222,10 +203,6 @@ def test_sessions_of_all_users_show_what_hangs_on_them(alice: Person, bob: Perso
     body = get(staff, "sessions")
     assert body["total"] == 2
     notes, helper = body["items"]
-    assert set(helper) == {
-        *("id", "ownerLogin", "routingName", "cwd", "host", "startedAt", "lastSeenAt", "archivedAt"),
-        *("managedByMachineId", "connected", "shareCount", "agentHandle"),
-    }
     assert (helper["id"], helper["ownerLogin"]) == (str(agent.session.public_id), "alice")
     assert (helper["connected"], helper["shareCount"], helper["agentHandle"]) == (True, 1, "alice/helper")
     assert (helper["cwd"], helper["host"], helper["archivedAt"]) == (None, None, None)
@@ -271,8 +248,7 @@ def test_an_unreadable_payload_is_shown_as_text(alice: Person, staff: Person) ->
         assert item["data"]["payload"] == {"text": payload}, payload
 
 
-def test_shares_of_all_users_are_listed(alice: Person, bob: Person, staff: Person) -> None:
-    session = make_session(alice.user)
+def test_shares_of_all_users_are_listed(alice: Person, bob: Person, staff: Person, session: Session) -> None:
     share = Share.objects.create(session=session, user=bob.user, role="approver", shared_by=alice.user)
     body = get(staff, "shares")
     assert body["items"][0].pop("createdAt").endswith("Z")
@@ -293,10 +269,6 @@ def test_agents_of_all_users_are_listed_drafts_and_deleted_too(alice: Person, bo
     body = get(staff, "agents")
     assert body["total"] == 3
     assert names(body["items"]) == ["bob/gone", "bob/draft", "alice/open"]
-    assert set(body["items"][0]) == {
-        *("id", "handle", "ownerLogin", "tagline", "isolated", "liveView", "publicAsk", "access", "sessionRoute"),
-        *("online", "status", "deletedAt", "dailyBudgetQueries", "concurrencyCap", "createdAt"),
-    }
     assert names(body["items"], "online") == [False, False, True]
     assert [item["deletedAt"] is None for item in body["items"]] == [False, True, True]
 
@@ -306,10 +278,6 @@ def test_tokens_of_all_users_are_listed_without_their_text(alice: Person, staff:
     body = get(staff, "tokens")
     assert (body["total"], body["returned"]) == (4, 4)
     token = next(item for item in body["items"] if item["userLogin"] == "alice" and item["kind"] == "app")
-    assert set(token) == {
-        *("id", "kind", "name", "prefix", "userId", "userLogin", "createdAt", "lastUsedAt", "revokedAt"),
-        *("active", "appName", "machineId"),
-    }
     assert (token["active"], token["prefix"]) == (False, alice.app[:14])
     assert alice.app not in str(body)
     totals = {"active=true": 3, "active=false": 1, "kind=channel": 2, "kind=app&active=true": 1}

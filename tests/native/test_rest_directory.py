@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agents.models import Agent, Session
 from tests.native.rows import Person, api, connect, make_agent, make_turn, names, spend
-from tests.native.test_rest_agents import AGENTS, FIELDS, OWNERS_FIELDS
+from tests.native.test_rest_agents import AGENTS
 
 
 def test_the_directory_lists_published_agents_and_with_mine_all_own_ones(alice: Person, bob: Person) -> None:
@@ -43,10 +43,7 @@ def test_the_directory_can_be_searched_and_paged(alice: Person, bob: Person) -> 
     make_agent(bob.user, "notes")
     for query, found in [
         ("owner=BOB", ["bob/cook", "bob/notes"]),
-        ("q=cook", ["bob/cook"]),
         ("q=NOTES", ["alice/notes", "bob/notes"]),
-        ("q=recipes", ["bob/cook"]),
-        ("q=%25", []),
         ("limit=1", ["alice/notes"]),
         ("limit=1&offset=2", ["bob/notes"]),
         ("limit=5000", ["alice/notes", "bob/cook", "bob/notes"]),
@@ -65,7 +62,7 @@ def test_by_handle_finds_in_any_case(alice: Person, bob: Person) -> None:
     make_agent(alice.user, "notes")
     answer = api(bob.session).get(f"{AGENTS}/by-handle/Alice/NOTES")
     assert answer.status_code == 200
-    assert set(answer.json()) == FIELDS
+    assert answer.json()["handle"] == "alice/notes"
 
 
 def test_by_handle_answers_404_in_json_for_whatever_is_no_agent(alice: Person) -> None:
@@ -91,8 +88,7 @@ def test_a_list_costs_the_same_queries_for_one_agent_and_for_many(alice: Person)
     assert cost() == before
 
 
-def test_counts_are_of_the_utc_day_and_of_all_days(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_counts_are_of_the_utc_day_and_of_all_days(alice: Person, agent: Agent) -> None:
     spend(agent, 3)
     spend(agent, 4, days_ago=1)
     turn = make_turn(agent, alice.user)
@@ -100,14 +96,6 @@ def test_counts_are_of_the_utc_day_and_of_all_days(alice: Person) -> None:
     shown = api(alice.session).get(f"{AGENTS}/by-handle/alice/helper").json()
     assert (shown["queriesToday"], shown["queriesAllTime"]) == (3, 7)
     assert shown["lastQueryAt"][:19] == turn.asked_at.isoformat()[:19]
-
-
-def test_an_agent_is_online_only_while_its_process_beats(alice: Person) -> None:
-    lively, dead = make_agent(alice.user, "lively"), make_agent(alice.user, "dead")
-    connect(lively.session)
-    connect(dead.session, beat_at=timezone.now() - timedelta(minutes=1))
-    online = {item["handle"]: item["online"] for item in api(alice.session).get(AGENTS).json()["items"]}
-    assert online == {"alice/lively": True, "alice/dead": False}
 
 
 def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: Person) -> None:
@@ -124,7 +112,7 @@ def test_inbound_sums_the_window_and_shows_the_newest_first(alice: Person, bob: 
     make_turn(agent, alice.user, None, asked_at=now - timedelta(minutes=1))
     body = api(alice.session).get(f"{AGENTS}/{agent.pk}/inbound").json()
     assert set(body) == {"agent", "window", "summary", "publicThreadStats", "topAskers", "recent"}
-    assert set(body["agent"]) == OWNERS_FIELDS
+    assert body["agent"]["allowedLogins"] == []  # as its owner sees it
     assert body["window"]["days"] == 7
     costs = {"costUsd": 0.25, "costReported": 1}
     sums = {"total": 33, "ok": 2, "denied": 31, "avgLatencyMs": 150, "distinctAskers": 2}
@@ -151,8 +139,7 @@ def test_inbound_of_an_agent_without_asks_is_all_zeros(alice: Person) -> None:
     assert (body["topAskers"], body["recent"]) == ([], [])
 
 
-def test_inbound_looks_back_as_far_as_asked(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_inbound_looks_back_as_far_as_asked(alice: Person, agent: Agent) -> None:
     make_turn(agent, alice.user, asked_at=timezone.now() - timedelta(days=20))
     url = f"{AGENTS}/{agent.pk}/inbound"
     assert api(alice.session).get(f"{url}?days=30").json()["summary"]["total"] == 1

@@ -21,6 +21,7 @@ ASKED = [
     ("trip to Lisbon", ["alice/travel"]),
     ("trav", ["alice/travel"]),
     ("ravel", []),
+    ("invoices trip", ["alice/travel", BOOKS]),  # no agent has both
     ("draft", []),
     ("secret", []),
     ("astrology", []),

@@ -38,9 +38,8 @@ def delete(person: Person, session: Session, query: str = "?hard=true") -> Any:
     return api(person.session).delete(f"{SESSIONS}/{session.public_id}{query}")
 
 
-def test_archiving_takes_a_session_off_the_list_once(alice: Person) -> None:
-    session = make_session(alice.user)
-    first = post(alice, f"{session.public_id}/archive").json()
+def test_archiving_takes_a_session_off_the_list_once(alice: Person, session: Session) -> None:
+    first = api(alice.session).post(f"{SESSIONS}/{session.public_id}/archive").json()  # it needs no body
     assert first.pop("archivedAt").endswith("Z")
     assert first == {"ok": True, "alreadyArchived": False, "sessionId": str(session.public_id)}
     again = post(alice, f"{session.public_id}/archive").json()
@@ -50,8 +49,7 @@ def test_archiving_takes_a_session_off_the_list_once(alice: Person) -> None:
     assert api(alice.session).get(SESSIONS).json()["items"] == []
 
 
-def test_an_archived_session_comes_back_with_its_agent(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_an_archived_session_comes_back_with_its_agent(alice: Person, session: Session) -> None:
     post(alice, f"{session.public_id}/archive")
     Process.objects.create(id="p", host="here", pid=1)
     register_connection(registration(alice, session), process_id="p")
@@ -59,16 +57,10 @@ def test_an_archived_session_comes_back_with_its_agent(alice: Person) -> None:
     assert (shown["id"], shown["archivedAt"]) == (str(session.public_id), None)
 
 
-def test_archiving_needs_no_body(alice: Person) -> None:
-    session = make_session(alice.user)
-    assert api(alice.session).post(f"{SESSIONS}/{session.public_id}/archive").status_code == 200
-
-
 # Deleting.
 
 
-def test_deleting_tells_in_numbers_what_went(alice: Person, bob: Person, carol: Person) -> None:
-    agent = make_agent(alice.user)
+def test_deleting_tells_in_numbers_what_went(alice: Person, bob: Person, carol: Person, agent: Agent) -> None:
     session = agent.session
     other = make_session(alice.user, "other")
     add_events(session, 3)
@@ -110,8 +102,7 @@ def test_deleting_tells_in_numbers_what_went(alice: Person, bob: Person, carol: 
     assert delete(alice, session).status_code == 404
 
 
-def test_deleting_is_said_aloud_or_archiving_is_meant(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_deleting_is_said_aloud_or_archiving_is_meant(alice: Person, session: Session) -> None:
     for query in ["", "?hard=false"]:
         answer = delete(alice, session, query)
         assert answer.status_code == 400, query
@@ -144,8 +135,7 @@ def test_many_rows_go_in_batches_and_only_those_of_the_session(
     assert [event.pk for event in Event.objects.order_by("pk")] == [event.pk for event in kept]
 
 
-def test_the_bytes_of_a_blob_are_not_read_to_delete_it(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_the_bytes_of_a_blob_are_not_read_to_delete_it(alice: Person, session: Session) -> None:
     add_file(session)
     with CaptureQueriesContext(connection) as queries:
         assert delete(alice, session).json()["blobsSwept"] == 1
@@ -153,8 +143,7 @@ def test_the_bytes_of_a_blob_are_not_read_to_delete_it(alice: Person) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_its_agent_and_those_who_watch_are_told(alice: Person, bob: Person, told: Told) -> None:
-    session = make_session(alice.user)
+def test_its_agent_and_those_who_watch_are_told(alice: Person, bob: Person, told: Told, session: Session) -> None:
     connect(session)
     attach(session, bob.user)
     connected = Connection.objects.get()
@@ -243,8 +232,7 @@ def test_pruning_never_touches_what_others_lend(alice: Person, bob: Person) -> N
     assert Session.objects.count() == 2
 
 
-def test_a_session_that_came_back_meanwhile_is_not_pruned(alice: Person) -> None:
-    session = make_session(alice.user)
+def test_a_session_that_came_back_meanwhile_is_not_pruned(session: Session) -> None:
     connect(session)
     assert delete_sessions([session.pk], only_offline=True).session_ids == set()
     Process.objects.update(beat_at=timezone.now() - timedelta(minutes=1))

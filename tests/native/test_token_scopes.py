@@ -14,6 +14,7 @@ from rest_framework.permissions import AllowAny
 from accounts.authn import find_holder, presented
 from accounts.models import Credential, User
 from accounts.rest import HasBrowserSession, HasUnlimitedToken
+from agents.models import Agent
 from agnt.service.keys import mint_key
 from mcp_server.service.calls import ToolCaller
 from mcp_server.service.catalog import find_handle, load_agent_tools
@@ -263,8 +264,7 @@ def test_a_card_is_shown_to_tokens_that_may_ask_or_read(alice: Person) -> None:
         assert api(token(alice, **limits)).get(path).status_code == status, limits
 
 
-def test_agents_are_tools_of_tokens_that_may_list_them(alice: Person) -> None:
-    agent = make_agent(alice.user)
+def test_agents_are_tools_of_tokens_that_may_list_them(alice: Person, agent: Agent) -> None:
     for scope, lists in [("ask", True), ("read", True), ("publish", False), ("admin", False)]:
         shown = presented({"authorization": f"Bearer {token(alice, scopes=[scope])}"})
         holder = find_holder(shown, "app")

@@ -9,12 +9,6 @@ from tests.native.rows import Person, api, make_session, names
 from tests.native.transcripts import add_events, add_file, add_messages, ago
 
 
-@pytest.fixture
-def session(alice: Person) -> Session:
-    """Alice's."""
-    return make_session(alice.user)
-
-
 def read(person: Person, session: Session, path: str) -> Any:
     answer = api(person.session).get(f"/api/v1/sessions/{session.public_id}/{path}")
     assert answer.status_code == 200, answer.content

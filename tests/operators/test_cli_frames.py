@@ -7,7 +7,7 @@ from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
-from tests.operators.operator import Operator, prompt
+from tests.operators.operator import Operator
 from tests.operators.rows import request_permission, share, stored
 
 
@@ -150,20 +150,6 @@ async def test_a_prompt_that_gets_no_reply_does_not_hold_the_socket_up(hub: HubP
             routed = await operator.answer("route", peer=agent.routing_name, prompt="x", mode=mode)
             assert routed["type"] == "ack"
         await agent.heard("prompt", count=5)
-
-
-async def test_a_rest_prompt_is_seen_on_sockets_of_both_processes(hub: HubProcess) -> None:
-    owner = hub.mint("owner", "session")
-    async with (
-        Echo(hub.url, hub.mint("owner", "channel")) as agent,
-        Operator(hub.url, owner) as one,
-        Operator(hub.urls[-1], owner) as two,
-    ):
-        for each in (one, two):
-            await each.subscribe(agent.session_id)
-        assert (await prompt(hub, owner, agent.session_id, "hi")).status_code == 200
-        for each in (one, two):
-            await each.event("reply", text="echo: hi")
 
 
 async def test_who_is_no_longer_shared_with_sees_nothing_more(hub: HubProcess, alice: str) -> None:

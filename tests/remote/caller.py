@@ -3,7 +3,6 @@
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from accounts.models import User
@@ -124,6 +123,11 @@ async def _nothing(settled: SettledTurn) -> None:
     return None
 
 
+async def spent_today(agent: Agent) -> int:
+    """How many questions its budget was charged with."""
+    return sum([row.queries async for row in agent.usage.all()])
+
+
 async def server_of(agent: Agent) -> RemoteServer:
     """Its row now."""
     return await RemoteServer.objects.aget(session_id=agent.session_id)
@@ -132,6 +136,3 @@ async def server_of(agent: Agent) -> RemoteServer:
 async def turn_of(running: RunningTurn) -> Turn:
     """Its row now."""
     return await Turn.objects.aget(chat_id=running.turn.ask.chat_id)
-
-
-__all__ = ["Caller", "replace", "server_of", "turn_of"]

@@ -121,6 +121,11 @@ class Remote:
         return f"{self.url}/.well-known/agent-card.json"
 
 
+async def has_come(seen: list[str]) -> bool:
+    """Whether a list of `Seen` has begun: for `eventually`."""
+    return bool(seen)
+
+
 @asynccontextmanager
 async def sdk_server(binding: str = "JSONRPC", *, streams: bool = True) -> AsyncIterator[Remote]:
     """The official SDK's server stack with a Talker behind it."""

@@ -19,13 +19,13 @@ from agents.links.remote.card import NO_AUTH, fetch_card, make_auth, read_card
 from agents.links.remote.card_content import MAX_SHOWN, MemberChange, find_changes
 from agents.links.remote.publishing import look_again, move
 from agents.links.remote.server_state import open_breaker_at_once
-from agents.models import Agent, DailyUsage, RemoteCard, RemoteServer
+from agents.models import Agent, RemoteCard, RemoteServer
 from agents.models.choices import Outcome
 from agents.models.session import is_online
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.native.rows import Person, api, browser, make_session, person
-from tests.remote.caller import Caller, publish_far, server_of
+from tests.remote.caller import Caller, publish_far, server_of, spent_today
 from tests.remote.cards import serving_card
 from tests.remote.servers import Asked, Changing, Json, card_03, card_10, offering, raw_server
 
@@ -64,7 +64,7 @@ async def test_a_card_with_another_address_stops_asks_until_its_owner_approves(c
         assert (refused.outcome, refused.reason) == (Outcome.FAILED, "not_delivered")
         assert changing.paths == []
         assert not await db_call(is_online)(agent.session_id)
-        assert await _spent(agent) == 0
+        assert await spent_today(agent) == 0
         server = await server_of(agent)
         assert "approve" in server.last_failure
         changed = await db_call(find_changed_card)(server)
@@ -322,7 +322,3 @@ async def _compared(agent: Agent, url: str) -> tuple[RemoteServer, str]:
     card = await asyncio.to_thread(fetch_card, f"{url}/card.json", NO_AUTH)
     await db_call(compare_with_approved)(server.pk, card)
     return await server_of(agent), card.digest
-
-
-async def _spent(agent: Agent) -> int:
-    return sum([usage.queries async for usage in DailyUsage.objects.filter(agent=agent)])

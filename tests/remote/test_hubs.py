@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
-from kit.ids import unguessable
 from lab.agents import Echo
 from lab.callers import Json, bearer, inbound, send, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.remote.caller import far_body
-from tests.remote.servers import Remote, Seen, sdk_server
+from tests.remote.servers import Remote, Seen, has_come, sdk_server
+from tests.v1.caller import Caller
 
 
 async def publish(hub: HubProcess, far: Remote, owner: str, **details: Any) -> Json:
@@ -79,7 +79,7 @@ async def test_what_a_dead_process_was_asking_ends(near: HubProcess) -> None:
     async with sdk_server() as far:
         agent = await publish(hub, far, "dora")
         asking = asyncio.create_task(_ask_and_break(hub))
-        await eventually(lambda: _true(far.seen.texts), "it is asked")
+        await eventually(lambda: has_come(far.seen.texts), "it is asked")
         await asyncio.to_thread(hub.kill9)
         await asking
         await asyncio.to_thread(hub.serve, 0)
@@ -97,60 +97,36 @@ async def _ask_and_break(hub: HubProcess) -> None:
         await send(hub.url, "dora/far", "hold on", hub.mint("alice", "session"))
 
 
-async def _true(what: list[str]) -> bool:
-    return bool(what)
-
-
-async def v1(url: str, owner: str, token: str, method: str, params: Json) -> Json:
-    """One call of A2A 1.0 to the agent of an owner; its result."""
-    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    async with web(url) as client:
-        answer = await client.post(
-            f"/api/a2a/v1/agents/{owner}/far", json=call, headers=bearer(token) | {"A2A-Version": "1.0"}
-        )
-    body: Json = answer.json()
-    assert "error" not in body, body
-    result: Json = body["result"]
-    return result
-
-
-def message(text: str, **ids: str) -> Json:
-    """Params of SendMessage."""
-    parts = [{"text": text}]
-    return {"message": {"messageId": unguessable(), "role": "ROLE_USER", "parts": parts, **ids}}
-
-
 @pytest.mark.parametrize(("binding", "owner"), [("JSONRPC", "rita"), ("HTTP+JSON", "hans")])
 async def test_a_task_continues_and_ends_through_the_hub(near: HubProcess, binding: str, owner: str) -> None:
-    first, last, alice = near.urls[0], near.urls[-1], near.mint("alice", "session")
+    alice = near.mint("alice", "session")
+    first, last = (Caller(url, f"{owner}/far", alice) for url in (near.urls[0], near.urls[-1]))
     async with sdk_server(binding) as far:
         await publish(near, far, owner)
-        asked = (await v1(first, owner, alice, "SendMessage", message("ask me")))["task"]
+        asked = await first.send("ask me")
         assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
         assert "which one?" in words(asked["status"])
-        ids = {"taskId": asked["id"], "contextId": asked["contextId"]}
-        done = (await v1(last, owner, alice, "SendMessage", message("the red one", **ids)))["task"]
+        done = await last.send("the red one", taskId=asked["id"], contextId=asked["contextId"])
         assert (done["id"], done["status"]["state"]) == (asked["id"], "TASK_STATE_COMPLETED")
         assert "echo: the red one" in words(done["artifacts"])
         assert len(set(far.seen.tasks)) == 1
-        more = message("more", contextId=asked["contextId"])
-        later = (await v1(first, owner, alice, "SendMessage", more))["task"]
+        later = await first.send("more", contextId=asked["contextId"])
         assert later["id"] != asked["id"]
         assert len(set(far.seen.contexts)) == 1
-        filed = (await v1(first, owner, alice, "SendMessage", message("file please")))["task"]
-        assert '"raw": "YWJj"' in words(filed["artifacts"])
+        assert '"raw": "YWJj"' in words((await first.send("file please"))["artifacts"])
 
 
 async def test_a_cancel_goes_through_the_hub(near: HubProcess) -> None:
-    alice = near.mint("alice", "session")
+    first, last = (
+        Caller(url, "carla/far", near.mint("alice", "session")) for url in (near.urls[0], near.urls[-1])
+    )
     async with sdk_server() as far:
         await publish(near, far, "carla")
-        params = message("hold on") | {"configuration": {"returnImmediately": True}}
-        task = (await v1(near.urls[0], "carla", alice, "SendMessage", params))["task"]
-        await eventually(lambda: _true(far.seen.texts), "it is asked")
-        canceled = await v1(near.urls[-1], "carla", alice, "CancelTask", {"id": task["id"]})
+        task = await first.begin("hold on")
+        await eventually(lambda: has_come(far.seen.texts), "it is asked")
+        canceled = await last.call("CancelTask", {"id": task["id"]})
         assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
-        await eventually(lambda: _true(far.seen.canceled), "the cancel")
+        await eventually(lambda: has_come(far.seen.canceled), "the cancel")
         assert far.seen.canceled == far.seen.tasks
 
 

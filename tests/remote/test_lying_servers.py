@@ -9,7 +9,7 @@ import pytest
 
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, Part
-from tests.remote.caller import Caller
+from tests.remote.caller import Caller, spent_today
 from tests.remote.servers import SSE_HEAD, Answer, Asked, as_http, frame, in_full, raw_server
 
 TASK = {"id": "t1", "contextId": "c1"}
@@ -209,8 +209,7 @@ async def test_what_could_not_be_sent_is_given_back(caller: Caller) -> None:
         agent = await caller.publish(far.card_url)
     settled = await caller.ask(agent, "hello")
     assert (settled.outcome, settled.reason) == (Outcome.FAILED, "not_delivered")
-    usage = [row.queries async for row in agent.usage.all()]
-    assert sum(usage) == 0
+    assert await spent_today(agent) == 0
 
 
 def _once(answer: Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]) -> Answer:

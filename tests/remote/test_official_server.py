@@ -3,12 +3,12 @@
 import pytest
 
 from agents.core.errors import Denied
-from agents.models import Agent, DailyUsage, RemoteName
+from agents.models import RemoteName
 from agents.models.choices import Outcome
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote
 from lab.waiting import eventually
-from tests.remote.caller import Caller, turn_of
-from tests.remote.servers import sdk_server
+from tests.remote.caller import Caller, spent_today, turn_of
+from tests.remote.servers import has_come, sdk_server
 
 WAYS = [("JSONRPC", True), ("JSONRPC", False), ("HTTP+JSON", True), ("HTTP+JSON", False)]
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
@@ -21,7 +21,7 @@ async def test_it_answers_like_any_agent(caller: Caller, binding: str, streams: 
         settled = await caller.ask(agent, "hello there")
         assert (settled.outcome, settled.reason, settled.text) == (Outcome.COMPLETED, "", "echo: hello there")
         assert far.seen.texts == ["hello there"]
-        assert await _spent(agent) == 1
+        assert await spent_today(agent) == 1
         running = await caller.start(agent, "file please")
         assert (await running.settled).outcome == Outcome.COMPLETED
         [piece] = running.pieces
@@ -84,12 +84,12 @@ async def test_a_cancel_reaches_it_and_frees_the_claim(caller: Caller, binding: 
     async with sdk_server(binding) as far:
         agent = await caller.publish(far.card_url)
         running = await caller.start(agent, "hold on")
-        await eventually(lambda: _heard(far.seen.texts), "it holds")
+        await eventually(lambda: has_come(far.seen.texts), "it holds")
         with pytest.raises(Denied):
             await caller.start(agent, "too many", login="bob")
         assert caller.dispatcher.cancel(running.turn.ask.chat_id)
         assert (await running.settled).reason == "canceled"
-        await eventually(lambda: _heard(far.seen.canceled), "the cancel")
+        await eventually(lambda: has_come(far.seen.canceled), "the cancel")
         await eventually(lambda: _is_released(running), "the claim is free", within_s=15)
         assert far.seen.canceled == far.seen.tasks
         assert (await caller.ask(agent, "my turn", login="bob")).text == "echo: my turn"
@@ -99,7 +99,7 @@ async def test_what_takes_too_long_is_canceled_there(caller: Caller) -> None:
     async with sdk_server() as far:
         running = await caller.start(await caller.publish(far.card_url), "hold on", wait_s=1)
         assert (await running.settled).reason == "timeout"
-        await eventually(lambda: _heard(far.seen.canceled), "the cancel")
+        await eventually(lambda: has_come(far.seen.canceled), "the cancel")
         await eventually(lambda: _is_released(running), "the claim is free")
 
 
@@ -111,14 +111,6 @@ async def test_budget_and_cap_are_those_of_any_agent(caller: Caller) -> None:
             await caller.ask(agent, "two")
         assert refused.value.reason == "budget_exhausted"
         assert far.seen.texts == ["one"]
-
-
-async def _spent(agent: Agent) -> int:
-    return sum([row.queries async for row in DailyUsage.objects.filter(agent=agent)])
-
-
-async def _heard(what: list[str]) -> bool:
-    return bool(what)
 
 
 async def _is_released(running: object) -> bool:

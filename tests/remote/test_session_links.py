@@ -10,9 +10,8 @@ from agents.models import Agent, RemoteServer, Session
 from agents.models.choices import CHANNEL_LINK, Outcome
 from agents.models.remote import REMOTE_LINK
 from agents.models.session import is_online, online
-from kit.async_db import db_call
 from tests.native.rows import Person, make_agent, make_session
-from tests.remote.caller import Caller
+from tests.remote.caller import Caller, spent_today
 from tests.remote.cards import serving_card
 
 name_links = import_module("agents.migrations.0019_session_link").name_links
@@ -55,8 +54,4 @@ async def test_a_session_of_a_link_that_the_hub_does_not_have_costs_no_budget(ca
         running = await caller.start(agent, "hello")
         settled = await running.settled
     assert (settled.outcome, settled.reason) == (Outcome.FAILED, "not_delivered")
-    assert await db_call(_spent)(agent) == 0
-
-
-def _spent(agent: Agent) -> int:
-    return sum(agent.usage.values_list("queries", flat=True))
+    assert await spent_today(agent) == 0

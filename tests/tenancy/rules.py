@@ -182,11 +182,11 @@ PAGES: dict[str, Rule] = {
     "PAGE /account/erase": Rule(may=May.BROWSER),
     "PAGE /account/retention": Rule(may=May.BY_HAND, test="test_the_account_page_says_how_long"),
     "PAGE /account/clients/{grant_id}/revoke": Rule(
-        may=May.BY_HAND, test="test_the_account_page_signs_out_ones_own_clients_only"
+        may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_tokens_and_clients_only"
     ),
     "PAGE /account/rotate/{credential_id}": Rule(may=May.BY_HAND, test="test_the_account_page_makes_and_replaces"),
     "PAGE /account/revoke/{credential_id}": Rule(
-        may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_only"
+        may=May.BY_HAND, test="test_the_account_page_revokes_ones_own_tokens_and_clients_only"
     ),
     "PAGE /admin": Rule(may=May.ANY_CALLER, ok=(302,)),
     "PAGE /admin/…": Rule(may=May.BY_HAND, test="test_the_desk_shows_ones_own_rows_only"),

@@ -31,29 +31,25 @@ def visit(tenants: World, path: str, caller: str, *, posts: bool = False) -> Ans
     return tenants.web.get(path, headers=headers)
 
 
-def test_the_account_page_revokes_ones_own_only(tenants: World) -> None:
+@pytest.mark.parametrize(
+    ("address", "named", "table"),
+    [
+        ("/account/revoke/{}", "credential_id", "accounts_credential"),
+        ("/account/clients/{}/revoke", "client_grant_id", "accounts_clientgrant"),
+    ],
+    ids=["token", "client"],
+)
+def test_the_account_page_revokes_ones_own_tokens_and_clients_only(
+    tenants: World, address: str, named: str, table: str
+) -> None:
     before = tenants.changes.mark()
-    path = f"/account/revoke/{tenants.main['credential_id']}"
     for caller in ("stan", "anna", "root", "revoked", "expired", "sue", "stan channel", "olga app", ""):
-        answer = visit(tenants, path, caller, posts=True)
+        answer = visit(tenants, address.format(tenants.main[named]), caller, posts=True)
         assert answer.status_code == 302, (caller, answer.text)
     tenants.changes.check_none(before)
-    own = tenants.spare("account")["credential_id"]
-    assert visit(tenants, f"/account/revoke/{own}", "olga", posts=True).status_code == 302
-    with pytest.raises(AssertionError, match="accounts_credential"):
-        tenants.changes.check_none(before)
-
-
-def test_the_account_page_signs_out_ones_own_clients_only(tenants: World) -> None:
-    before = tenants.changes.mark()
-    path = f"/account/clients/{tenants.main['client_grant_id']}/revoke"
-    for caller in ("stan", "anna", "root", "revoked", "expired", "sue", "stan channel", "olga app", ""):
-        answer = visit(tenants, path, caller, posts=True)
-        assert answer.status_code == 302, (caller, answer.text)
-    tenants.changes.check_none(before)
-    own = tenants.spare("account")["client_grant_id"]
-    assert visit(tenants, f"/account/clients/{own}/revoke", "olga", posts=True).status_code == 302
-    with pytest.raises(AssertionError, match="accounts_clientgrant"):
+    own = address.format(tenants.spare("account")[named])
+    assert visit(tenants, own, "olga", posts=True).status_code == 302
+    with pytest.raises(AssertionError, match=table):
         tenants.changes.check_none(before)
 
 
