@@ -173,11 +173,10 @@ def test_of_ten_calls_at_second_300_one_probes(at_once: Any) -> None:
     key = make_venue(network, "a")
     opened_at_s = db_now().timestamp() - 300
     Breaker.objects.create(network=network, venue_id=key.venue_id, opened_at_s=opened_at_s, openings=1)
-    breakers = Process()
 
     def call() -> PairPermit | None:
         try:
-            return breakers.enter(key)
+            return Process().enter(key)
         except CircuitOpen:
             return None
 

@@ -8,12 +8,7 @@ import pytest
 from clawbridge.agnt import Ask, SeenSignatures, describe_response, find_ask, read_ask
 from clawbridge.agnt.fields import EnvelopeRefused, ErrorCode
 from clawbridge.agnt.signing import SigningKeys, read_key
-
-K1 = b"test-signing-key-0001"
-TS = 1_775_988_123
-SENDER = "agnt_consumer_42"
-V2 = {"query": "sunset dinner", "location": "canggu", "limit": 5}
-V2_SIG = "bda690bfb079494f8be82160ce798ed45dc8a08437aed5f7a0fe7dc62fd4d484"
+from tests.agnt.test_signing import K1, SENDER, TS, V2, V2_SIG
 
 
 def envelope(payload: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -85,48 +85,12 @@ async def test_a_slash_at_the_end_is_the_same_address(embedded_hub: HubProcess) 
     assert result_of(answer)["active_venues"] == 1
 
 
-async def test_the_list_refuses_unknown_parameters(embedded_hub: HubProcess) -> None:
-    async with opened(embedded_hub, "free") as (_, asking):
-        headers = bearer(asking.key.token)
-        refused = await asking.client.get("/network/venues?city=canggu&category=bar&zip=", headers=headers)
-        fine = await asking.client.get("/network/venues?limit=3", headers=headers)
-    assert (refused.status_code, fine.status_code) == (422, 200)
-    assert "city, zip" in refused.text
-
-
 async def test_calls_at_once_are_counted_each(hub: HubProcess) -> None:
     async with opened(hub, "free", "query") as (_, asking), web(hub.urls[-1]) as client:
         other = Program(client, asking.key)
         sends = [(asking, other)[number % 2].send() for number in range(120)]
         answers = await asyncio.gather(*sends)
     assert sorted(answer.status_code for answer in answers) == [200] * 100 + [429] * 20
-
-
-async def test_tiers_and_scopes_decide_who_confirms(embedded_hub: HubProcess, subtests: pytest.Subtests) -> None:
-    for tier, scope, code in (
-        ("free", "full", "tier_required"),
-        ("pro", "query", "scope_denied"),
-        ("pro", "booking", ""),
-        ("enterprise", "full", ""),
-    ):
-        with subtests.test(tier=tier, scope=scope):
-            async with opened(embedded_hub, tier, scope) as (login, asking):
-                answer = await asking.confirm("cafe")
-                if code:
-                    assert (answer.status_code, error_of(answer)) == (403, code)
-                assert count(embedded_hub, login, "agnt_booking") == (0 if code else 1)
-                assert result_of(await asking.send("booking.search"))["count"] == 1
-
-
-async def test_a_key_may_be_for_some_senders(embedded_hub: HubProcess) -> None:
-    login = new_login()
-    asking = program(embedded_hub, mint(embedded_hub, login, "pro", "full", senders=["one", "two"]))
-    assert result_of(await asking.send(from_="two"))["agent_id"] == "two"
-    answer = await asking.send(from_="three")
-    assert (answer.status_code, error_of(answer)) == (403, "scope_denied")
-    alias = await asking.send(from_=None, from_agent="one")
-    assert alias.json()["to"] == "one"
-    await asking.client.aclose()
 
 
 async def test_while_nothing_can_be_written_reads_are_served_and_bookings_refused(
@@ -161,20 +125,6 @@ async def test_a_key_that_is_not_live_is_refused_while_nothing_can_be_written(em
                 asking = Program(client, Key(token, "", ""))
                 answer = await asking.send(ttl_ms=3000)
                 assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
-
-
-async def test_the_status_is_told_without_a_key(hub: HubProcess) -> None:
-    async with web(hub.url) as client:
-        answer = await client.get(STATUS)
-    assert answer.status_code == 200
-    body = answer.json()
-    assert body.pop("time").endswith("Z")
-    assert body == {
-        "status": "ok",
-        "protocol": "openclaw/a2a/v1",
-        "network_version": "1.0",
-        "breaker": "closed",
-    }
 
 
 async def test_the_status_with_a_key_is_no_call(embedded_hub: HubProcess) -> None:
@@ -216,6 +166,7 @@ async def test_venues_are_listed_by_rest(embedded_hub: HubProcess) -> None:
         for query in ("limit=0", "limit=x", "limit=1&limit=2", "category=%00", "location=" + "x" * 200):
             refused = await client.get(f"/network/venues?{query}")
             assert (refused.status_code, refused.json()["error"]) == (422, "invalid_envelope"), query
+        assert "city, zip" in (await client.get("/network/venues?city=canggu&category=bar&zip=")).text
         sql(embedded_hub, USED, 100, network_id(embedded_hub, login))
         assert (await client.get("/network/venues")).status_code == 429
         assert (await client.head("/network/venues")).status_code == 429

@@ -9,7 +9,7 @@ from typing import Any
 
 from lab import ROOT
 from lab.hub_process import HubProcess
-from tests.agnt.wire import add_venue, mint, new_login, stamp
+from tests.agnt.wire import Key, new_login, stamp
 
 WITHIN_S = 30
 PAGE = (ROOT / "docs" / "howto" / "offer-venues.md").read_text()
@@ -65,10 +65,7 @@ REFERENCE = (ROOT / "docs" / "reference" / "agnt.md").read_text()
 [FIRST] = re.findall(r"\n\n(    curl .*\n(?:    .*\n)+)", REFERENCE)
 
 
-async def test_the_first_call_of_the_reference_lists_venues(embedded_hub: HubProcess) -> None:
-    login = new_login()
-    key = mint(embedded_hub, login)
-    add_venue(embedded_hub, login, "cafe")
+async def test_the_first_call_of_the_reference_lists_venues(embedded_hub: HubProcess, key: Key) -> None:
     command = FIRST.replace("https://hub.example.org", embedded_hub.url).replace("agnt_live_…", key.token)
     assert (await asyncio.to_thread(run, command))["payload"]["count"] == 1
 
@@ -97,10 +94,7 @@ def call(hub: HubProcess, token: str, at: str) -> Any:
     return run(command)
 
 
-async def test_the_printed_call_gets_what_the_page_says(embedded_hub: HubProcess) -> None:
-    login = new_login()
-    key = mint(embedded_hub, login)
-    add_venue(embedded_hub, login, "cafe")
+async def test_the_printed_call_gets_what_the_page_says(embedded_hub: HubProcess, key: Key) -> None:
     answer = await asyncio.to_thread(call, embedded_hub, key.token, stamp())
     assert answer["payload"].items() >= {"active_venues": 1, "tier": "pro", "network_version": "1.0"}.items()
     assert (answer["from"], answer["to"]) == ("network:agnt", "my_agent_001")

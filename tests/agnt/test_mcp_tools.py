@@ -97,10 +97,7 @@ async def test_the_typescript_client_lists_and_calls_the_four_tools(keeper: Keep
     )
     assert set(seen.one("tools").value) == TOOLS
     ping, listed, found, booked, again = (one.value["structuredContent"] for one in seen.sights[1:])
-    assert (ping["active_venues"], ping["tier"], ping["agent_id"]) == (1, "pro", "mcp")
-    assert [one["slug"] for one in listed["venues"]] == ["la-brisa"]
-    assert (found["count"], found["fee_pct"]) == (1, 7)
-    assert (booked["status"], booked["slot_time"]) == ("pending", "19:30")
+    assert (ping["tier"], listed["count"], found["count"], booked["status"]) == ("pro", 1, 1, "pending")
     assert again == booked
     assert count(keeper.hub, keeper.login, "agnt_usageevent") == charges + 1
 

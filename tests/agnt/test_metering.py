@@ -17,12 +17,9 @@ from kit.clock import db_now
 from lab.callers import bearer
 from lab.hub_process import StartHub
 from lab.hub_storage import MakeStorage
-from lab.receivers import receiving
 from tests.agnt import network_rows
 from tests.agnt.network_rows import booked, network_of
-from tests.agnt.test_webhook_events import is_signed
 from tests.agnt.wire import add_venue, envelope, error_of, mint, new_login, program, result_of
-from tests.webhooks.subscriptions import check_signed
 
 pytestmark = pytest.mark.django_db
 network = network_rows.network
@@ -137,30 +134,18 @@ def test_money_is_never_deleted_by_age(network: Network) -> None:
 
 
 @pytest.mark.slow
-async def test_a_hub_counts_and_tells_what_it_charges(make_storage: MakeStorage, start_hub: StartHub) -> None:
-    hub = start_hub(make_storage("embedded"), WEBHOOK_ALLOW_PRIVATE=1)
-    login = new_login()
-    key = await asyncio.to_thread(mint, hub, login)
+async def test_a_hub_counts_what_it_answers_and_charges(make_storage: MakeStorage, start_hub: StartHub) -> None:
+    hub, login = start_hub(make_storage("embedded")), new_login()
+    asking = program(hub, await asyncio.to_thread(mint, hub, login))
     add_venue(hub, login, "la-brisa")
-    asking = program(hub, key)
-    with receiving() as receiver:
-        async with asking.client:
-            owner = hub.mint(login, "session")
-            details = {"url": receiver.url, "events": ["booking.confirmed"]}
-            made = await asking.client.post("/api/v1/webhooks", json=details, headers=bearer(owner))
-            assert made.status_code == 201, made.text
-            sent = envelope("booking.confirm", {"venue_id": "la-brisa", "time": "19:30"})
-            booking = result_of(await asking.post(sent))
-            assert (await asking.post(sent)).headers["idempotent-replay"] == "true"
-            assert result_of(await asking.send("venue.list"))["count"] == 1
-            assert error_of(await asking.send("make.up")) == "unknown_intent"
-            stranger = await asking.post(envelope(), bearer("agnt_live_" + "0" * 32))
-            assert error_of(stranger) == "unauthorized"
-            lines = (await asking.client.get("/metrics")).text.splitlines()
-        (one,) = await asyncio.to_thread(receiver.heard, 1)
-    body = check_signed(one, made.json()["signingSecret"])
-    assert (body["data"]["booking_id"], body["data"]["status"]) == (booking["booking_id"], "pending")
-    assert is_signed(one, made.json()["signingSecret"])
+    async with asking.client:
+        sent = envelope("booking.confirm", {"venue_id": "la-brisa"})
+        for _ in range(2):
+            assert result_of(await asking.post(sent))["status"] == "pending"
+        assert result_of(await asking.send("venue.list"))["count"] == 1
+        assert error_of(await asking.send("make.up")) == "unknown_intent"
+        assert error_of(await asking.post(envelope(), bearer("agnt_live_" + "0" * 32))) == "unauthorized"
+        lines = (await asking.client.get("/metrics")).text.splitlines()
     assert {
         'a2a_requests_total{intent="booking.confirm",status="ok",tier="pro"} 1.0',
         'a2a_requests_total{intent="booking.confirm",status="duplicate",tier="pro"} 1.0',
@@ -168,7 +153,5 @@ async def test_a_hub_counts_and_tells_what_it_charges(make_storage: MakeStorage,
         'a2a_requests_total{intent="other",status="unknown_intent",tier="pro"} 1.0',
         'a2a_requests_total{intent="network.ping",status="unauthorized",tier="none"} 1.0',
         "a2a_metered_events_total 1.0",
-        'agnt_metering_drift{kind="uncharged"} 0.0',
-        'agnt_metering_drift{kind="unconfirmed"} 0.0',
         "agnt_charges_last_hour 1.0",
     } <= set(lines)

@@ -1,28 +1,18 @@
 """Breakers of venues that have an agent, and of their network."""
 
 import asyncio
-from contextlib import AsyncExitStack
-from itertools import islice
 
 from lab.callers import bearer
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
 from tests.agnt import venues
 from tests.agnt.lookalike import network
-from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, held, silent, state
+from tests.agnt.venues import CONFIRMED, NOTHING_COUNTED, Keeper, data, silent, state
 from tests.agnt.wire import Program, error_of, mint, network_id, program, result_of
 from tests.channel.agents import sql
 
 keeper, asker = venues.keeper, venues.asker
 TRIED = "SELECT id FROM agnt_cancellation WHERE network_id = ? AND attempts > 0 AND last_error <> ''"
-
-
-async def test_one_customer_with_a_short_ttl_stops_no_other(keeper: Keeper, asker: Program) -> None:
-    async with keeper.venue("a", silent), keeper.venue("b", silent), keeper.venue("c"):
-        orders = [asker.send("booking.confirm", {"venue_id": venue}, ttl_ms=1800) for venue in "aaabbb"]
-        assert {error_of(one) for one in await asyncio.gather(*orders)} == {"ttl_exceeded"}
-        assert result_of(await asker.confirm("c"))["status"] == "pending"
-        assert [keeper.breaker(slug) for slug in ("a", "b", "")] == [NOTHING_COUNTED] * 3
 
 
 async def test_callers_with_little_time_open_no_breaker_and_take_no_probe(keeper: Keeper, asker: Program) -> None:
@@ -109,35 +99,3 @@ async def test_venues_that_fail_or_are_away_stop_no_other(keeper: Keeper, asker:
             assert error_of(await asker.confirm(venue)) == "venue_unreachable"
         assert result_of(await asker.confirm("fine"))["status"] == "pending"
     assert keeper.breaker() == NOTHING_COUNTED
-
-
-async def test_of_ten_envelopes_at_second_300_one_probes(hub: HubProcess) -> None:
-    """Over two processes where the hub has two."""
-    keeper, release = Keeper(hub), asyncio.Event()
-    async with (
-        keeper.venue("v", *[state("failed")] * 5, held(release)) as agent,
-        AsyncExitStack() as stack,
-    ):
-        askers = [program(hub, keeper.key, index) for index in range(len(hub.urls))]
-        for one in askers:
-            await stack.enter_async_context(one.client)
-        for number in range(5):
-            assert error_of(await askers[number % len(askers)].confirm("v")) == "venue_unreachable"
-        for one in askers:
-            refused = await one.confirm("v")
-            assert (refused.status_code, error_of(refused)) == (503, "circuit_open")
-            assert 290 <= int(refused.headers["retry-after"]) <= 300
-        keeper.age_breakers(300)
-        order = {"venue_id": "v"}
-        calls = [
-            asyncio.create_task(askers[number % len(askers)].send("booking.confirm", order, ttl_ms=15_000))
-            for number in range(10)
-        ]
-        # The venue answers the probe after the others were refused: a later call would pass the closed breaker.
-        others = [await one for one in islice(asyncio.as_completed(calls), 9)]
-        assert [one.status_code for one in others] == [503] * 9
-        release.set()
-        assert sorted(one.status_code for one in await asyncio.gather(*calls)) == [200, *[503] * 9]
-        assert len(agent.prompts) == 6
-        assert [result_of(await one.confirm("v"))["status"] for one in askers] == ["pending"] * len(askers)
-    assert keeper.breaker("v") == {"failures": 0, "is_open": False, "openings": 1}

@@ -19,6 +19,7 @@ from lab.agents import publish
 from lab.channel_agent import ChannelAgent
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from tests.agnt.lookalike import respond
 from tests.agnt.wire import Key, Program, add_venue, count, mint, network_id, new_login, note_change, program
 from tests.channel.agents import sql
 
@@ -94,9 +95,7 @@ def held(release: asyncio.Event) -> Answer:
 def response(payload: Json, **fields: Any) -> Answer:
 
     async def answer(agent: VenueAgent, prompt: Json) -> None:
-        asked = envelope_in(prompt)
-        whole = asked | {"from": asked["to"], "to": asked["from"], "payload": payload} | fields
-        await data(whole)(agent, prompt)
+        await data(respond(envelope_in(prompt), payload) | fields)(agent, prompt)
 
     return answer
 

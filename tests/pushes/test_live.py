@@ -1,7 +1,6 @@
 """Pushes of a running hub: asked for over real HTTP, received by real programs."""
 
 import itertools
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -129,20 +128,6 @@ async def test_a_receiver_that_fails_is_tried_again_and_hears_all_in_order(hub: 
     assert states(told) == ["WORKING", "WORKING", "reply-1", "COMPLETED"]
     assert receiver.received[0].body == receiver.received[1].body
     assert receiver.received[0].headers[SIGNATURE] != receiver.received[1].headers[SIGNATURE]
-
-
-async def test_a_receiver_that_does_not_answer_delays_no_other_user(hub: HubProcess) -> None:
-    let_go = threading.Event()
-    with receiving(lambda _: 204 if let_go.wait(20) else 500) as slow, receiving() as quick:
-        async with online(hub, TaskPeer) as peer:
-            caller = client(hub, peer)
-            await caller.asked("reply one", {"url": slow.url})
-            await heard(slow, 1)
-            await caller.asked("reply two", {"url": quick.url})
-            assert states(await heard(quick, 3)) == ["WORKING", "reply-1", "COMPLETED"]
-            assert len(slow.received) == 1
-            let_go.set()
-            await heard(slow, 3)
 
 
 async def test_a_deleted_address_hears_no_more(hub: HubProcess) -> None:
