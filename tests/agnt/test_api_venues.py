@@ -122,10 +122,7 @@ def test_what_a_body_names_is_changed_and_the_rest_stays(alice: Person) -> None:
     made = post(alice, **WHOLE).json()
     before = version(alice)
     changed = patch(alice, made["id"], name="New", agentId=None, active=False).json()
-    assert {**made, "name": "New", "agentId": None, "active": False} == {
-        **changed,
-        "updatedAt": made["updatedAt"],
-    }
+    assert {**made, "name": "New", "agentId": None, "active": False} == {**changed, "updatedAt": made["updatedAt"]}
     assert version(alice) == before + 1
     assert patch(alice, made["id"], name="New").status_code == 200
     assert version(alice) == before + 1, "nothing changed"

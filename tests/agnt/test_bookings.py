@@ -1,6 +1,6 @@
 """Bookings: what a confirm writes, and which statuses an owner can give them."""
 
-import threading
+from functools import partial
 
 import pytest
 from django.db import connection, transaction
@@ -17,6 +17,7 @@ from agnt.service.bookings import (
 )
 from tests.agnt import network_rows
 from tests.agnt.network_rows import booked, network_of, order_of, venue_of
+from tests.racing import at_once
 from tests.webhooks.subscriptions import subscribed
 from webhooks.models import Delivery
 
@@ -137,21 +138,13 @@ def test_of_two_changes_at_once_one_stands_and_both_know_which(network: Network,
     booking = booked(network)
     change_status(booking, Status.CONFIRMED)
     Delivery.objects.all().delete()
-    together, seen = threading.Barrier(len(rivals)), []
 
-    def act(status: Status) -> None:
+    def act(status: Status) -> str:
         try:
-            together.wait(20)
-            seen.append(change_status(booking, status).status)
+            return change_status(booking, status).status
         except StatusRefused as refused:
-            seen.append(refused.status)
-        finally:
-            connection.close()
+            return refused.status
 
-    threads = [threading.Thread(target=act, args=(status,)) for status in rivals]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    seen = at_once(*(partial(act, status) for status in rivals))
     assert seen == [Booking.objects.get().status] * 2
     assert types() == [f"booking.{seen[0]}"]

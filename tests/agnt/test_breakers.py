@@ -1,7 +1,6 @@
 """The stored breakers: what they read and write, and that all threads and processes share one state."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from agnt.service.networks import get_or_create_network
 from clawbridge.agnt.breakers import Blame, CircuitOpen, PairPermit
 from kit.clock import db_now
 from tests.native.rows import person
+from tests.racing import at_once
 
 AT_ONCE = 10
 
@@ -68,9 +68,7 @@ def advance(seconds: float) -> None:
 
 def statements(work: Callable[[], Any]) -> list[str]:
     """The first words of the statements that it runs."""
-    with CaptureQueriesContext(
-        connection,
-    ) as run:
+    with CaptureQueriesContext(connection) as run:
         work()
     return [one["sql"].split()[0] for one in run.captured_queries]
 
@@ -137,38 +135,21 @@ def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transaction
     assert breakers.opened == (0, 0)
 
 
-@pytest.fixture
-def at_once(transactional_db: None) -> Iterator[Callable[[Callable[[], Any]], list[Any]]]:
-    """Runs work in AT_ONCE threads, each with a connection of its own; what each returned."""
-    threads = ThreadPoolExecutor(AT_ONCE)
-
-    def run(work: Callable[[], Any]) -> list[Any]:
-        def closing() -> Any:
-            try:
-                return work()
-            finally:
-                connection.close()
-
-        running: list[Future[Any]] = [threads.submit(closing) for _ in range(AT_ONCE)]
-        return [one.result(60) for one in running]
-
-    yield run
-    threads.shutdown()
-
-
-def test_failures_at_one_moment_all_count(at_once: Any) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_failures_at_one_moment_all_count() -> None:
     network = get_or_create_network(person("owner").user)
     key = make_venue(network, "a")
     breakers = Process()
     permits = [breakers.enter(key) for _ in range(AT_ONCE)]
-    at_once(lambda: breakers.leave(key, permits.pop(), Blame.NETWORK))
+    at_once(*[lambda: breakers.leave(key, permits.pop(), Blame.NETWORK)] * AT_ONCE)
     rows = dict(Breaker.objects.values_list("venue", "openings"))
     assert rows == {None: 0, key.venue_id: 1}
     assert breakers.opened == (0, 1)
     assert len(Breaker.objects.get(venue=None).failures) == 5
 
 
-def test_of_ten_calls_at_second_300_one_probes(at_once: Any) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_of_ten_calls_at_second_300_one_probes() -> None:
     network = get_or_create_network(person("owner").user)
     key = make_venue(network, "a")
     opened_at_s = db_now().timestamp() - 300
@@ -180,5 +161,5 @@ def test_of_ten_calls_at_second_300_one_probes(at_once: Any) -> None:
         except CircuitOpen:
             return None
 
-    found = [one for one in at_once(call) if one is not None]
+    found = [one for one in at_once(*[call] * AT_ONCE) if one is not None]
     assert [one.venue.is_probe for one in found] == [True]

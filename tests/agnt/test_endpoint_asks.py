@@ -267,13 +267,3 @@ async def test_a_request_that_waits_for_another_seldom_looks(hub: Hub, key: Mint
     await other.close()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-
-
-async def test_a_revoked_key_waits_no_longer(hub: Hub, key: MintedKey) -> None:
-    hub.venues.answering["slow"] = asleep
-    waiting = asyncio.create_task(hub.post(key, confirm("slow", ttl_ms=15_000)))
-    await hub.venues.until_asked()
-    hub.callers.dismiss({key.key.credential_id})
-    answer = await waiting
-    assert (answer.status_code, error_of(answer)) == (401, "unauthorized")
-    assert await written() == (0, 0, 0)

@@ -1,11 +1,9 @@
 """Bills: made once of the charges of past days, sent once to an invoicer, whatever fails in between."""
 
 import logging
-import threading
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
-from django.db import connection
 from django.db.models import Sum
 
 from agnt.models import Invoice, Network, UsageEvent
@@ -14,6 +12,7 @@ from agnt.service.invoices import BatchResult, allow_again, make_invoices, mark_
 from kit.clock import db_now
 from tests.agnt import network_rows
 from tests.agnt.network_rows import charged, list_invoices, network_of
+from tests.racing import at_once
 from webhooks.service.outbox import pause_sending, resume_sending
 
 pytestmark = pytest.mark.django_db
@@ -149,21 +148,14 @@ def test_a_restored_copy_sends_no_bill_until_sending_is_resumed(network: Network
 def test_runs_at_once_make_and_count_each_bill_once(network: Network) -> None:
     for customer in ("acme", "bolt", "cord"):
         charged(network, customer, 2, 2, 1)
-    invoicer, together, marked = Ledger(), threading.Barrier(3), []
-
-    def bill() -> None:
-        try:
-            together.wait(20)
-            marked.append(run_batch(invoicer).sent)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=bill) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sum(marked) == Invoice.objects.filter(state="sent").count() == len(invoicer.bills) == 6
+    invoicer = Ledger()
+    results = at_once(*[lambda: run_batch(invoicer)] * 3)
+    assert (
+        sum(one.sent for one in results)
+        == Invoice.objects.filter(state="sent").count()
+        == len(invoicer.bills)
+        == 6
+    )
     assert sum(bill.total_cents for bill in invoicer.bills.values()) == 9 * 25
     check_exact()
 

@@ -123,10 +123,7 @@ async def test_the_caller_reads_the_venues_own_words(keeper: Keeper, asker: Prog
 
 async def test_the_secret_of_a_venue_with_an_agent_changes_without_a_gap(keeper: Keeper, asker: Program) -> None:
     token = keeper.hub.mint(keeper.login, "session")
-    async with (
-        keeper.venue("v") as agent,
-        web(keeper.hub.url, headers=bearer(token)) as client,
-    ):
+    async with keeper.venue("v") as agent, web(keeper.hub.url, headers=bearer(token)) as client:
         [venue] = (await client.get("/api/v1/network/venues")).json()["items"]
         path = f"/api/v1/network/venues/{venue['id']}/secret"
         first = (await client.get(path)).json()["secret"]

@@ -50,10 +50,8 @@ async def test_a_venue_gets_a_signed_envelope(keeper: Keeper, asker: Program) ->
     given = asked.json
     assert (given["from"], given["to"], given["intent"]) == (SENDER, "agent-v", "booking.confirm")
     assert 0 < given["ttl_ms"] <= MAX_TTL_MS
-    keys, signed_at = (
-        SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"])),
-        given["payload"]["_ts"],
-    )
+    keys = SigningKeys(secret_of(keeper.hub, booked["venue"]["venue_id"]))
+    signed_at = given["payload"]["_ts"]
     assert verify_payload(given["payload"], keys=keys, sender=SENDER, now_s=signed_at)
     verify_body(asked.headers["x-a2a-envelope-signature"], asked.body, keys=keys, now_s=signed_at)
     assert "authorization" not in asked.headers

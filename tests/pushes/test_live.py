@@ -1,7 +1,7 @@
 """Pushes of a running hub: asked for over real HTTP, received by real programs."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from joserfc.errors import JoseError
@@ -10,8 +10,20 @@ from lab.agents import TaskPeer, gone, online
 from lab.callers import web
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
-from lab.receivers import Received, receiving
-from tests.pushes.client import CREATE, DELETE, GET, LIST, SETTINGS, SIGNATURE, check_signed, client, heard, states
+from lab.receivers import Received, Receiver, receiving
+from tests.pushes.client import (
+    CREATE,
+    DELETE,
+    GET,
+    LIST,
+    SETTINGS,
+    SIGNATURE,
+    Client,
+    check_signed,
+    client,
+    heard,
+    states,
+)
 
 JWKS = "/.well-known/jwks.json"
 TASK_NOT_FOUND = -32001
@@ -27,12 +39,30 @@ def hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
     started.stop()
 
 
-async def test_a_caller_who_asks_is_told_from_the_start_to_the_end(hub: HubProcess) -> None:
+@pytest.fixture
+async def peer(hub: HubProcess) -> AsyncIterator[TaskPeer]:
+    """An agent that is asked."""
+    async with online(hub, TaskPeer) as connected:
+        yield connected
+
+
+@pytest.fixture
+def caller(hub: HubProcess, peer: TaskPeer) -> Client:
+    """A caller of that agent."""
+    return client(hub, peer)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A program that is told."""
+    with receiving() as listening:
+        yield listening
+
+
+async def test_a_caller_who_asks_is_told_from_the_start_to_the_end(receiver: Receiver, caller: Client) -> None:
     push = {"token": "tok-1", "authentication": {"scheme": "Bearer", "credentials": "cred-1"}}
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            task = await client(hub, peer).asked(ROUND, {"url": receiver.url, **push})
-            told = await heard(receiver, 5)
+    task = await caller.asked(ROUND, {"url": receiver.url, **push})
+    told = await heard(receiver, 5)
     assert states(told) == ["WORKING", "WORKING", "a1", "reply-1", "COMPLETED"]
     assert told[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "reading"}]
     assert told[2]["artifactUpdate"]["artifact"]["parts"] == [{"text": "one"}, {"text": "two"}]
@@ -56,18 +86,16 @@ async def test_an_artifact_its_agent_left_open_is_whole_when_the_turn_ends(hub: 
         assert told[1]["artifactUpdate"]["lastChunk"] is True
 
 
-async def test_an_artifact_of_a_failed_turn_is_not_told_as_whole(hub: HubProcess) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            await client(hub, peer).asked("text plan one | fail no more paper", {"url": receiver.url})
-            assert states(await heard(receiver, 2)) == ["WORKING", "FAILED"]
+async def test_an_artifact_of_a_failed_turn_is_not_told_as_whole(receiver: Receiver, caller: Client) -> None:
+    await caller.asked("text plan one | fail no more paper", {"url": receiver.url})
+    assert states(await heard(receiver, 2)) == ["WORKING", "FAILED"]
 
 
-async def test_every_push_is_signed_by_the_key_the_hub_publishes(hub: HubProcess) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            task = await client(hub, peer).asked("reply done", {"url": receiver.url})
-            await heard(receiver, 3)
+async def test_every_push_is_signed_by_the_key_the_hub_publishes(
+    hub: HubProcess, receiver: Receiver, caller: Client
+) -> None:
+    task = await caller.asked("reply done", {"url": receiver.url})
+    await heard(receiver, 3)
     async with web(hub.url) as http:
         keys = (await http.get(JWKS)).json()
     claims = [check_signed(one, keys, receiver.url) for one in receiver.received]
@@ -79,29 +107,23 @@ async def test_every_push_is_signed_by_the_key_the_hub_publishes(hub: HubProcess
         check_signed(changed, keys, receiver.url)
 
 
-async def test_what_an_agent_asks_is_told_and_so_is_how_it_goes_on(hub: HubProcess) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            caller = client(hub, peer)
-            task = await caller.asked("ask which one?", {"url": receiver.url})
-            assert states(await heard(receiver, 2))[-1] == "INPUT_REQUIRED"
-            await caller.asked("the blue one", taskId=task["id"])
-            told = await heard(receiver, 5)
+async def test_what_an_agent_asks_is_told_and_so_is_how_it_goes_on(receiver: Receiver, caller: Client) -> None:
+    task = await caller.asked("ask which one?", {"url": receiver.url})
+    assert states(await heard(receiver, 2))[-1] == "INPUT_REQUIRED"
+    await caller.asked("the blue one", taskId=task["id"])
+    told = await heard(receiver, 5)
     assert states(told) == ["WORKING", "INPUT_REQUIRED", "WORKING", "reply-2", "COMPLETED"]
     assert told[1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "which one?"}]
 
 
 @pytest.mark.parametrize("script", ["hold | reply never", "ask what?"])
-async def test_a_cancel_is_told(hub: HubProcess, script: str) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            caller = client(hub, peer)
-            task = await caller.asked(script, {"url": receiver.url})
-            seen = 1 if script.startswith("hold") else 2
-            await heard(receiver, seen)
-            await caller.call("CancelTask", {"id": task["id"]})
-            assert states(await heard(receiver, seen + 1))[-1] == "CANCELED"
-            peer.release.set()
+async def test_a_cancel_is_told(receiver: Receiver, caller: Client, peer: TaskPeer, script: str) -> None:
+    task = await caller.asked(script, {"url": receiver.url})
+    seen = 1 if script.startswith("hold") else 2
+    await heard(receiver, seen)
+    await caller.call("CancelTask", {"id": task["id"]})
+    assert states(await heard(receiver, seen + 1))[-1] == "CANCELED"
+    peer.release.set()
 
 
 async def test_a_refused_ask_is_told_as_failed(hub: HubProcess) -> None:
@@ -145,53 +167,52 @@ async def test_a_deleted_address_hears_no_more(hub: HubProcess) -> None:
             assert (await caller.refusal(GET, {"taskId": task["id"], "id": "a"}))["code"] == TASK_NOT_FOUND
 
 
-async def test_addresses_can_be_read_listed_and_replaced(hub: HubProcess) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            caller = client(hub, peer)
-            task = await caller.asked("hold")
-            named_by_caller = await caller.add(task, receiver.url, id="mine")
-            assert named_by_caller == {"taskId": task["id"], "id": "mine", "url": receiver.url}
-            assert await caller.call(DELETE, {"taskId": task["id"], "id": "mine"}) == {}
-            secret = {"scheme": "Bearer", "credentials": "cred-9"}
-            made = await caller.add(task, receiver.url, token="tok", authentication=secret)
-            assert made["authentication"] == secret
-            named = {"taskId": task["id"], "id": made["id"]}
-            shown = await caller.call(GET, named)
-            assert shown == made | {"authentication": {"scheme": "Bearer"}}  # credentials are not shown again
-            await caller.add(task, receiver.url + "/2", id=made["id"])
-            await caller.add(task, receiver.url + "/3", id="third")
-            page = await caller.addresses(task, pageSize=1)
-            assert [one["url"] for one in page["configs"]] == [receiver.url + "/2"]
-            rest = await caller.addresses(task, pageToken=page["nextPageToken"])
-            assert [one["id"] for one in rest["configs"]] == ["third"]
-            assert rest["nextPageToken"] == ""
-            refused = await caller.refusal(LIST, {"taskId": task["id"], "pageToken": "x'"})
-            assert refused["code"] == INVALID_PARAMS
-            for number in range(8):
-                await caller.add(task, receiver.url, id=f"n{number}")
-            refused = await caller.refusal(CREATE, {"taskId": task["id"], "url": receiver.url})
-            assert (refused["code"], "10 push configs" in refused["message"]) == (INVALID_PARAMS, True)
-            peer.release.set()
+async def test_addresses_can_be_read_listed_and_replaced(
+    receiver: Receiver, caller: Client, peer: TaskPeer
+) -> None:
+    task = await caller.asked("hold")
+    named_by_caller = await caller.add(task, receiver.url, id="mine")
+    assert named_by_caller == {"taskId": task["id"], "id": "mine", "url": receiver.url}
+    assert await caller.call(DELETE, {"taskId": task["id"], "id": "mine"}) == {}
+    secret = {"scheme": "Bearer", "credentials": "cred-9"}
+    made = await caller.add(task, receiver.url, token="tok", authentication=secret)
+    assert made["authentication"] == secret
+    named = {"taskId": task["id"], "id": made["id"]}
+    shown = await caller.call(GET, named)
+    assert shown == made | {"authentication": {"scheme": "Bearer"}}  # credentials are not shown again
+    await caller.add(task, receiver.url + "/2", id=made["id"])
+    await caller.add(task, receiver.url + "/3", id="third")
+    page = await caller.addresses(task, pageSize=1)
+    assert [one["url"] for one in page["configs"]] == [receiver.url + "/2"]
+    rest = await caller.addresses(task, pageToken=page["nextPageToken"])
+    assert [one["id"] for one in rest["configs"]] == ["third"]
+    assert rest["nextPageToken"] == ""
+    refused = await caller.refusal(LIST, {"taskId": task["id"], "pageToken": "x'"})
+    assert refused["code"] == INVALID_PARAMS
+    for number in range(8):
+        await caller.add(task, receiver.url, id=f"n{number}")
+    refused = await caller.refusal(CREATE, {"taskId": task["id"], "url": receiver.url})
+    assert (refused["code"], "10 push configs" in refused["message"]) == (INVALID_PARAMS, True)
+    peer.release.set()
 
 
-async def test_a_foreign_task_an_absent_one_and_an_absent_address_look_the_same(hub: HubProcess) -> None:
-    with receiving() as receiver:
-        async with online(hub, TaskPeer) as peer:
-            alice, bob = client(hub, peer), client(hub, peer, "bob")
-            task = await alice.asked("hold", {"url": receiver.url, "id": "a"})
-            errors = [
-                await bob.refusal(CREATE, {"taskId": task["id"], "url": receiver.url}),
-                await bob.refusal(GET, {"taskId": task["id"], "id": "a"}),
-                await bob.refusal(DELETE, {"taskId": task["id"], "id": "a"}),
-                await bob.refusal(LIST, {"taskId": task["id"]}),
-                await bob.refusal(GET, {"taskId": "task-none", "id": "a"}),
-                await alice.refusal(GET, {"taskId": task["id"], "id": "other"}),
-            ]
-            for error in errors[1:]:
-                assert error == errors[0]
-            assert errors[0]["code"] == TASK_NOT_FOUND
-            peer.release.set()
+async def test_a_foreign_task_an_absent_one_and_an_absent_address_look_the_same(
+    hub: HubProcess, receiver: Receiver, peer: TaskPeer
+) -> None:
+    alice, bob = client(hub, peer), client(hub, peer, "bob")
+    task = await alice.asked("hold", {"url": receiver.url, "id": "a"})
+    errors = [
+        await bob.refusal(CREATE, {"taskId": task["id"], "url": receiver.url}),
+        await bob.refusal(GET, {"taskId": task["id"], "id": "a"}),
+        await bob.refusal(DELETE, {"taskId": task["id"], "id": "a"}),
+        await bob.refusal(LIST, {"taskId": task["id"]}),
+        await bob.refusal(GET, {"taskId": "task-none", "id": "a"}),
+        await alice.refusal(GET, {"taskId": task["id"], "id": "other"}),
+    ]
+    for error in errors[1:]:
+        assert error == errors[0]
+    assert errors[0]["code"] == TASK_NOT_FOUND
+    peer.release.set()
 
 
 async def test_an_address_of_no_task_is_refused_by_the_name_of_what_is_missing(hub: HubProcess) -> None:

@@ -2,20 +2,18 @@
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from kit.clock import db_now
 from kit.outbox import JITTER, LEASE, AttemptResult, Sender, SendLimits
 from lab.receivers import receiving
 from lab.waiting import until
 from tests.native.rows import Person
+from tests.racing import at_once
 from tests.webhooks.subscriptions import (
     check_signed,
     deliver,
@@ -189,19 +187,8 @@ def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_o
             happen(alice.user)
         ends = [partial(end_lease, leased, FAILED) for leased in lease_due()]
         assert len(ends) == EACH_SUBSCRIPTION
-        barrier = threading.Barrier(len(ends) + 1)
-        with ThreadPoolExecutor(len(ends) + 1, initializer=barrier.wait) as threads:
-            done = [threads.submit(_and_leave, end) for end in [partial(unsubscribe, one.pk), *ends]]
-        for ended in done:
-            assert ended.exception() is None
+        at_once(partial(unsubscribe, one.pk), *ends)
         assert Delivery.objects.count() == 0
-
-
-def _and_leave(end: Callable[[], object]) -> None:
-    try:
-        end()
-    finally:
-        connection.close()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -210,18 +197,7 @@ def test_two_senders_never_take_the_same(alice: Person, bob: Person) -> None:
         for _ in range(4):
             subscribed(owner.user)
     happen(alice.user, bob.user)
-    barrier, taken = threading.Barrier(4), []
-
-    def take() -> None:
-        barrier.wait(10)
-        taken.extend([leased.row.pk for leased in lease_due()])
-        connection.close()
-
-    threads = [threading.Thread(target=take) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
+    taken = [leased.row.pk for each in at_once(*[lease_due] * 4) for leased in each]
     assert sorted(taken) == sorted(Delivery.objects.values_list("pk", flat=True))
     assert set(Delivery.objects.values_list("attempts", flat=True)) == {1}
 
