@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts import audit_log, invitations, settings
 from accounts.authn import Caller
 from accounts.browser import device_name, sign_in
-from accounts.errors import Refused, TooFast
+from accounts.errors import SignInRefused, TooFast
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
 from accounts.oauth.pages import signed_in
@@ -76,7 +76,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         return _no_link(request, f"{str(fast).capitalize()}.", 429)
     except invitations.NameTaken as taken:
         return _no_link(request, str(taken), 409)
-    except Refused as refused:
+    except SignInRefused as refused:
         return _join_page(request, token, invitation, [f"{str(refused).capitalize()}."], status=400)
     response = HttpResponseRedirect(reverse("home"))
     sign_in(request, response, user)

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from accounts import audit_log, settings
 from accounts.authn import digest
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.models import Credential, Invitation, User
 from accounts.tokens import LOGIN, BadLogin
 from kit.clock import db_now
@@ -28,7 +28,7 @@ class CannotInvite(Exception):
     """No link was made; the text says why."""
 
 
-class NoInvitation(Refused):
+class NoInvitation(SignInRefused):
     """No open invitation has this link. Whether it was used, ran out or never was looks the same."""
 
     code = "invalid_invitation"
@@ -37,7 +37,7 @@ class NoInvitation(Refused):
         super().__init__(GONE)
 
 
-class NameTaken(Refused):
+class NameTaken(SignInRefused):
     """Another account got the login after the invitation was made."""
 
     status = 403

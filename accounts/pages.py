@@ -21,7 +21,7 @@ from accounts.api import OVERLAP_S, NewAppToken
 from accounts.authn import Caller, TokenScope
 from accounts.browser import device_name, own_path, sign_in, sign_out
 from accounts.error_pages import json_error
-from accounts.errors import Refused, TooFast
+from accounts.errors import SignInRefused, TooFast
 from accounts.models import MAX_KEPT_DAYS, USERS_KINDS, Credential, User
 from accounts.oauth import attempts
 from accounts.oauth.attempts import browser_key, keep_key, sound_key
@@ -110,7 +110,7 @@ def signin_passkey(request: HttpRequest) -> HttpResponse:
         state = request.POST.get("state", "")
         attempts.finish_attempt(browser_key(request), state, provider=PASSKEY)
         user = check_sign_in(request.POST.get("credential", ""), state)
-    except Refused as refused:
+    except SignInRefused as refused:
         status = 429 if isinstance(refused, TooFast) else 400
         return _signin_page(request, passkey_error=f"{str(refused).capitalize()}.", status=status)
     return _signed_in(request, user, request.POST.get("next"))

@@ -27,7 +27,7 @@ from webauthn.helpers.structs import (
 )
 
 from accounts import settings
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.models import Passkey, User
 from kit.clock import db_now
 from kit.ids import unguessable
@@ -40,7 +40,7 @@ MAX_ANSWER_CHARS = 20_000
 BAD_PASSKEY = "this passkey was not accepted: try again, or sign in another way"
 
 
-class BadPasskey(Refused):
+class BadPasskey(SignInRefused):
     """A browser's answer does not hold, or no active account has this passkey."""
 
     code = "invalid_passkey"

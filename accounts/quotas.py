@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from accounts import settings
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.models import ClientGrant, Credential, User
 
 MEBIBYTE = 1_048_576
@@ -19,7 +19,7 @@ EVERY_ROW = Q()
 NUMBER_OF_ROWS = Count("pk")
 
 
-class QuotaExceeded(Refused):
+class QuotaExceeded(SignInRefused):
     """The account has as many of these as one may; the text is public."""
 
     status = 429

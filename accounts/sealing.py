@@ -22,7 +22,7 @@ RESEALED_AT_ONCE = 500
 PSEUDONYM_BYTES = 16
 
 
-class Unreadable(Exception):
+class SecretUnreadable(Exception):
     """No configured key decrypts the secret."""
 
 
@@ -40,7 +40,7 @@ def unseal(sealed: str, purpose: bytes) -> str:
     try:
         return _ring(purpose, _keys()).decrypt(sealed.encode("ascii")).decode("utf-8")
     except InvalidToken:
-        raise Unreadable from None
+        raise SecretUnreadable from None
 
 
 def seal_json(value: Any, purpose: bytes) -> str:
@@ -57,7 +57,7 @@ def open_json(sealed: str, purpose: bytes) -> Any:
     try:
         return msgspec.json.decode(unseal(sealed, purpose))
     except msgspec.DecodeError:
-        raise Unreadable from None
+        raise SecretUnreadable from None
 
 
 def pseudonym(name: str, purpose: bytes) -> str:
@@ -81,7 +81,7 @@ def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int,
         for key, *sealed in batch:
             try:
                 fresh = [seal(unseal(one, purpose), purpose) if one else "" for one in sealed]
-            except Unreadable:
+            except SecretUnreadable:
                 unreadable += 1
                 continue
             as_read = rows.filter(pk=key, **dict(zip(columns, sealed, strict=True)))

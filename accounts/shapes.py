@@ -13,16 +13,16 @@ from accounts.rest import caller_of
 from accounts.tokens import Minted
 from kit.clock import iso
 from kit.describe import Time, Url
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 
 class ApiUser(TypedDict):
     """A person with an account."""
 
     id: int
-    githubLogin: Annotated[str, Source("login")]
+    githubLogin: Annotated[str, RowSource("login")]
     avatarUrl: Url | None
-    isAdmin: Annotated[bool, Source("is_staff")]
+    isAdmin: Annotated[bool, RowSource("is_staff")]
     createdAt: Time
 
 
@@ -50,7 +50,7 @@ class ApiToken(TypedDict):
     lastUsedAt: Time | None
     expiresAt: Time | None
     scopes: list[str] | None
-    agent: Annotated[str | None, Source("only_agent")]
+    agent: Annotated[str | None, RowSource("only_agent")]
     revokedAt: Time | None
     machineId: str | None
     userAgent: str | None
@@ -67,19 +67,19 @@ class MintedAppToken(TypedDict):
 
     id: int
     token: str
-    tokenName: Annotated[str, Source("name")]
+    tokenName: Annotated[str, RowSource("name")]
     kind: Literal["app"]
     format: Literal["opaque", "jwt"]
     createdAt: Time
     expiresAt: Time | None
     scopes: list[str] | None
-    agent: Annotated[str | None, Source("only_agent")]
+    agent: Annotated[str | None, RowSource("only_agent")]
 
 
 class AuthSession(TypedDict):
     """A signed-in session of a user; `id` is the SHA-256 of its token."""
 
-    id: Annotated[str, Source("digest")]
+    id: Annotated[str, RowSource("digest")]
     source: Literal["web", "cli"]
     userAgent: str | None
     machineId: str | None

@@ -18,7 +18,7 @@ from joserfc import jws
 from joserfc.jwk import ECKey
 
 from accounts.models import SigningKey
-from accounts.sealing import Unreadable, reseal_all, seal, unseal
+from accounts.sealing import SecretUnreadable, reseal_all, seal, unseal
 from kit.clock import db_now
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
     row = _current() or _make()
     try:
         key = _key(unseal(row.sealed, PURPOSE))
-    except Unreadable:
+    except SecretUnreadable:
         logger.error("signing.unreadable", extra={"kid": row.kid})
         raise NoKey from None
     return jws.serialize_compact({"alg": ALG, "kid": row.kid, **header}, payload, key, algorithms=[ALG])

@@ -16,7 +16,7 @@ from accounts.authn import (
     TokenScope,
     digest,
 )
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.models import USERS_KINDS, ClientGrant, Credential, User
 from accounts.quotas import LIVE_TOKENS, MINTED_APP_TOKENS, lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
@@ -47,7 +47,7 @@ class BadLogin(ValueError):
         super().__init__(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
 
 
-class NoSuchSeat(Refused):
+class NoSuchSeat(SignInRefused):
     """The token would be for a seat at the gateway that is not its user's; the text names no owner."""
 
     code = "validation_failed"

@@ -24,7 +24,7 @@ from agents.models import (
     TokenUsage,
     Turn,
 )
-from agents.models.choices import NO_CONNECTION, Failure, Outcome, Surface
+from agents.models.choices import NO_CONNECTION, Outcome, Surface, TurnFailure
 from agents.models.session import alive_since
 from agents.transcript import files
 from kit import batches
@@ -53,8 +53,8 @@ def reap() -> dict[str, int]:
         dead = presence.remove_processes(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
         living = Process.objects.filter(beat_at__gt=alive).values("pk")
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
-        orphans = Turn.objects.open().exclude(home__in=living).update(reason=Failure.PROCESS_DIED, **ended)
-        overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=Failure.TIMEOUT, **ended)
+        orphans = Turn.objects.open().exclude(home__in=living).update(reason=TurnFailure.PROCESS_DIED, **ended)
+        overdue = Turn.objects.open().filter(claim_until__lt=now).update(reason=TurnFailure.TIMEOUT, **ended)
         lingering = Turn.objects.holding().exclude(outcome=None)
         gone = lingering.exclude(connection_id=NO_CONNECTION).exclude(
             connection_id__in=Connection.objects.values("pk")
@@ -68,7 +68,7 @@ def reap() -> dict[str, int]:
 
 def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
     """Make failed turns of the asks that waited in dead processes, so that their callers are told."""
-    ended = {"outcome": Outcome.FAILED, "reason": Failure.PROCESS_DIED, "settled_at": now, "released_at": now}
+    ended = {"outcome": Outcome.FAILED, "reason": TurnFailure.PROCESS_DIED, "settled_at": now, "released_at": now}
     turns = [
         Turn(
             chat_id=ask.chat_id,

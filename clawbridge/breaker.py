@@ -32,7 +32,7 @@ class BreakerRules:
     clears_on_success: bool = False
 
     def open_for_s(self, in_a_row: int) -> float:
-        """How long it stays open. `in_a_row`: see `Breaker`."""
+        """How long it stays open. `in_a_row`: see `BreakerMemory`."""
         doublings = min(max(in_a_row - 1, 0), self.most_cooldowns.bit_length())
         return self.cooldown_s * min(1 << doublings, self.most_cooldowns)
 
@@ -54,7 +54,7 @@ class Permit:
 
 
 @dataclass(frozen=True, slots=True)
-class Breaker:
+class BreakerMemory:
     """The state of one breaker. `opened_at_s` None: closed. `probe_until_s`: a probe is out until then.
 
     `failures`: the last ones, at most as many as open it; only a closed breaker has some. `openings`: how often it
@@ -84,13 +84,13 @@ class Breaker:
         """For how many seconds it refuses calls, at least 1; 0: it takes one now."""
         return max(0, math.ceil(self.retry_at_s(rules) - now_s)) if self.is_open else 0
 
-    def release_probe(self, now_s: float) -> "Breaker":
+    def release_probe(self, now_s: float) -> "BreakerMemory":
         """The breaker after the time of a lost probe: a failure at the time when it should have returned."""
         if self.probe_until_s is None or now_s < self.probe_until_s:
             return self
         return self.open(self.probe_until_s)
 
-    def let_through(self, now_s: float, rules: BreakerRules) -> tuple["Breaker", Permit]:
+    def let_through(self, now_s: float, rules: BreakerRules) -> tuple["BreakerMemory", Permit]:
         """Let a call through for which there is no wait: of an open breaker, as its probe."""
         permit = Permit(self.openings, is_probe=self.is_open)
         return (replace(self, probe_until_s=now_s + rules.probe_s) if permit.is_probe else self), permit
@@ -99,13 +99,13 @@ class Breaker:
         """Whether the result of a call counts: not of one from before its last opening, nor of a late probe."""
         return permit.opening == self.openings and permit.is_probe == self.is_open
 
-    def record(self, permit: Permit, now_s: float, rules: BreakerRules, failed: str | None) -> "Breaker":
+    def record(self, permit: Permit, now_s: float, rules: BreakerRules, failed: str | None) -> "BreakerMemory":
         """The breaker after the result of a call. `failed`: the source of a failure; None: the call succeeded."""
         breaker = self.release_probe(now_s)
         if not breaker.expects(permit):
             return breaker
         if permit.is_probe:
-            return breaker.open(now_s) if failed is not None else Breaker(openings=breaker.openings)
+            return breaker.open(now_s) if failed is not None else BreakerMemory(openings=breaker.openings)
         if failed is None:
             return replace(breaker, failures=()) if rules.clears_on_success else breaker
         recent = [old for old in breaker.failures if now_s - old.at_s <= rules.window_s]
@@ -114,10 +114,10 @@ class Breaker:
             return breaker.open(now_s)
         return replace(breaker, failures=failures)
 
-    def give_back(self, permit: Permit) -> "Breaker":
+    def give_back(self, permit: Permit) -> "BreakerMemory":
         """The breaker after a call that tells nothing: when it was the probe, the next call probes."""
         return replace(self, probe_until_s=None) if permit.is_probe and self.expects(permit) else self
 
-    def open(self, at_s: float) -> "Breaker":
+    def open(self, at_s: float) -> "BreakerMemory":
         """Open it, or open it again."""
-        return Breaker(opened_at_s=at_s, openings=self.openings + 1, in_a_row=self.in_a_row + 1)
+        return BreakerMemory(opened_at_s=at_s, openings=self.openings + 1, in_a_row=self.in_a_row + 1)

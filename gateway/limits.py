@@ -8,10 +8,10 @@ from django.db.models import Q, Sum
 from accounts.quotas import MEBIBYTE, MIB, AccountLimit, CountedRows
 from gateway import settings
 from gateway.models import EnvelopeKey, Letter, Proposal, ProtocolTask, SessionLog, TeamAgent
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 
 
-def frame_error(code: ErrorCode, retry_after_ms: int = 0) -> Callable[[str, str], FrameRefused]:
+def frame_error(code: GatewayErrorCode, retry_after_ms: int = 0) -> Callable[[str, str], FrameRefused]:
     """Makes the error for a frame that is refused because of a limit."""
     return lambda text, reason: FrameRefused(code, text, reason=reason, retry_after_ms=retry_after_ms)
 
@@ -40,7 +40,7 @@ LETTERS = AccountLimit(
     counted=[CountedRows(Letter.objects.all)],
     refusal="the inboxes of this team are full",
     code="inbox_full",
-    refused_as=frame_error(ErrorCode.AGENT_BUSY),
+    refused_as=frame_error(GatewayErrorCode.AGENT_BUSY),
     one_more="3003 `inbox_full`",
 )
 LETTERS_TEXT = replace(
@@ -55,7 +55,7 @@ TEAM_SESSIONS = AccountLimit(
     SESSIONS,
     counted=[CountedRows(SessionLog.objects.all)],
     refusal=f"a team has at most {SESSIONS} sessions, and {SESSIONS_MB * MEBIBYTE} bytes: delete some first",
-    refused_as=frame_error(ErrorCode.INVALID_CONTENT),
+    refused_as=frame_error(GatewayErrorCode.INVALID_CONTENT),
     counts="at the [gateway](gateway.md#sessions), archived ones too",
     one_more="2005 `quota_exceeded` for create and import; messages replace the oldest",
 )
@@ -72,7 +72,7 @@ KEPT_PROPOSALS = AccountLimit(
     counted=[CountedRows(Proposal.objects.all)],
     refusal="the team has {most} {name}, as many as it may",
     code="too_many_proposals",
-    refused_as=frame_error(ErrorCode.RATE_LIMITED, retry_after_ms=60_000),
+    refused_as=frame_error(GatewayErrorCode.RATE_LIMITED, retry_after_ms=60_000),
     counts="of a team",
     one_more="1005 `too_many_proposals`",
 )

@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentMessage:
     """A message on its way; `reached` says whether it may have reached a process."""
 
     channel: str
@@ -74,13 +74,13 @@ class RedisPost:
 
     async def send(self, process_id: str, message: Message) -> bool:
         """Fails at once while Redis is unreachable."""
-        sent = _Sent(_channel(process_id), _encode(message))
+        sent = _SentMessage(_channel(process_id), _encode(message))
         await self._outgoing.add(sent)
         return sent.reached
 
     async def pass_on(self, process_id: str, message: Message) -> None:
         """See `agents.core.post.Post`. With MAX_WAITING on their way it waits like `send`."""
-        written = self._outgoing.put(_Sent(_channel(process_id), _encode(message)))
+        written = self._outgoing.put(_SentMessage(_channel(process_id), _encode(message)))
         if self._outgoing.waiting >= MAX_WAITING:
             # Shielded: the whole batch shares this future.
             await asyncio.shield(written)
@@ -107,7 +107,7 @@ class RedisPost:
         await self._sending.aclose()
         await self._listening.aclose()
 
-    async def _publish(self, batch: Sequence[_Sent]) -> None:
+    async def _publish(self, batch: Sequence[_SentMessage]) -> None:
         """All of it in one trip."""
         counts: Sequence[int] = [0] * len(batch)
         if time.monotonic() >= self._away_until:

@@ -14,7 +14,7 @@ from accounts.authn import still_good
 from agents.core import halt_rules, presence
 from agents.core.dispatch import HALTED
 from agents.core.halt_rules import ActiveHalt
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from hub.wiring import HubServices
 from kit.async_db import DbCall
 from kit.clock import approximate_now
@@ -202,7 +202,7 @@ class Halts:
             ):
                 if socket := link.socket(connection_id):
                     # A process that has not looked yet gets the reason of its turns from the socket.
-                    leaving = socket.close_from_hub(TRY_AGAIN_LATER, bye="halted", reason=Failure.HALTED)
+                    leaving = socket.close_from_hub(TRY_AGAIN_LATER, bye="halted", reason=TurnFailure.HALTED)
                     link.start(leaving, "halted")
         if held := callers.credential_ids | operator_sockets.credential_ids:
             halted = await self._call(halt_rules.find_halted_credentials, halts, held)

@@ -17,7 +17,7 @@ from agents.core import presence
 from agents.core.ledger.state import ended_parents
 from agents.core.ports import Clock
 from agents.core.post import Evict
-from agents.links.sockets import Socket, SocketLink
+from agents.links.sockets import ServedSocket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
@@ -250,7 +250,7 @@ class SocketDrain:
         """Wait until all have left, LEFT_WITHIN_S at most."""
         await self._tasks.wait(LEFT_WITHIN_S)
 
-    def _send_away(self, sockets: list[Socket]) -> None:
+    def _send_away(self, sockets: list[ServedSocket]) -> None:
         for socket in sockets:
             self._tasks.start(socket.close_from_hub(SERVICE_RESTART, bye="restart"), name="leave")
             self._sent_away += 1

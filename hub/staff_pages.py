@@ -27,7 +27,7 @@ from accounts.quotas import MIB, AccountLimit, CountedRows
 from agents import limits as of_agents
 from agents.core.errors import REFUSALS
 from agents.models import Attachment, Process, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.models.session import alive_since, live_connections
 from agnt import limits as of_agnt
 from gateway import limits as of_gateway
@@ -60,7 +60,7 @@ class HubProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Deliveries:
+class QueueFigures:
     """A queue: what waits, how long the longest due one is overdue, what was given up in a day."""
 
     pending: int
@@ -97,8 +97,8 @@ class Figures:
     agents: int
     open_turns: int
     lingering: int
-    deliveries: Deliveries
-    pushes: Deliveries
+    deliveries: QueueFigures
+    pushes: QueueFigures
     turns: Turns
     errors: Sequence[tuple[str, int]]
     database: str
@@ -163,10 +163,10 @@ def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
     return dict(rows.values_list("process_id").annotate(count=Count("pk")).values_list("process_id", "count"))
 
 
-def _deliveries(rows: type[Sendable], now: datetime) -> Deliveries:
+def _deliveries(rows: type[Sendable], now: datetime) -> QueueFigures:
     waiting = queue_of(rows, now)
     failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
-    return Deliveries(waiting.pending, round(waiting.overdue_s), count_of(failed))
+    return QueueFigures(waiting.pending, round(waiting.overdue_s), count_of(failed))
 
 
 def _turns(now: datetime) -> Turns:
@@ -178,7 +178,7 @@ def _turns(now: datetime) -> Turns:
     return Turns(
         asked=sum(counts.values()),
         completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
-        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, Failure)],
+        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, TurnFailure)],
         denied=[
             (reason, counts.get((Outcome.DENIED, reason), 0)) for reason in sorted(one.reason for one in REFUSALS)
         ],

@@ -18,7 +18,7 @@ from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById, TaskStore
-from a2a_bridge.surface.asgi import Access, Bridge
+from a2a_bridge.surface.asgi import Bridge, RequestReader
 from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJsonBinding
 from a2a_bridge.surface.my_questions import QuestionList
@@ -29,7 +29,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger.worker import DiskReserve
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link
-from agents.core.post import Cancel, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
@@ -153,7 +153,7 @@ class HubServices:
             "streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams
         )
         runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
-        access = Access(settings.PUBLIC_URL)
+        access = RequestReader(settings.PUBLIC_URL)
         self.gateway = gateway = Gateway.build(
             process_id=process_id,
             link=link,
@@ -236,7 +236,7 @@ class HubServices:
         """A message from another process, or from a thread of this one."""
         if isinstance(message, LiveFrame | RecheckAccess):
             self.live.take(message)
-        elif isinstance(message, Cancel):
+        elif isinstance(message, CancelTurn):
             self.dispatcher.cancel(message.chat_id)
         elif isinstance(message, SurfaceMessage):
             self._take_surface_message(message)

@@ -111,7 +111,7 @@ def describe_failures(shape: Any, texts: Mapping[int, str]) -> dict[int, Describ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class DescribedOperation:
     """One call that Django REST framework does not serve.
 
     `path` is a template (`/api/v1/peers/{peer}/route`); its names are text unless `parameters` says otherwise.
@@ -134,7 +134,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Socket:
+class DescribedSocket:
     """One WebSocket. `payloads`: what the field `payload` of a frame may hold, when its struct leaves it open."""
 
     path: str

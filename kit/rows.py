@@ -20,7 +20,7 @@ _CAPITAL = re.compile(r"(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """The attribute that a field shows. Dots lead to other rows; a field of an absent row is null."""
 
     path: str
@@ -57,7 +57,7 @@ def fields_of(shape: Any) -> Mapping[str, ShapeField]:
     for name, declared in get_type_hints(shape, include_extras=True).items():
         may_be_absent = get_origin(declared) is NotRequired
         hint = get_args(declared)[0] if may_be_absent else declared
-        sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, Source)]
+        sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, RowSource)]
         [path] = sources or [_CAPITAL.sub("_", name).lower()]
         is_nullable = type(None) in get_args(hint.__origin__ if sources else hint)
         fields[name] = ShapeField(tuple(path.split(".")), is_nullable, may_be_absent)

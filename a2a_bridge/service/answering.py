@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from a2a_bridge.service.calls import HYBRID, Call, Done, Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.calls import HYBRID, Call, CompleteAnswer, Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.service.operations import Operations
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.sends import send_at_once
@@ -214,7 +214,7 @@ class CallRunner:
             else:
                 found = await self.ledger.look_up(incoming.digest, incoming.handle)
                 outcome = await self.operations.run(enter(found))
-            if isinstance(outcome, Done):
+            if isinstance(outcome, CompleteAnswer):
                 await answer.at_once(outcome.result)
             elif incoming.call is not None:
                 await self._follow(incoming.call, outcome, answer)

@@ -14,7 +14,7 @@ from a2a_bridge.wire.dialects.dialect import Dialect, Operation
 from a2a_bridge.wire.errors import agent_not_found, form_error, refused, too_large
 from a2a_bridge.wire.requests import Request, Send
 from accounts.authn import Identity, Presented, TokenScope, check_caller
-from agents.core.types import LookUpResult, Target
+from agents.core.types import AskTarget, LookUpResult
 from kit.asgi import Header, HttpRequest, RequestRefused
 from kit.jsonrpc import RpcError
 
@@ -23,11 +23,11 @@ HYBRID = "hybrid"
 _encode = msgspec.json.Encoder().encode
 
 
-class Caller(msgspec.Struct, frozen=True):
+class AgentCaller(msgspec.Struct, frozen=True):
     """The caller, and the agent whose address they call."""
 
     identity: Identity
-    agent: Target
+    agent: AskTarget
 
 
 class Wire(Protocol):
@@ -63,7 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     `key`: its Idempotency-Key. `may_cancel`: the client may cancel the turn by leaving, see `Exchanges.leave`.
     """
 
-    caller: Caller
+    caller: AgentCaller
     dialect: Dialect
     operation: Operation
     request: Request
@@ -111,7 +111,7 @@ class Incoming(msgspec.Struct, kw_only=True):
             goes_on = bool(request.task_id or request.approves or (request.resumes and request.context_id))
             self.is_plain_send = not (goes_on or request.push or is_checked)
 
-    def check(self, found: LookUpResult) -> Caller:
+    def check(self, found: LookUpResult) -> AgentCaller:
         """The caller, checked.
 
         Raises:
@@ -125,12 +125,12 @@ class Incoming(msgspec.Struct, kw_only=True):
         if agent.max_body_bytes is not None and self.body_bytes > agent.max_body_bytes:
             raise too_large(agent.max_body_bytes)
         try:
-            return Caller(check_caller(self.token, found.identity, TokenScope.ASK, agent=agent.handle), agent)
+            return AgentCaller(check_caller(self.token, found.identity, TokenScope.ASK, agent=agent.handle), agent)
         except RequestRefused as refused:
             raise form_error(refused) from None
 
 
-class Done(msgspec.Struct, frozen=True):
+class CompleteAnswer(msgspec.Struct, frozen=True):
     """An answer that is complete."""
 
     result: object
@@ -180,7 +180,7 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
         return self.run or self.joined
 
 
-Outcome = Done | Waiting | StreamedAnswer
+Outcome = CompleteAnswer | Waiting | StreamedAnswer
 
 
 def digest_of(send: Send) -> bytes:

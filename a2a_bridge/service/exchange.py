@@ -23,10 +23,10 @@ from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
 from agents.core.dispatch import Dispatcher, PreparedAsk
 from agents.core.errors import Denied
 from agents.core.post import JoinTurn, LeaveTurn, Post
-from agents.core.types import Ask, LookUpResult, SettledTurn, Target
+from agents.core.types import Ask, AskTarget, LookUpResult, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import FollowUp
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
 from kit.tasks import TaskSet
@@ -203,7 +203,7 @@ class Exchanges:
 
     async def end(self, task: Task) -> bool:
         """End a task that waits for its caller; False when it does not wait any more."""
-        message = agent_message(task, task.seq + 1, "canceled by its caller", Failure.CANCELED)
+        message = agent_message(task, task.seq + 1, "canceled by its caller", TurnFailure.CANCELED)
         event = StatusEvent(task.seq + 1, timestamp(), State.CANCELED, message)
         canceled = after(task, [event])
         if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
@@ -274,7 +274,7 @@ class Exchanges:
             text_type=agent.text_type,
         )
 
-    def wait_s(self, agent: Target, send: Send) -> float:
+    def wait_s(self, agent: AskTarget, send: Send) -> float:
         """How long the agent has: its own `wait_s` for callers who stream, come back, or wait as long as that."""
         takes_long = send.has_agents_time or not send.waits
         return agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s

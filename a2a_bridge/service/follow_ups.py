@@ -103,7 +103,7 @@ def _artifact(follow_up: FollowUp) -> Artifact:
 
 
 def _text_type(agent: Agent | None) -> str:
-    """The media type of an agent's texts, see `agents.core.types.Target`."""
+    """The media type of an agent's texts, see `agents.core.types.AskTarget`."""
     return text_type_of(json.dumps(agent.output_modes)) if agent else ""
 
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Left
 from msgspec import Meta, Struct
 
 from agents.models import Agent, Process, QueuedAsk, Turn
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.models.session import alive_since
 from clawbridge.shapes import QuestionState
 from kit.clock import db_now
@@ -37,9 +37,9 @@ STATES: Mapping[str | None, QuestionState] = {
 STATES_BY_REASON: Mapping[tuple[str, str], QuestionState] = {
     (Outcome.COMPLETED, Interruption.INPUT_REQUIRED): "input_required",
     (Outcome.COMPLETED, Interruption.AUTH_REQUIRED): "auth_required",
-    (Outcome.FAILED, Failure.REJECTED): "rejected",
-    (Outcome.FAILED, Failure.CANCELED): "canceled",
-    (Outcome.FAILED, Failure.AGENT_CANCELED): "canceled",
+    (Outcome.FAILED, TurnFailure.REJECTED): "rejected",
+    (Outcome.FAILED, TurnFailure.CANCELED): "canceled",
+    (Outcome.FAILED, TurnFailure.AGENT_CANCELED): "canceled",
 }
 WAITING: Collection[QuestionState] = ("input_required", "auth_required")
 WANTED = {

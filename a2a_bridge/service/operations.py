@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.service.calls import Call, Caller, Done, Outcome, StreamedAnswer
+from a2a_bridge.service.calls import AgentCaller, Call, CompleteAnswer, Outcome, StreamedAnswer
 from a2a_bridge.service.follow_ups import load_with_follow_ups
 from a2a_bridge.service.sends import take_send
 from a2a_bridge.service.services import Services, again, find
@@ -31,7 +31,7 @@ from a2a_bridge.wire.requests import (
 )
 from a2a_bridge.wire.task import Task
 from agents.core.errors import NotPublished
-from agents.core.post import Cancel as CancelMessage
+from agents.core.post import CancelTurn
 from agents.transcript.pieces import Json
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -55,23 +55,23 @@ class Operations:
             case _:
                 return self._result(call)
 
-    async def _result(self, call: Call) -> Done:
+    async def _result(self, call: Call) -> CompleteAnswer:
         match call.request:
             case GetTask() as get:
                 task = await find(self.services, call, get.task_id)
-                return Done(call.dialect.render_task(await _as_shown(call, task), get.history_length))
+                return CompleteAnswer(call.dialect.render_task(await _as_shown(call, task), get.history_length))
             case ListTasks() as wanted:
-                return Done(await self._page(call, wanted))
+                return CompleteAnswer(await self._page(call, wanted))
             case CancelTask() as cancel:
-                return Done(call.dialect.render_task(await self._cancel(call, cancel.task_id), None))
+                return CompleteAnswer(call.dialect.render_task(await self._cancel(call, cancel.task_id), None))
             case CreatePush() as create:
-                return Done(await self._create_push(call, create))
+                return CompleteAnswer(await self._create_push(call, create))
             case NamePush() as named:
-                return Done(await self._one_push(call, named))
+                return CompleteAnswer(await self._one_push(call, named))
             case ListPush() as page:
-                return Done(await self._list_pushes(call, page))
+                return CompleteAnswer(await self._list_pushes(call, page))
             case _:  # ShowCard
-                return Done(await self._show_card(call.caller))
+                return CompleteAnswer(await self._show_card(call.caller))
 
     async def _page(self, call: Call, wanted: ListTasks) -> object:
         query = TaskQuery(
@@ -106,7 +106,7 @@ class Operations:
     async def _stop(self, task: Task) -> None:
         services = self.services
         if not services.dispatcher.cancel(task.chat_id):
-            await services.post.send(task.home, CancelMessage(task.chat_id))
+            await services.post.send(task.home, CancelTurn(task.chat_id))
         feed = await services.reader.follow(task)
         try:
             async with asyncio.timeout(CANCEL_WITHIN_S):
@@ -148,7 +148,7 @@ class Operations:
         task = await find(self.services, call, wanted.task_id)
         return get_renderer(call.dialect.render_push_page)(task.id, *await self.services.pushes.page(wanted))
 
-    async def _show_card(self, caller: Caller) -> Json:
+    async def _show_card(self, caller: AgentCaller) -> Json:
         agent_id, user_id = caller.agent.agent_id, caller.identity.user_id
         card = await db_call(self.services.extended_card)(agent_id, user_id) if agent_id else None
         if card is None:

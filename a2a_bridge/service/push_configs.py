@@ -14,7 +14,7 @@ from a2a_bridge.wire.dialects.v1.shapes import StreamEvent, render_status_update
 from a2a_bridge.wire.requests import PushTarget
 from a2a_bridge.wire.task import StatusEvent, Task, TaskEvent
 from accounts import quotas, sealing
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.models import Turn
 from agents.transcript.pieces import Json
 from kit import sql
@@ -128,7 +128,7 @@ def _of(task_id: str) -> Any:
 def _shown(row: PushConfig) -> PushTarget:
     try:
         secrets = unseal(row.sealed)
-    except Unreadable:
+    except SecretUnreadable:
         secrets = Secrets()
     return PushTarget(url=row.url, config_id=row.config_id, token=secrets.token, scheme=secrets.scheme)
 

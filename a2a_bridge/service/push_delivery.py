@@ -19,7 +19,7 @@ from a2a_bridge.service.push_configs import Secrets, payload_of, unseal
 from a2a_bridge.service.tasks.pieces import end_of
 from a2a_bridge.service.tasks.store import ASKING_TTL_S, ENDED_TTL_S, OPEN_TTL_S
 from a2a_bridge.wire.task import State, Task, after, timestamp
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from accounts.signing import NoKey, sign
 from agents.core.types import SettledTurn
 from agents.models import Turn
@@ -63,7 +63,7 @@ class PushOutbox(HttpOutbox):
         try:
             secrets = unseal(config.sealed)
             signature = _signature(config, row.seq, body, now)
-        except (Unreadable, NoKey):
+        except (SecretUnreadable, NoKey):
             return None
         headers = {"Content-Type": MEDIA_TYPE, "User-Agent": USER_AGENT, SIGNATURE: signature}
         return SignedRequest(

@@ -31,7 +31,7 @@ from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, tim
 from agents.core.errors import Denied, Unavailable
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.pieces import Piece
 from kit import sql
 
@@ -290,7 +290,7 @@ class TaskRun:
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
         """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
-        return settled.is_unsent and settled.reason != Failure.CANCELED
+        return settled.is_unsent and settled.reason != TurnFailure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """Whether a reply is a text and no more, of which its caller sees the whole alone."""

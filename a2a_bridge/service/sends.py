@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from a2a_bridge.service.approvals import AsksApproval, answer
-from a2a_bridge.service.calls import Call, Done, Incoming, Outcome, StreamedAnswer, Waiting, digest_of
+from a2a_bridge.service.calls import Call, CompleteAnswer, Incoming, Outcome, StreamedAnswer, Waiting, digest_of
 from a2a_bridge.service.exchange import HasFollowUps
 from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
@@ -105,7 +105,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         return await _repeated(services, call, send, run, streaming)
     if isinstance(run, JoinedTask):
         if not is_stream:
-            return Waiting(run, call) if send.waits else Done(call.dialect.render_answer(run.task, send))
+            return Waiting(run, call) if send.waits else CompleteAnswer(call.dialect.render_answer(run.task, send))
         is_direct = send.takes_direct and send.plain_is_direct
         frames = streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed)
         return StreamedAnswer(frames, joined=run)
@@ -121,7 +121,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         return Waiting(run, call)
     run.outlives_followers = True
     await run.tell()
-    return Done(call.dialect.render_answer(run.opening, send))
+    return CompleteAnswer(call.dialect.render_answer(run.opening, send))
 
 
 async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked) -> Outcome:
@@ -143,7 +143,7 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
     return (
         Waiting(joined, replace(call, request=send))
         if send.waits
-        else Done(call.dialect.render_answer(joined.task, send))
+        else CompleteAnswer(call.dialect.render_answer(joined.task, send))
     )
 
 
@@ -195,7 +195,11 @@ async def _nothing(services: Services, call: Call, send: Send, streaming: TaskSt
     context_id = task.context_id if task else send.context_id or unguessable("context-")
     said = Message(unguessable("msg-"), Role.AGENT, (Part(text=NOTHING_TO_ASK),))
     shown = get_renderer(call.dialect.render_message)(context_id, said)
-    return StreamedAnswer(streaming.of_message(shown)) if call.operation is Operation.STREAM else Done(shown)
+    return (
+        StreamedAnswer(streaming.of_message(shown))
+        if call.operation is Operation.STREAM
+        else CompleteAnswer(shown)
+    )
 
 
 async def _keyed(services: Services, call: Call, send: Send) -> Run:
@@ -232,10 +236,10 @@ async def _repeated(
         if task is not None and call.operation is Operation.STREAM:
             return StreamedAnswer(streaming.of_task(await services.reader.follow(task)))
         if task is not None:
-            return Done(call.dialect.render_answer(task, send))
+            return CompleteAnswer(call.dialect.render_answer(task, send))
     if call.operation is Operation.STREAM:
         return StreamedAnswer(streaming.of_repeat(repeat))
-    return Done(call.dialect.render_answer(repeat.task, send))
+    return CompleteAnswer(call.dialect.render_answer(repeat.task, send))
 
 
 async def _start(

@@ -172,7 +172,7 @@ def find_address(rest: str) -> tuple[Address, dict[str, str]]:
     raise RpcError(METHOD_NOT_FOUND, "no such address below an agent's", status=404)
 
 
-def _describe(call: HttpCall) -> describe.Operation:
+def _describe(call: HttpCall) -> describe.DescribedOperation:
     """A call for the public description, in which the id in a path says of what."""
     is_stream, has_body = call.operation in STREAMS, call.operation in WITH_BODY
     id_name = "{config_id}" if call.path == PUSH else "{task_id}"
@@ -184,7 +184,7 @@ def _describe(call: HttpCall) -> describe.Operation:
         for status, text in FAILURES.items()
         if status not in left_out
     }
-    return describe.Operation(
+    return describe.DescribedOperation(
         method=call.verb.lower(),
         path=f"{AGENT}/{call.path.replace('{id}', id_name).replace('{taskId}', '{task_id}')}",
         name=call.name,

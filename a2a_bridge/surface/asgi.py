@@ -55,7 +55,7 @@ def is_core(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RequestReader:
     """Reads requests and their credentials. `public_url`: the origin whose pages may use the cookie."""
 
     public_url: str
@@ -127,7 +127,7 @@ class RpcWire:
 class Bridge:
     """The JSON-RPC endpoint of every published agent."""
 
-    access: Access
+    access: RequestReader
     runner: CallRunner
 
     async def __call__(self, request: HttpRequest, handle: str, send: Send) -> None:

@@ -7,7 +7,15 @@ from a2a_bridge.surface.catalog import CATALOG, Catalog
 from a2a_bridge.surface.documents import describe_document
 from a2a_bridge.wire.dialects.dialect import AGENT, Id, RpcFault
 from a2a_bridge.wire.versions import DIALECTS
-from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Either, Operation, Parameter, describe_failures
+from kit.describe import (
+    CALLER,
+    COMMON_FAILURES,
+    DescribedAnswer,
+    DescribedOperation,
+    Either,
+    Parameter,
+    describe_failures,
+)
 
 
 class RpcFailure(TypedDict):
@@ -60,7 +68,7 @@ GIVEN = Parameter(
 )
 
 
-ASK = Operation(
+ASK = DescribedOperation(
     method="post",
     path=AGENT,
     name="ask",
@@ -84,14 +92,14 @@ ASK = Operation(
 )
 
 
-def _card(path: str, name: str, *parameters: Parameter) -> Operation:
+def _card(path: str, name: str, *parameters: Parameter) -> DescribedOperation:
     answer = DescribedAnswer(shape=dict[str, Any], text="The card, of A2A's shape.")
     return describe_document(
         AGENT + path, name, "The AgentCard of a published agent.", answer, parameters=parameters
     )
 
 
-def _catalog(path: str, name: str, media_type: str) -> Operation:
+def _catalog(path: str, name: str, media_type: str) -> DescribedOperation:
     bounds = (
         Parameter(name="from", text="The handle a part begins with."),
         Parameter(name="to", text="And ends before."),
@@ -118,7 +126,7 @@ OPERATIONS = (
     ),
     _catalog("/.well-known/ai-catalog.json", "getAiCatalog", CATALOG),
     _catalog("/.well-known/ard.json", "getArd", "application/json"),
-    Operation(
+    DescribedOperation(
         method="get",
         path="/.well-known/jwks.json",
         name="getJwks",

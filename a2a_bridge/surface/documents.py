@@ -13,7 +13,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 
 from accounts.error_pages import json_error
-from kit.describe import DescribedAnswer, Operation, Parameter
+from kit.describe import DescribedAnswer, DescribedOperation, Parameter
 
 STARTED_AT = datetime.now(UTC)
 REVALIDATED = "public, max-age=0, must-revalidate"
@@ -37,9 +37,9 @@ def describe_document(
     parameters: Sequence[Parameter] = (),
     tag: str = "a2a",
     validators: str = "`If-None-Match`, `If-Modified-Since`",
-) -> Operation:
+) -> DescribedOperation:
     """A read of an open document, for the public description. `validators`: what a reader with a copy sends."""
-    return Operation(
+    return DescribedOperation(
         method="get",
         path=path,
         name=name,

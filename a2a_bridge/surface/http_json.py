@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming
 from a2a_bridge.surface.addresses import find_address
-from a2a_bridge.surface.asgi import PREFLIGHT, Access, is_core
+from a2a_bridge.surface.asgi import PREFLIGHT, RequestReader, is_core
 from a2a_bridge.wire import errors
 from a2a_bridge.wire.dialects.agno import AGNO
 from a2a_bridge.wire.dialects.dialect import Operation
@@ -105,7 +105,7 @@ class EnvelopeWire(HttpJsonWire):
 class HttpJsonBinding:
     """The addresses below every published agent's own."""
 
-    access: Access
+    access: RequestReader
     runner: CallRunner
 
     async def __call__(self, request: HttpRequest, handle: str, rest: str, send: Send) -> None:

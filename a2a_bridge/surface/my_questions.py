@@ -45,14 +45,14 @@ from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.ledger import Ledger
 from agents.core.reasons import Explanation
 from agents.core.rest_errors import public_refusal
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.web.desk import require_owner
 from clawbridge.shapes import QuestionState
 from kit import asgi
 from kit.asgi import ClientLeft, Header, RequestRefused, Send, respond
 from kit.async_db import db_call
 from kit.clock import iso
-from kit.describe import DescribedAnswer, ErrorBody, Operation, Parameter, Time, Url
+from kit.describe import DescribedAnswer, DescribedOperation, ErrorBody, Parameter, Time, Url
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +84,8 @@ STATES: dict[QuestionState, str] = {
     "input_required": explain(Outcome.COMPLETED, Interruption.INPUT_REQUIRED).label,
     "auth_required": explain(Outcome.COMPLETED, Interruption.AUTH_REQUIRED).label,
     "completed": OUTCOME_LABELS[Outcome.COMPLETED],
-    "rejected": explain(Outcome.FAILED, Failure.REJECTED).label,
-    "canceled": explain(Outcome.FAILED, Failure.CANCELED).label,
+    "rejected": explain(Outcome.FAILED, TurnFailure.REJECTED).label,
+    "canceled": explain(Outcome.FAILED, TurnFailure.CANCELED).label,
     "failed": OUTCOME_LABELS[Outcome.FAILED],
     "denied": OUTCOME_LABELS[Outcome.DENIED],
 }
@@ -135,7 +135,7 @@ class Questions(Struct, frozen=True):
 
 
 OPERATIONS = (
-    Operation(
+    DescribedOperation(
         method="get",
         path=PATH,
         name="getQuestions",

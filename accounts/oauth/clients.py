@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from accounts import sealing, settings
 from accounts.authn import TokenScope
-from accounts.errors import InvalidClient, InvalidRedirect, InvalidScope, InvalidTarget, Refused
+from accounts.errors import InvalidClient, InvalidRedirect, InvalidScope, InvalidTarget, SignInRefused
 
 PURPOSE = b"oauth-client"
 PREFIX = "cw_client_"
@@ -89,7 +89,7 @@ def register(given: Any) -> RegisteredClient:
     try:
         wanted = msgspec.convert(given, RegistrationRequest)
     except msgspec.ValidationError as wrong:
-        raise Refused(str(wrong)) from None
+        raise SignInRefused(str(wrong)) from None
     if not all(map(_is_client_redirect, wanted.redirect_uris)):
         raise InvalidRedirect("redirect_uris: want http to this machine, or https; no query and no fragment")
     given_name = (wanted.client_name or "")[: 2 * MAX_NAME_CHARS]
@@ -97,7 +97,7 @@ def register(given: Any) -> RegisteredClient:
     may_refresh = REFRESH_GRANT in (wanted.grant_types or ())
     held = _encode(_Registered(name or UNNAMED, wanted.redirect_uris, may_refresh)).decode()
     if len(held.encode()) > MAX_REGISTERED_BYTES:
-        raise Refused(f"name and redirect_uris take over {MAX_REGISTERED_BYTES} bytes")
+        raise SignInRefused(f"name and redirect_uris take over {MAX_REGISTERED_BYTES} bytes")
     client_id = PREFIX + sealing.seal(held, PURPOSE)
     return RegisteredClient(client_id, name or UNNAMED, wanted.redirect_uris, may_refresh)
 
@@ -113,7 +113,7 @@ def get_client(client_id: str) -> RegisteredClient:
         raise unknown
     try:
         registered = _decode(sealing.unseal(client_id.removeprefix(PREFIX), PURPOSE))
-    except (sealing.Unreadable, msgspec.DecodeError):
+    except (sealing.SecretUnreadable, msgspec.DecodeError):
         raise unknown from None
     return RegisteredClient(client_id, registered.name, registered.redirect_uris, registered.may_refresh)
 
@@ -198,7 +198,7 @@ def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
     """
     client = get_client(one(query, "client_id"))
     if one(query, "response_type") != "code":
-        raise Refused("response_type must be code")
+        raise SignInRefused("response_type must be code")
     check_resource(one(query, "resource"))
     scopes = read_scopes(one(query, "scope"))
     asked = _read(query, lambda address: _is_registered(address, client.redirect_uris), app_name=client.name)
@@ -228,7 +228,7 @@ def read_text(query: Mapping[str, Any], name: str) -> str:
     """
     text = one(query, name)
     if not text.isascii() or not text.isprintable():
-        raise Refused(f"{name}: want printable ASCII characters")
+        raise SignInRefused(f"{name}: want printable ASCII characters")
     return text
 
 
@@ -239,7 +239,7 @@ def read_app_name(name: str) -> str:
         Refused: it cannot.
     """
     if not name.strip() or len(name) > MAX_APP_NAME_CHARS or not name.isprintable():
-        raise Refused(f"app_name is required: 1 to {MAX_APP_NAME_CHARS} printable characters")
+        raise SignInRefused(f"app_name is required: 1 to {MAX_APP_NAME_CHARS} printable characters")
     return name.strip()
 
 
@@ -250,7 +250,7 @@ def read_machine_id(machine_id: str) -> str:
         Refused: it is something else.
     """
     if not MACHINE_ID.match(machine_id):
-        raise Refused("machine_id: want up to 100 letters, digits and . _ : -")
+        raise SignInRefused("machine_id: want up to 100 letters, digits and . _ : -")
     return machine_id
 
 
@@ -262,21 +262,23 @@ def one(query: Mapping[str, Any], name: str) -> str:
     """
     values = query.getlist(name) if hasattr(query, "getlist") else [query.get(name, "")]
     if len(values) > 1 or (values and not isinstance(values[0], str)):
-        raise Refused(f"{name}: want it once, as text")
+        raise SignInRefused(f"{name}: want it once, as text")
     return values[0] if values else ""
 
 
 def _read(query: Mapping[str, Any], is_home: Any, *, app_name: str = "") -> AuthorizationRequest:
     redirect_uri, state = one(query, "redirect_uri"), one(query, "state")
     if len(redirect_uri) > MAX_REDIRECT_CHARS or not is_home(redirect_uri):
-        raise Refused("redirect_uri: want http://localhost:PORT/… or http://127.0.0.1:PORT/…, without a query")
+        raise SignInRefused(
+            "redirect_uri: want http://localhost:PORT/… or http://127.0.0.1:PORT/…, without a query"
+        )
     if not STATE.match(state):
-        raise Refused("state is required: up to 512 printable ASCII characters")
+        raise SignInRefused("state is required: up to 512 printable ASCII characters")
     if one(query, "code_challenge_method") != "S256":
-        raise Refused("code_challenge_method must be S256")
+        raise SignInRefused("code_challenge_method must be S256")
     challenge = one(query, "code_challenge")
     if not CHALLENGE.match(challenge):
-        raise Refused("code_challenge is required: the SHA-256 of the verifier in base64url, 43 characters")
+        raise SignInRefused("code_challenge is required: the SHA-256 of the verifier in base64url, 43 characters")
     return AuthorizationRequest(
         redirect_uri=redirect_uri,
         state=state,

@@ -25,7 +25,7 @@ from accounts.errors import (
     ExpiredToken,
     InvalidGrant,
     InvalidScope,
-    Refused,
+    SignInRefused,
     SlowDown,
 )
 from accounts.models import ClientGrant, DeviceGrant, LoginCode, User
@@ -62,7 +62,7 @@ REPEATABLE = timedelta(seconds=30)
 BAD_REFRESH = "the refresh token is unknown, expired, used, revoked, or not for this client: sign in again"
 
 
-def raised_after_commit(exchange: Callable[P, Minted | Refused]) -> Callable[P, Minted]:
+def raised_after_commit(exchange: Callable[P, Minted | SignInRefused]) -> Callable[P, Minted]:
     """Run an exchange in one transaction, and raise the refusal that it returns after the commit.
 
     So a code that was used stays used, and a grant that ended stays so. An exception of the exchange undoes all.
@@ -72,7 +72,7 @@ def raised_after_commit(exchange: Callable[P, Minted | Refused]) -> Callable[P, 
     def run(*args: P.args, **kwargs: P.kwargs) -> Minted:
         with transaction.atomic():
             outcome = exchange(*args, **kwargs)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, SignInRefused):
             raise outcome
         return outcome
 
@@ -105,7 +105,7 @@ def exchange_code(
     user_agent: str,
     client: RegisteredClient | None = None,
     redirect_uri: str = "",
-) -> Minted | Refused:
+) -> Minted | SignInRefused:
     """The session or app token that a code stands for.
 
     `client`: the registered client that presents the code; it got the code at `redirect_uri`. The first attempt
@@ -125,7 +125,7 @@ def exchange_code(
     client_digest = client.digest_for(redirect_uri) if client else ""
     is_its_own = row.purpose == purpose and row.client_digest == client_digest
     fits = is_its_own and row.expires_at > now and _fits(verifier, row.code_challenge)
-    outcome: Minted | Refused = InvalidGrant(BAD_CODE)
+    outcome: Minted | SignInRefused = InvalidGrant(BAD_CODE)
     if fits and row.user.is_active:
         outcome = _redeem_code(row, user_agent, client)
         row.credential = outcome.credential if isinstance(outcome, Minted) else None
@@ -133,7 +133,7 @@ def exchange_code(
     return outcome
 
 
-def _redeem_code(row: LoginCode, user_agent: str, client: RegisteredClient | None) -> Minted | Refused:
+def _redeem_code(row: LoginCode, user_agent: str, client: RegisteredClient | None) -> Minted | SignInRefused:
     source, kind = (Source.CLI, Kind.SESSION) if row.purpose == Purpose.CLI else (Source.SPA, Kind.APP)
     try:
         with transaction.atomic():
@@ -185,7 +185,7 @@ def decide_device_grant(grant: DeviceGrant, user: User, *, allow: bool) -> bool:
 
 
 @raised_after_commit
-def poll_device_grant(device_code: str, *, user_agent: str) -> Minted | Refused:
+def poll_device_grant(device_code: str, *, user_agent: str) -> Minted | SignInRefused:
     """The app token of an allowed grant, once.
 
     Raises:
@@ -213,7 +213,7 @@ def poll_device_grant(device_code: str, *, user_agent: str) -> Minted | Refused:
     return minted
 
 
-def _note_poll(grant: DeviceGrant, now: datetime) -> Refused:
+def _note_poll(grant: DeviceGrant, now: datetime) -> SignInRefused:
     is_early = grant.polled_at is not None and now - grant.polled_at < timedelta(seconds=grant.interval_s - 0.5)
     grant.polled_at = now
     grant.interval_s += SLOWER_BY_S if is_early else 0
@@ -249,7 +249,7 @@ def grant_refreshing(user: User, client: RegisteredClient, scopes: str, *, user_
 
 
 @raised_after_commit
-def refresh(token: str, client: RegisteredClient, scope: str, *, user_agent: str) -> Minted | Refused:
+def refresh(token: str, client: RegisteredClient, scope: str, *, user_agent: str) -> Minted | SignInRefused:
     """An access token and the next refresh token, for the valid refresh token of a client.
 
     The same token within REPEATABLE gets the same next refresh token. Later it ends the grant. `scope`: what the

@@ -139,7 +139,7 @@ class GitHub:
             yield
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _ProviderMetadata(msgspec.Struct, frozen=True):
     """The fields of a provider's `openid-configuration` that the hub uses."""
 
     issuer: str
@@ -225,7 +225,7 @@ def _reported_of(provider: Provider) -> Iterator[None]:
 
 
 def _read_claims(
-    provider: Provider, metadata: _Metadata, token: Mapping[str, Any], keys: KeySet, nonce: str
+    provider: Provider, metadata: _ProviderMetadata, token: Mapping[str, Any], keys: KeySet, nonce: str
 ) -> dict[str, Any]:
     registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
     decoded = jwt.decode(str(token["id_token"]), keys, registry=registry)
@@ -256,15 +256,15 @@ def _make_profile(issuer: str, claims: Mapping[str, Any]) -> OidcProfile:
     return OidcProfile(issuer, claims["sub"], username, email, text("picture"))
 
 
-_kept: dict[str, tuple[float, _Metadata]] = {}
+_kept: dict[str, tuple[float, _ProviderMetadata]] = {}
 
 
-def _read_metadata(provider: Provider, session: ProviderSession) -> _Metadata:
+def _read_metadata(provider: Provider, session: ProviderSession) -> _ProviderMetadata:
     """A provider's own description, read again every METADATA_KEPT_S."""
     read_at, kept = _kept.get(provider.issuer, (0.0, None))
     if kept is not None and time.monotonic() < read_at + METADATA_KEPT_S:
         return kept
-    metadata = session.get(f"{provider.issuer}/.well-known/openid-configuration", _Metadata)
+    metadata = session.get(f"{provider.issuer}/.well-known/openid-configuration", _ProviderMetadata)
     if metadata.issuer.rstrip("/") != provider.issuer or not metadata.is_safe:
         raise ValueError("its metadata name another issuer, or an address without https")
     _kept[provider.issuer] = (time.monotonic(), metadata)

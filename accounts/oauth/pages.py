@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts import settings
 from accounts.authn import Caller, find_caller
-from accounts.errors import AccessDenied, Refused, TooFast
+from accounts.errors import AccessDenied, SignInRefused, TooFast
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import clients, grants
 from accounts.oauth.clients import AuthorizationRequest
@@ -64,7 +64,7 @@ def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     try:
         wanted = _read(given)
-    except Refused as refused:
+    except SignInRefused as refused:
         context = {"title": "This program asks wrongly", "text": str(refused), "status": 400}
         return render(request, "errors/page.html", context, status=400)
     if request.method != "POST":

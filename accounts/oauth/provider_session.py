@@ -14,7 +14,7 @@ from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc.errors import JoseError
 
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.oauth.attempts import Started
 from kit.durations import seconds
 from kit.safe_http import NotSent, SafeHttp, TargetRules, Unanswered
@@ -114,7 +114,7 @@ class ProviderSession:
 
 @contextmanager
 def reported(
-    name: str, kind: str, refused_as: type[Refused], failed_as: type[Refused], **about: str
+    name: str, kind: str, refused_as: type[SignInRefused], failed_as: type[SignInRefused], **about: str
 ) -> Iterator[None]:
     """Log what a provider did wrong, and raise the error for the person who signs in, without details."""
     try:

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from accounts import settings
 from accounts.browser import own_path, sign_in
-from accounts.errors import AccessDenied, InvalidState, NotConfigured, Refused, TooFast
+from accounts.errors import AccessDenied, InvalidState, NotConfigured, SignInRefused, TooFast
 from accounts.models import LoginAttempt, User
 from accounts.oauth import attempts, clients, grants
 from accounts.oauth.attempts import Started, browser_key, keep_key, sound_key
@@ -88,7 +88,7 @@ class OAuthStart(PublicView):
                 return _redirect_to_consent(raw, wanted, ways)
             check_github()
             return _begin(raw, github_url, next_path=next_path, asked=wanted)
-        except Refused as refused:
+        except SignInRefused as refused:
             return refused_page(raw, refused)
 
 
@@ -119,7 +119,7 @@ class OidcStart(PublicView):
             return _begin(
                 raw, lambda started: oidc_url(provider, started), provider=provider.issuer, next_path=next_path
             )
-        except Refused as refused:
+        except SignInRefused as refused:
             return refused_page(raw, refused)
 
 
@@ -170,7 +170,7 @@ def _finish(request: HttpRequest, issuer: str, find_user: Callable[[Started], Us
         state = one(request.GET, "state")
         attempt, started = attempts.finish_attempt(browser_key(request), state, provider=issuer)
         user = find_user(started)
-    except Refused as refused:
+    except SignInRefused as refused:
         about = {"issuer": issuer} if issuer else {}
         logger.info("signin.refused", extra={"reason": refused.code, **about})
         if attempt is not None and attempt.redirect_uri:
@@ -225,7 +225,7 @@ def redirect_once(address: str) -> HttpResponseRedirect:
     return response
 
 
-def refused_page(request: HttpRequest, refused: Refused) -> HttpResponse:
+def refused_page(request: HttpRequest, refused: SignInRefused) -> HttpResponse:
     """A page with the reason, for a browser.
 
     Raises:

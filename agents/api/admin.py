@@ -25,7 +25,7 @@ from agents.models.session import SEEN_AT, online_sessions
 from kit.clock import iso
 from kit.describe import Page, Time, Uuid
 from kit.ids import read_uuid
-from kit.rows import Source, show, show_each
+from kit.rows import RowSource, show, show_each
 
 
 class IsStaff(BasePermission):
@@ -59,10 +59,10 @@ class ListedShare(TypedDict):
     """A share of any user."""
 
     id: int
-    sessionId: Annotated[Uuid, Source("session.public_id")]
-    sessionRoute: Annotated[str | None, Source("session.shown_name")]
-    subjectLogin: Annotated[str, Source("user.login")]
-    grantorLogin: Annotated[str, Source("shared_by.login")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
+    sessionRoute: Annotated[str | None, RowSource("session.shown_name")]
+    subjectLogin: Annotated[str, RowSource("user.login")]
+    grantorLogin: Annotated[str, RowSource("shared_by.login")]
     role: str
     createdAt: Time
 
@@ -72,17 +72,17 @@ class ListedAgent(TypedDict):
 
     id: int
     handle: str
-    ownerLogin: Annotated[str, Source("owner.login")]
+    ownerLogin: Annotated[str, RowSource("owner.login")]
     tagline: str
     isolated: bool
     liveView: bool
     publicAsk: bool
     access: Access
-    sessionRoute: Annotated[str | None, Source("session.shown_name")]
+    sessionRoute: Annotated[str | None, RowSource("session.shown_name")]
     online: bool
     status: str
     deletedAt: Time | None
-    dailyBudgetQueries: Annotated[int, Source("daily_budget")]
+    dailyBudgetQueries: Annotated[int, RowSource("daily_budget")]
     concurrencyCap: int
     createdAt: Time
 
@@ -95,11 +95,11 @@ class ListedToken(TypedDict):
     name: str
     prefix: str
     userId: int
-    userLogin: Annotated[str, Source("user.login")]
+    userLogin: Annotated[str, RowSource("user.login")]
     createdAt: Time
     lastUsedAt: Time | None
     revokedAt: Time | None
-    active: Annotated[bool, Source("is_live")]
+    active: Annotated[bool, RowSource("is_live")]
     appName: str | None
     machineId: str | None
 
@@ -172,9 +172,9 @@ class ListedUser(TypedDict):
     """A user, in snake_case."""
 
     id: int
-    github_login: Annotated[str, Source("login")]
+    github_login: Annotated[str, RowSource("login")]
     avatar_url: str | None
-    is_admin: Annotated[bool, Source("is_staff")]
+    is_admin: Annotated[bool, RowSource("is_staff")]
     is_service: bool
     identities: list[str]
     github_id: int | None
@@ -197,13 +197,13 @@ MAX_SESSIONS = 200
 class ListedSession(TypedDict):
     """A session of any user. `managedByMachineId` is for clients that look for it."""
 
-    id: Annotated[Uuid, Source("public_id")]
-    ownerLogin: Annotated[str, Source("owner.login")]
-    routingName: Annotated[str | None, Source("shown_name")]
+    id: Annotated[Uuid, RowSource("public_id")]
+    ownerLogin: Annotated[str, RowSource("owner.login")]
+    routingName: Annotated[str | None, RowSource("shown_name")]
     cwd: str | None
     host: str | None
     startedAt: Time
-    lastSeenAt: Annotated[Time, Source("seen_at")]
+    lastSeenAt: Annotated[Time, RowSource("seen_at")]
     archivedAt: Time | None
     managedByMachineId: None
     connected: bool
@@ -223,9 +223,9 @@ class ListedTimeline(TypedDict):
     """The newest part of a session's history, oldest first."""
 
     items: list[TimelineEntry]
-    sessionId: Annotated[Uuid, Source("public_id")]
-    sessionRoute: Annotated[str | None, Source("shown_name")]
-    ownerLogin: Annotated[str, Source("owner.login")]
+    sessionId: Annotated[Uuid, RowSource("public_id")]
+    sessionRoute: Annotated[str | None, RowSource("shown_name")]
+    ownerLogin: Annotated[str, RowSource("owner.login")]
 
 
 class StaffTimelineQuery(serializers.Serializer[Any]):

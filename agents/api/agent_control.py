@@ -30,13 +30,13 @@ from agents.links.remote.approval import CARD_DECISIONS, ChangedCard, NotWaiting
 from agents.models import Agent, CallerBlock, Halt, RemoteServer
 from agents.models.halt import REASON_CHARS
 from kit.describe import ErrorBody, Page, Time
-from kit.rows import Source, show, show_each
+from kit.rows import RowSource, show, show_each
 
 
 class ApiBlock(TypedDict):
     """A caller whom the owner does not answer."""
 
-    login: Annotated[str, Source("caller.login")]
+    login: Annotated[str, RowSource("caller.login")]
     createdAt: Time
 
 
@@ -104,9 +104,9 @@ class ApiHalt(TypedDict):
     name: str
     reason: str
     byStaff: bool
-    madeBy: Annotated[str | None, Source("made_by.login")]
+    madeBy: Annotated[str | None, RowSource("made_by.login")]
     madeAt: Time
-    liftedBy: Annotated[str | None, Source("lifted_by.login")]
+    liftedBy: Annotated[str | None, RowSource("lifted_by.login")]
     liftedAt: Time | None
 
 

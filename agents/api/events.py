@@ -16,7 +16,7 @@ from accounts.paging import read_query
 from agents.api.sessions import get_session
 from agents.models import Event, File, OpMessage
 from agents.transcript.announcements import SeenEvent
-from agents.transcript.timeline import KINDS, Action, Moment, Window, read, timeline
+from agents.transcript.timeline import KINDS, Action, TimelineRow, TimelineWindow, read, timeline
 from kit.clock import iso
 from kit.describe import Time, Uuid
 
@@ -51,7 +51,7 @@ def cursor_page(
     rows: QuerySet[Row, Any], query: dict[str, Any], most: int, show: Callable[[Row], Shown]
 ) -> HttpResponse:
     """The answer with the rows that a `CursorQuery` asks for, at most `most`."""
-    window = Window(limit=min(query["limit"], most), after=query.get("after"), before=query.get("before"))
+    window = TimelineWindow(limit=min(query["limit"], most), after=query.get("after"), before=query.get("before"))
     found, has_more = read(rows, window)
     first, last = (found[0].pk, found[-1].pk) if found else (None, None)
     return json_answer(CursorPage([show(row) for row in found], first, last, has_more))
@@ -214,7 +214,7 @@ class SessionTimeline(APIView):
         return json_answer(Timeline([show_moment(moment) for moment in moments]))
 
 
-def show_moment(moment: Moment) -> TimelineEvent | TimelineOpMessage | TimelineFile:
+def show_moment(moment: TimelineRow) -> TimelineEvent | TimelineOpMessage | TimelineFile:
     """A moment of the timeline as REST shows it."""
     row, ts = moment.row, iso(moment.ts)
     match row:

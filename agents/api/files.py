@@ -27,13 +27,13 @@ from accounts.rest import Body, ChannelAuthentication, caller_of, identity_of
 from agents.api.sessions import get_session
 from agents.models import File, Session
 from agents.transcript import files
-from agents.transcript.access import NotAllowed, Role, role_of
+from agents.transcript.access import NotAllowed, SessionRole, role_of
 from agents.transcript.files import ANY_MIME, MAX_FILE_BYTES, SLICE_BYTES, ApiFile, Upload, show_file
 from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import CHANNEL_TOKEN, ErrorBody, Page, Uuid
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 TOO_LARGE = f"a file has at most {MAX_FILE_BYTES} bytes"
 
@@ -100,7 +100,7 @@ class SessionFiles(APIView):
     @extend_schema(request={"multipart/form-data": FileForm}, responses={201: ApiFile, **OF_UPLOADS})
     def post(self, request: Request, public_id: uuid.UUID) -> Response:
         """Upload a file, up to 10 MiB."""
-        session = get_session(request, public_id, at_least=Role.PROMPTER)
+        session = get_session(request, public_id, at_least=SessionRole.PROMPTER)
         form = read_form(FileForm, request)
         return Response(show_file(files.store(session, caller_of(request), form["file"])), status=201)
 
@@ -111,7 +111,7 @@ class OneFile(APIView):
     @extend_schema(responses={200: FileDeleted})
     def delete(self, request: Request, file_id: int) -> Response:
         """Delete a file; again is fine."""
-        file = get_file(request, file_id, Role.PROMPTER)
+        file = get_file(request, file_id, SessionRole.PROMPTER)
         return Response(show(FileDeleted, files.delete(file), ok=True))
 
 
@@ -123,7 +123,7 @@ class FileContent(APIView):
     @extend_schema(responses=DOWNLOAD)
     def get(self, request: Request, file_id: int) -> HttpResponseBase:
         """The bytes of a live file, to be saved and never shown."""
-        file = get_file(request, file_id, Role.VIEWER)
+        file = get_file(request, file_id, SessionRole.VIEWER)
         slices = files.open_file(file)
         if slices is None:
             raise NotFound("no such file")
@@ -151,7 +151,7 @@ def download(request: Request, file: File, slices: Iterator[bytes]) -> HttpRespo
     return response
 
 
-def get_file(request: Request, file_id: int, at_least: Role) -> File:
+def get_file(request: Request, file_id: int, at_least: SessionRole) -> File:
     """A file of a session in which the caller has this role.
 
     Raises:
@@ -174,7 +174,7 @@ class ChannelFile(TypedDict):
     mime: str
     size: int
     sha256: str
-    sessionId: Annotated[Uuid, Source("session.public_id")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
 
 
 class ChannelFileForm(FileForm):
@@ -203,7 +203,7 @@ class ChannelFiles(APIView):
     def post(self, request: Request) -> Response:
         """Add a file to a session of the token's owner, or to one they may prompt; up to 10 MiB."""
         form = read_form(ChannelFileForm, request)
-        session = get_session(request, form["sessionId"], at_least=Role.PROMPTER)
+        session = get_session(request, form["sessionId"], at_least=SessionRole.PROMPTER)
         file = files.store(session, caller_of(request), form["file"], File.Scope.REPLY)
         return Response(show(ChannelFile, file), status=201)
 

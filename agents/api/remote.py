@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.rest import Body, StrictJSONParser, caller_of
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.links.remote.approval import CARD_DECISIONS
 from agents.links.remote.card import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, BadCard, make_auth
 from agents.links.remote.card_content import BadKey, read_keys
@@ -20,7 +20,7 @@ from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
 from agents.transcript.pieces import Json
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import Time
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 
 class ApiRemote(TypedDict):
@@ -59,9 +59,9 @@ class ApiCardChange(TypedDict):
 
     digest: str
     since: Time
-    asked: Annotated[bool, Source("is_asked")]
+    asked: Annotated[bool, RowSource("is_asked")]
     changes: list[ApiCardMember]
-    more: Annotated[int, Source("changes.more")]
+    more: Annotated[int, RowSource("changes.more")]
 
 
 class ApiCard(TypedDict):
@@ -72,10 +72,10 @@ class ApiCard(TypedDict):
     description: str
     version: str
     skills: list[str]
-    callUrl: Annotated[str, Source("interface.url")]
-    protocolVersion: Annotated[Literal["1.0", "0.3"], Source("interface.version")]
-    protocolBinding: Annotated[Literal["JSONRPC", "HTTP+JSON"], Source("interface.binding")]
-    streaming: Annotated[bool, Source("streams")]
+    callUrl: Annotated[str, RowSource("interface.url")]
+    protocolVersion: Annotated[Literal["1.0", "0.3"], RowSource("interface.version")]
+    protocolBinding: Annotated[Literal["JSONRPC", "HTTP+JSON"], RowSource("interface.binding")]
+    streaming: Annotated[bool, RowSource("streams")]
 
 
 class RemoteAuth(Body):
@@ -156,7 +156,7 @@ def move_server(agent: Agent, given: Json) -> None:
         wanted = look_again(server, given.get("cardUrl"), auth, keys, switches)
     except BadCard as bad:
         raise ValidationError({"remote": {"cardUrl": str(bad)}}) from None
-    except (BadAuth, Unreadable) as bad:
+    except (BadAuth, SecretUnreadable) as bad:
         raise ValidationError({"remote": {"auth": str(bad)}}) from None
     move(server, wanted)
 

@@ -17,10 +17,10 @@ from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
 from agents.api.sessions import get_session
 from agents.models import PermissionRequest, Share
 from agents.transcript import permissions
-from agents.transcript.access import Role, SessionGone, share_session, unshare_session
+from agents.transcript.access import SessionGone, SessionRole, share_session, unshare_session
 from agents.transcript.permissions import MAX_MESSAGE_CHARS, AlreadyResolved, NoSuchRequest
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.rows import Source, show, show_each
+from kit.rows import RowSource, show, show_each
 
 ShareRole = Literal["viewer", "prompter", "approver"]
 
@@ -28,10 +28,10 @@ ShareRole = Literal["viewer", "prompter", "approver"]
 class ApiShare(TypedDict):
     """To whom a session is lent; both names of the login are the same."""
 
-    login: Annotated[str, Source("user.login")]
-    userLogin: Annotated[str, Source("user.login")]
+    login: Annotated[str, RowSource("user.login")]
+    userLogin: Annotated[str, RowSource("user.login")]
     role: ShareRole
-    sharedByLogin: Annotated[str, Source("shared_by.login")]
+    sharedByLogin: Annotated[str, RowSource("shared_by.login")]
     createdAt: Time
 
 
@@ -68,14 +68,14 @@ class Shares(APIView):
     @extend_schema(parameters=[PageQuery], responses={200: Page[ApiShare], 403: ErrorBody})
     def get(self, request: Request, public_id: UUID) -> Response:
         """To whom a session is lent, oldest first."""
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         found = Share.objects.filter(session=session).select_related("user", "shared_by").order_by("pk")
         return page(request, found, show_each(ApiShare))
 
     @extend_schema(request=NewShare, responses={200: Shared, 201: Shared})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Lend a session to a user, or change their role."""
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         wanted = NewShare.read(request).validated_data
         role, user = wanted["role"], User.objects.named(wanted["login"])
         if user is None:
@@ -102,7 +102,7 @@ class OneShare(APIView):
     @extend_schema(responses={200: Unshared})
     def delete(self, request: Request, public_id: UUID, login: str) -> Response:
         """Take a session back from a user; fine when it was not lent to them."""
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         user = User.objects.named(login)
         named = user.login if user else login
         answer: Unshared = {
@@ -132,8 +132,8 @@ class ApiPermission(TypedDict):
     status: PermissionStatus
     requestedAt: Time
     resolvedAt: Time | None
-    resolverLogin: Annotated[str | None, Source("resolver.login")]
-    resolvedMessage: Annotated[str | None, Source("message")]
+    resolverLogin: Annotated[str | None, RowSource("resolver.login")]
+    resolvedMessage: Annotated[str | None, RowSource("message")]
 
 
 class Permissions(APIView):
@@ -142,7 +142,7 @@ class Permissions(APIView):
     @extend_schema(parameters=[PageQuery], responses={200: Page[ApiPermission], 403: ErrorBody})
     def get(self, request: Request, public_id: UUID) -> Response:
         """Permission requests, those that wait for a decision first; of each kind the newest first."""
-        session = get_session(request, public_id, at_least=Role.APPROVER)
+        session = get_session(request, public_id, at_least=SessionRole.APPROVER)
         found = PermissionRequest.objects.filter(session=session).select_related("resolver")
         ordered = found.order_by(DECIDED, "-pk")
         return page(request, ordered, show_each(ApiPermission))
@@ -178,7 +178,7 @@ class ResolvePermission(APIView):
     )
     def post(self, request: Request, public_id: UUID, request_id: str) -> Response:
         """Allow or deny a permission request, for good; 409 once it is decided or has run out."""
-        session = get_session(request, public_id, at_least=Role.APPROVER)
+        session = get_session(request, public_id, at_least=SessionRole.APPROVER)
         body = DecisionBody.read(request)
         resolver, said = caller_of(request), body.validated_data
         try:

@@ -19,14 +19,14 @@ from agents import settings
 from agents.core.ask_starter import load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import NotAllowed, Role, find_session, role_of, sessions_visible_to
+from agents.transcript.access import NotAllowed, SessionRole, find_session, role_of, sessions_visible_to
 from agents.transcript.session_deletion import Deletion, PruningPlan, delete_sessions, plan_pruning
 from kit.clock import db_now, iso
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 
-def get_session(request: Request, public_id: UUID, *, at_least: Role = Role.VIEWER) -> Session:
+def get_session(request: Request, public_id: UUID, *, at_least: SessionRole = SessionRole.VIEWER) -> Session:
     """A session that the caller may see, and in which the caller has at least this role.
 
     Raises:
@@ -72,15 +72,15 @@ NO_DESKTOPS = "this hub does not manage desktops"
 class ApiSession(TypedDict):
     """A running or past agent. The last five fields are for clients that look for them."""
 
-    id: Annotated[Uuid, Source("public_id")]
-    routingName: Annotated[str | None, Source("shown_name")]
-    startedByLogin: Annotated[str, Source("owner.login")]
+    id: Annotated[Uuid, RowSource("public_id")]
+    routingName: Annotated[str | None, RowSource("shown_name")]
+    startedByLogin: Annotated[str, RowSource("owner.login")]
     role: RoleWord
     host: str | None
     cwd: str | None
     channelVersion: str | None
     startedAt: Time
-    lastSeenAt: Annotated[Time, Source("seen_at")]
+    lastSeenAt: Annotated[Time, RowSource("seen_at")]
     archivedAt: Time | None
     connected: bool
     agentHandle: str | None
@@ -141,7 +141,7 @@ class OneSession(APIView):
     @extend_schema(request=SessionChanges, responses=ApiSession)
     def patch(self, request: Request, public_id: UUID) -> Response:
         """Accept the present values, and refuse all others: no setting of a session can be changed."""
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         changes = SessionChanges.read(request)
         if refused := [name for name, value in changes.validated_data.items() if value]:
             raise ValidationError(dict.fromkeys(refused, NO_DESKTOPS))
@@ -153,7 +153,7 @@ class OneSession(APIView):
 
         Only with `hard=true`; to put it away, archive it. A connected agent is told not to come back.
         """
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         if not read_query(DeleteQuery, request)["hard"]:
             raise ValidationError({"hard": "want hard=true, for this cannot be undone; or POST …/archive instead"})
         gone = delete_sessions([session.pk])
@@ -222,11 +222,11 @@ class ApiPeer(TypedDict):
     """A session as a peer; `mine`: the caller owns it."""
 
     routingName: str
-    ownerLogin: Annotated[str, Source("session.owner.login")]
-    mine: Annotated[bool, Source("is_mine")]
-    sessionId: Annotated[Uuid, Source("session.public_id")]
-    cwd: Annotated[str | None, Source("session.cwd")]
-    online: Annotated[bool, Source("is_online")]
+    ownerLogin: Annotated[str, RowSource("session.owner.login")]
+    mine: Annotated[bool, RowSource("is_mine")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
+    cwd: Annotated[str | None, RowSource("session.cwd")]
+    online: Annotated[bool, RowSource("is_online")]
 
 
 class Peers(APIView):
@@ -252,16 +252,16 @@ class SessionArchived(TypedDict):
 class SessionKept(TypedDict):
     """A session that stays."""
 
-    routingName: Annotated[str, Source("shown_name")]
-    sessionId: Annotated[Uuid, Source("public_id")]
+    routingName: Annotated[str, RowSource("shown_name")]
+    sessionId: Annotated[Uuid, RowSource("public_id")]
 
 
 class SessionPruned(TypedDict):
     """A session that goes, or went."""
 
-    routingName: Annotated[str, Source("shown_name")]
-    sessionId: Annotated[Uuid, Source("public_id")]
-    lastSeenAt: Annotated[Time, Source("seen_at")]
+    routingName: Annotated[str, RowSource("shown_name")]
+    sessionId: Annotated[Uuid, RowSource("public_id")]
+    lastSeenAt: Annotated[Time, RowSource("seen_at")]
     wasArchived: bool
 
 
@@ -289,7 +289,7 @@ class ArchiveSession(APIView):
     @extend_schema(request=None, responses={200: SessionArchived, 400: ErrorBody})
     def post(self, request: Request, public_id: UUID) -> Response:
         """Take a session off the lists; it comes back when its agent does."""
-        session = get_session(request, public_id, at_least=Role.OWNER)
+        session = get_session(request, public_id, at_least=SessionRole.OWNER)
         check_no_fields(request)
         archived, archived_at = archive(session)
         answer: SessionArchived = {

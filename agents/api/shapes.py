@@ -14,7 +14,7 @@ from agents.models.agent import (
 )
 from kit.describe import Time, Uuid
 from kit.money import DECIMAL_PLACES
-from kit.rows import Source
+from kit.rows import RowSource
 
 Access = Literal["public", "limited", "private"]
 
@@ -49,9 +49,9 @@ class ApiAgent(TypedDict):
 
     id: int
     handle: str
-    ownerLogin: Annotated[str, Source("owner.login")]
-    sessionId: Annotated[Uuid, Source("session.public_id")]
-    routingName: Annotated[str | None, Source("session.shown_name")]
+    ownerLogin: Annotated[str, RowSource("owner.login")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
+    routingName: Annotated[str | None, RowSource("session.shown_name")]
     name: str
     tagline: str
     description: str
@@ -59,8 +59,8 @@ class ApiAgent(TypedDict):
     access: Access
     online: bool
     concurrencyCap: int
-    dailyBudgetQueries: Annotated[int, Source("daily_budget")]
-    callerBudgetQueries: Annotated[int | None, Source("caller_budget")]
+    dailyBudgetQueries: Annotated[int, RowSource("daily_budget")]
+    callerBudgetQueries: Annotated[int | None, RowSource("caller_budget")]
     waitS: int | None
     agentStyle: Literal["hybrid", "task-generating"]
     queriesToday: int
@@ -77,8 +77,8 @@ class ApiAgent(TypedDict):
     liveViewEnabledAt: None
     suggestedPrompts: list[str]
     skills: list[ApiSkill]
-    defaultInputModes: Annotated[list[str], Source("input_modes")]
-    defaultOutputModes: Annotated[list[str], Source("output_modes")]
+    defaultInputModes: Annotated[list[str], RowSource("input_modes")]
+    defaultOutputModes: Annotated[list[str], RowSource("output_modes")]
     maxBodyBytes: int | None
     queueing: ApiQueueing | None
     taskStore: Literal["memory", "journal"] | None

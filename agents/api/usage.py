@@ -25,12 +25,12 @@ from agents.core.figures import top_askers
 from agents.models import Session, TokenUsage, Turn
 from agents.models.choices import Outcome
 from agents.models.turn import PUBLIC_ASKER
-from agents.transcript.access import Role, SessionGone
+from agents.transcript.access import SessionGone, SessionRole
 from agents.transcript.token_usage import ModelUsage, store_usage_report
 from kit.clock import db_now, iso
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
 from kit.money import to_usd, to_usd_or_none
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 RECENT = 100
 OPEN_REASON = "in_progress"
@@ -89,8 +89,8 @@ class Asked(TypedDict):
     `usage` is null where the agent reported none.
     """
 
-    ts: Annotated[Time, Source("asked_at")]
-    askerLogin: Annotated[str, Source("asker")]
+    ts: Annotated[Time, RowSource("asked_at")]
+    askerLogin: Annotated[str, RowSource("asker")]
     ok: bool
     latencyMs: int | None
     question: str
@@ -188,7 +188,7 @@ class UsageRow(TypedDict):
     """Counters of one model in one run of a program, up to one moment."""
 
     id: int
-    sessionId: Annotated[Uuid, Source("session.public_id")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
     ccSessionId: str
     ownerId: int
     capturedAt: Time
@@ -306,7 +306,7 @@ class AllTokenUsage(APIView):
 def _get_reported_session(request: Request, public_id: UUID) -> Session:
     """The session of a report: the caller's own, or one that was registered with their channel token."""
     if identity_of(request).kind != Credential.Kind.CHANNEL:
-        return get_session(request, public_id, at_least=Role.OWNER)
+        return get_session(request, public_id, at_least=SessionRole.OWNER)
     registered = Session.objects.filter(owner=caller_of(request), credential_id=identity_of(request).credential_id)
     return get_one(registered.filter(public_id=public_id), "no such session")
 

@@ -18,12 +18,12 @@ from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Notifier
-from agents.core.types import Ask, SettledTurn, Source, Target
+from agents.core.types import Ask, AskSource, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.models import Session
 from agents.models.choices import Outcome, Surface
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import NotAllowed, Role, role_of, sessions_visible_to
+from agents.transcript.access import NotAllowed, SessionRole, role_of, sessions_visible_to
 from agents.transcript.recording import NewEvent, payload_of
 from kit import trace
 from kit.durations import seconds
@@ -37,7 +37,7 @@ PEER_TIMEOUT_S = seconds(120.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class AskingUser:
     """The user on whose behalf an ask is made. `chain`: the sessions that an agent's onward ask came through.
 
     `traceparent`: the span of the asking request, if any. `parent`: the turn in which an agent asks.
@@ -63,14 +63,14 @@ class AskStarter:
 
     async def ask(
         self,
-        asker: Asker,
-        target: Target,
+        asker: AskingUser,
+        target: AskTarget,
         text: str,
         *,
         surface: Surface,
         wait_s: float = TURN_WAIT_S,
         tells: bool = False,
-        source: Source | None = None,
+        source: AskSource | None = None,
         files: Sequence[int] = (),
     ) -> RunningTurn:
         """Admit an ask and start its turn; the caller may follow it by `RunningTurn.settled`.
@@ -104,7 +104,7 @@ class AskStarter:
         """Stop mirroring."""
         await self._mirroring.cancel()
 
-    async def _mirror_end(self, running: RunningTurn, source: Source) -> None:
+    async def _mirror_end(self, running: RunningTurn, source: AskSource) -> None:
         """Report the end to the session that asked: the reply to its agent, a missing reply to its transcript."""
         in_time = running.is_settled or await running.until_settled.wait(PEER_TIMEOUT_S)
         if not in_time or not _is_answered(running.settled.result()):
@@ -158,12 +158,12 @@ class Peer:
     session: Session
     is_mine: bool
     is_online: bool
-    role: Role
+    role: SessionRole
 
     @property
-    def target(self) -> Target:
+    def target(self) -> AskTarget:
         """As an ask names it."""
-        return Target(None, self.session.pk, self.name)
+        return AskTarget(None, self.session.pk, self.name)
 
     @property
     def name(self) -> str:
@@ -177,19 +177,19 @@ def split_mention(text: str) -> tuple[str, str] | None:
     return (found.group(1), text[found.end() :]) if found else None
 
 
-def find_agent(handle: str, user_id: int) -> Target | None:
+def find_agent(handle: str, user_id: int) -> AskTarget | None:
     """The published agent of a handle (without @), when this user may ask it."""
     agent = find_askable(handle, user_id)
-    return Target(agent.pk, agent.session_id, agent.handle) if agent else None
+    return AskTarget(agent.pk, agent.session_id, agent.handle) if agent else None
 
 
-def load_peers(user_id: int, *, at_least: Role = Role.VIEWER, most: int = MAX_PEERS) -> list[Peer]:
+def load_peers(user_id: int, *, at_least: SessionRole = SessionRole.VIEWER, most: int = MAX_PEERS) -> list[Peer]:
     """The `most` own and shared sessions seen last, without archived ones; own ones first, then by name."""
     found = sessions_visible_to(user_id, at_least=at_least).filter(archived_at=None)
     return _as_peers(list(found.order_by(SEEN_AT.desc())[:most]), user_id)
 
 
-def get_peer(name: str, user_id: int, *, at_least: Role = Role.PROMPTER) -> Peer:
+def get_peer(name: str, user_id: int, *, at_least: SessionRole = SessionRole.PROMPTER) -> Peer:
     """The one peer of a name in which a user has that role: `slug`, `@slug`, `owner/slug` or `@owner/slug`.
 
     Own sessions come before shared ones, connected before others, then the one seen last.

@@ -14,9 +14,9 @@ from agents.core.ledger import ExtraWrites, Ledger
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Clock, Link
-from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
+from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
-from agents.models.choices import NO_CONNECTION, Failure, Outcome
+from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import ReplyChunkMessage
 from kit.failpoints import reach
 from kit.tasks import TaskSet, wait_within
@@ -24,13 +24,13 @@ from kit.tasks import TaskSet, wait_within
 logger = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.05
-NO_REPLY = failed(Failure.TIMEOUT)
+NO_REPLY = failed(TurnFailure.TIMEOUT)
 
-CANCELED = failed(Failure.CANCELED)
-SHUTDOWN = failed(Failure.SHUTDOWN)
-HALTED = failed(Failure.HALTED)
-NEVER_LEFT = replace(failed(Failure.NOT_DELIVERED), returns_budget=True)
-MAY_WORK = replace(failed(Failure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
+CANCELED = failed(TurnFailure.CANCELED)
+SHUTDOWN = failed(TurnFailure.SHUTDOWN)
+HALTED = failed(TurnFailure.HALTED)
+NEVER_LEFT = replace(failed(TurnFailure.NOT_DELIVERED), returns_budget=True)
+MAY_WORK = replace(failed(TurnFailure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
 
 OnSettled = Callable[[SettledTurn], Awaitable[None]]
 
@@ -153,7 +153,7 @@ class Dispatcher:
         running.become(turn, self._show_chunk(turn) if turn.watchers else None)
         await self._see_through(running, self._clock(), on_settled, extra_writes)
 
-    def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
+    def cancel(self, chat_id: str, ending: TurnEnding = CANCELED) -> bool:
         """Cancel a turn of this process for its caller; False when no such turn is open here.
 
         The turn may still end in another way: the first ending stands.
@@ -198,7 +198,7 @@ class Dispatcher:
         """Fail the turns that wait on these lost connections at once."""
         for running in self._waiting:
             if running.turn.connection_id in connection_ids:
-                running.end(failed(Failure.CHANNEL_LOST))
+                running.end(failed(TurnFailure.CHANNEL_LOST))
 
     async def drain(self, within_s: float) -> None:
         """Refuse new asks, wait for the open turns, then fail those still open."""
@@ -249,7 +249,7 @@ class Dispatcher:
             logger.exception("turn.on_settled_failed", extra={"chat_id": running.turn.ask.chat_id})
         running.publish(settled)
 
-    async def _reach_end(self, running: RunningTurn) -> Ending:
+    async def _reach_end(self, running: RunningTurn) -> TurnEnding:
         if running.ending is not None:  # it was canceled while it was admitted
             return replace(running.ending, keeps_claim=False, returns_budget=True)
         wait_s = running.turn.ask.wait_s
@@ -271,14 +271,14 @@ class Dispatcher:
         except Exception:  # whatever happens, the turn ends
             logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
             return MAY_WORK
-        ending: Ending | None = running.ending  # of the wait
+        ending: TurnEnding | None = running.ending  # of the wait
         return ending or NO_REPLY
 
     async def _settle(
-        self, running: RunningTurn, ending: Ending, started: float, extra_writes: ExtraWrites | None
+        self, running: RunningTurn, ending: TurnEnding, started: float, extra_writes: ExtraWrites | None
     ) -> SettledTurn:
         latency_ms = int((self._clock() - started) * 1000)
-        timed = Ending(
+        timed = TurnEnding(
             outcome=ending.outcome,
             reason=ending.reason,
             text=ending.text,
@@ -291,4 +291,4 @@ class Dispatcher:
             return await self._ledger.settle(running.turn, timed, extra_writes)
         except Unavailable:
             logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
-            return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED, has_extra_writes=False)
+            return SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED, has_extra_writes=False)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agents.core.errors import REFUSALS, Busy
 from agents.core.failures import FAILURES
 from agents.core.reasons import Explanation
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.models.choices import Interruption, Outcome, TurnFailure
 
 COMPLETED: Mapping[str, Explanation] = {
     "": Explanation(label="answered", caller="The agent answered."),
@@ -27,7 +27,7 @@ IN_PROGRESS = Explanation(
 )
 # Of an ask that an agent made: neither that agent nor its caller canceled this ask itself.
 CANCELED_ONWARD = replace(
-    FAILURES[Failure.CANCELED],
+    FAILURES[TurnFailure.CANCELED],
     caller="An agent asked this for a question that has ended since.",
     owner="Another agent asked this for a question that has ended since.",
 )
@@ -52,7 +52,7 @@ def explain(outcome: str | None, reason: str = "", *, depth: int = 0) -> Explana
     """
     if outcome is None:
         return IN_PROGRESS
-    if depth and reason == Failure.CANCELED:
+    if depth and reason == TurnFailure.CANCELED:
         return CANCELED_ONWARD
     known = Outcome(outcome)
     if (found := BY_REASON[known].get(reason)) is not None:

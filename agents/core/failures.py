@@ -6,15 +6,15 @@
 from collections.abc import Mapping
 
 from agents.core.reasons import ClaimState, FailureReason
-from agents.core.types import Ending
-from agents.models.choices import Failure, Outcome
+from agents.core.types import TurnEnding
+from agents.models.choices import Outcome, TurnFailure
 
 ASK_AGAIN = "The agent may have acted on it: ask again if it does no harm to do it twice."
 REMOVED = "deleted"  # the reason where the agent, and with it the row of the turn, is gone
 
 _ENTRIES = (
     FailureReason(
-        reason=Failure.TIMEOUT,
+        reason=TurnFailure.TIMEOUT,
         text="agent did not reply within {wait_s:g}s",
         agent="{agent} did not reply in time; the reply may still come, but not here",
         label="no answer",
@@ -24,7 +24,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS,
     ),
     FailureReason(
-        reason=Failure.CHANNEL_LOST,
+        reason=TurnFailure.CHANNEL_LOST,
         text="agent channel offline",
         agent="{agent} went offline before it replied",
         caller="The connection to the agent was lost before it had answered.",
@@ -35,7 +35,7 @@ _ENTRIES = (
         claim=ClaimState.OFFLINE,
     ),
     FailureReason(
-        reason=Failure.NOT_DELIVERED,
+        reason=TurnFailure.NOT_DELIVERED,
         text="agent channel offline",
         agent="{agent} is offline",
         caller="The agent could not be reached: it did not get your question.",
@@ -46,7 +46,7 @@ _ENTRIES = (
         is_counted=False,
     ),
     FailureReason(
-        reason=Failure.REPLY_TOO_LARGE,
+        reason=TurnFailure.REPLY_TOO_LARGE,
         text="agent reply was over the size limit",
         agent="the reply of {agent} was over the size limit",
         caller="The agent’s answer was larger than the hub passes on.",
@@ -56,7 +56,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS,
     ),
     FailureReason(
-        reason=Failure.REPLY_LOST,
+        reason=TurnFailure.REPLY_LOST,
         text="part of the agent's reply was lost",
         agent="part of the reply of {agent} was lost",
         caller="The hub lost a part of the agent’s answer.",
@@ -66,7 +66,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS,
     ),
     FailureReason(
-        reason=Failure.PROCESS_DIED,
+        reason=TurnFailure.PROCESS_DIED,
         text="the hub stopped before {agent} answered",
         agent="the hub stopped before {agent} replied",
         caller="The hub stopped unexpectedly before the agent had answered.",
@@ -76,7 +76,7 @@ _ENTRIES = (
         claim=ClaimState.FREED,
     ),
     FailureReason(
-        reason=Failure.SHUTDOWN,
+        reason=TurnFailure.SHUTDOWN,
         text="the hub stopped before {agent} answered",
         agent="the hub stopped before {agent} replied",
         caller="The hub was shut down before the agent had answered.",
@@ -86,7 +86,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS_CONNECTED,
     ),
     FailureReason(
-        reason=Failure.NOT_RECORDED,
+        reason=TurnFailure.NOT_RECORDED,
         text="the hub could not record the answer",
         agent="the hub could not record the reply of {agent}",
         caller="The hub could not record the agent’s answer.",
@@ -97,7 +97,7 @@ _ENTRIES = (
         claim=ClaimState.UNTIL_RECORDED,
     ),
     FailureReason(
-        reason=Failure.CANCELED,
+        reason=TurnFailure.CANCELED,
         text="canceled by its caller",
         agent="the question to {agent} was canceled",
         label="canceled",
@@ -109,7 +109,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS,
     ),
     FailureReason(
-        reason=Failure.HALTED,
+        reason=TurnFailure.HALTED,
         text="halted before {agent} answered",
         agent="{agent} or the caller was halted before it replied",
         label="halted",
@@ -121,7 +121,7 @@ _ENTRIES = (
         claim=ClaimState.LINGERS_CONNECTED,
     ),
     FailureReason(
-        reason=Failure.AGENT_FAILED,
+        reason=TurnFailure.AGENT_FAILED,
         text="the agent failed",
         agent="{agent} failed",
         caller="The agent said that it failed.",
@@ -129,7 +129,7 @@ _ENTRIES = (
         claim=ClaimState.FREED,
     ),
     FailureReason(
-        reason=Failure.REJECTED,
+        reason=TurnFailure.REJECTED,
         text="the agent refused the question",
         agent="{agent} refused the question",
         label="declined",
@@ -139,7 +139,7 @@ _ENTRIES = (
         claim=ClaimState.FREED,
     ),
     FailureReason(
-        reason=Failure.AGENT_CANCELED,
+        reason=TurnFailure.AGENT_CANCELED,
         text="the agent canceled the question",
         agent="{agent} canceled the question",
         label="canceled by the agent",
@@ -167,6 +167,6 @@ def find_failure(reason: str) -> FailureReason:
     return FAILURES.get(reason, FAILURES[REMOVED])
 
 
-def failed(reason: Failure, text: str = "") -> Ending:
+def failed(reason: TurnFailure, text: str = "") -> TurnEnding:
     """The ending of a turn that failed. `text`: the agent's own words, if it gave any."""
-    return Ending(outcome=Outcome.FAILED, reason=reason, text=text, keeps_claim=FAILURES[reason].claim.is_kept)
+    return TurnEnding(outcome=Outcome.FAILED, reason=reason, text=text, keeps_claim=FAILURES[reason].claim.is_kept)

@@ -14,14 +14,14 @@ from agents.transcript.announcements import (
     AgentFrame,
     CloseAgent,
     LiveFrame,
-    PermissionDecided,
+    PermissionOutcome,
     RecheckAccess,
     SurfaceMessage,
 )
 from agents.transcript.pieces import Extra, Part, Usage
 
 
-class Prompt(msgspec.Struct, frozen=True, tag="prompt"):
+class PostedPrompt(msgspec.Struct, frozen=True, tag="prompt"):
     """A question for an agent whose socket another process holds; the process `home` waits `wait_s` for the reply.
 
     `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
@@ -60,7 +60,7 @@ class PromptRefused(msgspec.Struct, frozen=True, tag="refused"):
     chat_id: str
 
 
-class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
+class PostedChunk(msgspec.Struct, frozen=True, tag="chunk"):
     """A piece of a reply; the link numbers them from 0."""
 
     chat_id: str
@@ -116,7 +116,7 @@ class Hook(msgspec.Struct, frozen=True, tag="hook"):
     begins: bool = False
 
 
-class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+class CancelTurn(msgspec.Struct, frozen=True, tag="cancel"):
     """To the process that waits for the reply: the caller canceled this turn."""
 
     chat_id: str
@@ -157,21 +157,21 @@ class LeaveTurn(msgspec.Struct, frozen=True, tag="leave"):
 
 # A process that does not know the tag of a message logs `post.unreadable` and drops it.
 Message = (
-    Prompt
+    PostedPrompt
     | PromptTaken
     | PromptRefused
-    | Chunk
+    | PostedChunk
     | ExtraPiece
     | Final
     | FinalReceived
-    | Cancel
+    | CancelTurn
     | Withdrawn
     | WatchForPushes
     | JoinTurn
     | LeaveTurn
     | Evict
     | AgentFrame
-    | PermissionDecided
+    | PermissionOutcome
     | Hook
     | CloseAgent
     | LiveFrame

@@ -187,7 +187,7 @@ class MayNotConnect(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class AgentRegistration:
     """The values that an agent sent about itself when it connected."""
 
     user_id: int
@@ -224,7 +224,7 @@ class Registered:
 
 
 @transaction.atomic
-def register_connection(registration: Registration, *, process_id: str) -> Registered:
+def register_connection(registration: AgentRegistration, *, process_id: str) -> Registered:
     """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
 
     Raises:
@@ -268,7 +268,7 @@ def _check_may_connect(owner_id: int, session: Session | None) -> None:
     limits.CONNECTED_AGENTS.check_number(others.count())
 
 
-def _find_session(registration: Registration) -> Session | None:
+def _find_session(registration: AgentRegistration) -> Session | None:
     public_id = read_uuid(registration.session_id or "")
     if public_id is None:
         return None
@@ -277,7 +277,7 @@ def _find_session(registration: Registration) -> Session | None:
     return found
 
 
-def _describe(session: Session, registration: Registration) -> None:
+def _describe(session: Session, registration: AgentRegistration) -> None:
     session.host, session.cwd = registration.host[:255], registration.cwd[:1024]
     session.os_user, session.pid = registration.os_user[:255], registration.pid
     session.channel_version = registration.channel_version[:64]
@@ -297,7 +297,7 @@ def _evict(session: Session, *, same_program: bool) -> Evicted | None:
     return evicted
 
 
-def _wanted_name(registration: Registration) -> str:
+def _wanted_name(registration: AgentRegistration) -> str:
     named = make_slug(registration.routing_name or "")
     return named or make_slug(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
 

@@ -87,7 +87,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason(Explanation):
+class EndReason(Explanation):
     """A reason why an ask got no reply.
 
     `reason`: public and stored, never changes. `text`: public, for programs. `agent`: a clause for the model of an
@@ -100,7 +100,7 @@ class Reason(Explanation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalReason(Reason):
+class RefusalReason(EndReason):
     """A reason for a refusal: nothing was sent to the agent. `{denied}` in the texts is the refusal.
 
     `caller_text`, `caller_agent`: replace `text` and `agent` where the reason lies with the caller.
@@ -118,7 +118,7 @@ class RefusalReason(Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureReason(Reason):
+class FailureReason(EndReason):
     """A reason for a failure: the agent may have got the ask, unless `is_counted` is False.
 
     `{wait_s}` in `text` is how long the caller waited. `when`: what happened, in the Markdown of

@@ -9,7 +9,7 @@ from agents.transcript.pieces import Part, Usage
 from kit import sql
 
 
-class Target(Struct, frozen=True):
+class AskTarget(Struct, frozen=True):
     """The target of an ask: a published agent by its handle, or, without an agent, a session by its name.
 
     `wait_s`: how long a caller waits for a reply; None: REPLY_WAIT_S.
@@ -30,7 +30,7 @@ class Target(Struct, frozen=True):
     has_follow_ups: bool = False
 
 
-class Source(Struct, frozen=True):
+class AskSource(Struct, frozen=True):
     """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
 
     `reports`: its transcript shows the answer alone; its agent asked, and does not wait. `peer_login`,
@@ -60,7 +60,7 @@ class LookUpResult(Struct, frozen=True):
     """
 
     identity: Identity | None
-    agent: Target | None
+    agent: AskTarget | None
     session: HookedSession | None = None
 
 
@@ -81,14 +81,14 @@ class Ask(Struct, frozen=True, kw_only=True):
     """
 
     chat_id: str
-    target: Target
+    target: AskTarget
     caller_id: int
     caller_login: str
     surface: Surface
     question: str
     wait_s: float
     tells: bool = False
-    source: "Source | None" = None
+    source: "AskSource | None" = None
     chain: tuple[int, ...] = ()
     files: tuple[int, ...] = ()
     task_id: str = ""
@@ -129,7 +129,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     link: str = CHANNEL_LINK
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class TurnEnding(Struct, frozen=True, kw_only=True):
     """The end that dispatch wants to store; the ledger's row has the end that was stored."""
 
     outcome: Outcome

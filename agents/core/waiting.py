@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from agents.core.failures import failed
-from agents.core.post import Chunk, ExtraPiece, Final
-from agents.core.types import Ending, OpenTurn, SettledTurn
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.core.post import ExtraPiece, Final, PostedChunk
+from agents.core.types import OpenTurn, SettledTurn, TurnEnding
+from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.transcript.pieces import (
     ApprovalAsked,
     ApprovalDecided,
@@ -28,7 +28,9 @@ LATE_KEPT = 256
 
 OnChunk = Callable[[str], None]
 OnPiece = Callable[[], None]
-REASONS: dict[str, Failure | Interruption] = {str(one): one for kind in (Failure, Interruption) for one in kind}
+REASONS: dict[str, TurnFailure | Interruption] = {
+    str(one): one for kind in (TurnFailure, Interruption) for one in kind
+}
 
 
 class RunningTurn:
@@ -49,7 +51,7 @@ class RunningTurn:
         self.pieces: list[Piece] = []
         self.agent_is_done = False
         self.usage: Usage | None = None
-        self.ending: Ending | None = None
+        self.ending: TurnEnding | None = None
         self.until_replied = Waiters()
         self.until_decided = Waiters()
         self.until_due = Waiters()
@@ -106,10 +108,10 @@ class RunningTurn:
         """Call this after each piece from now on; it must return at once."""
         self._on_piece = on_piece
 
-    def take(self, message: Chunk | ExtraPiece | Final) -> None:
+    def take(self, message: PostedChunk | ExtraPiece | Final) -> None:
         """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
         if isinstance(message, Final):
-            if message.reason != Failure.REPLY_TOO_LARGE:
+            if message.reason != TurnFailure.REPLY_TOO_LARGE:
                 self.agent_is_done = True
             if message.usage is not None:  # also of a reply that came too late: it was paid for
                 self.usage = message.usage
@@ -121,7 +123,7 @@ class RunningTurn:
         else:
             self._add(message)
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: TurnEnding) -> None:
         """End the wait for the reply; the first ending stands."""
         if self.ending is None:
             self.ending = ending
@@ -141,11 +143,11 @@ class RunningTurn:
         """Wait until there are more than so many pieces, or the end; False when neither came in time."""
         return len(self.pieces) > told or self.is_settled or await self._until_more.wait(within_s)
 
-    def _add(self, message: Chunk | ExtraPiece) -> None:
+    def _add(self, message: PostedChunk | ExtraPiece) -> None:
         if message.seq != len(self.pieces):
-            self.end(failed(Failure.REPLY_LOST))
+            self.end(failed(TurnFailure.REPLY_LOST))
             return
-        self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        self.pieces.append(message.text if isinstance(message, PostedChunk) else message.piece)
         if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
             self._ask_or_go_on(self.pieces[-1])
         if not self.is_decided and not self.link_decides:
@@ -165,14 +167,14 @@ class RunningTurn:
         else:
             self._waits_for -= {piece.request_id}
 
-    def _ending(self, final: Final) -> Ending:
+    def _ending(self, final: Final) -> TurnEnding:
         reason = REASONS.get(final.reason)
-        if isinstance(reason, Failure):
+        if isinstance(reason, TurnFailure):
             return failed(reason, final.text or "")
         if final.chunks != len(self.pieces):
-            return failed(Failure.REPLY_LOST)
+            return failed(TurnFailure.REPLY_LOST)
         text = final.text if final.text is not None else self.text
-        return Ending(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
+        return TurnEnding(outcome=Outcome.COMPLETED, reason=reason or "", text=text)
 
 
 def text_of(pieces: Sequence[Piece]) -> str:
@@ -248,13 +250,13 @@ class WaitingTurns:
         """The open turn of that id, if it is one of this process."""
         return self._turns.get(chat_id)
 
-    def take(self, message: Chunk | ExtraPiece | Final) -> bool:
+    def take(self, message: PostedChunk | ExtraPiece | Final) -> bool:
         """Pass a message to the turn it belongs to; False when that turn does not wait here."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)
         elif not isinstance(message, Final) and message.chat_id in self._late:
-            self._late[message.chat_id].append(message.text if isinstance(message, Chunk) else message.piece)
+            self._late[message.chat_id].append(message.text if isinstance(message, PostedChunk) else message.piece)
         return running is not None
 
     def late_text(self, final: Final) -> str:

@@ -1,8 +1,8 @@
 """The link over agents' WebSockets: sends prompts and receives replies, also through other processes.
 
-It knows no frame. Each socket protocol of agents has a consumer that is a `Socket`, and attaches it here once its
-connection is registered (`agents.core.presence`): ids of connections are unique over all protocols. So the process
-finds all sockets of its agents in one place (docs/adr/0124).
+This module knows no frame. Each socket protocol of agents has a consumer that is a `ServedSocket`; the consumer
+attaches itself here once its connection is registered (`agents.core.presence`): ids of connections are unique over
+all protocols. The process therefore finds all sockets of its agents in one place (docs/adr/0124).
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from accounts.sealing import pseudonym
 from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.ports import Release
 from agents.core.post import (
-    Chunk,
     Evict,
     ExtraPiece,
     Final,
@@ -25,15 +24,16 @@ from agents.core.post import (
     Hook,
     Message,
     Post,
-    Prompt,
+    PostedChunk,
+    PostedPrompt,
     PromptRefused,
     PromptTaken,
     Withdrawn,
 )
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import WaitingTurns
-from agents.models.choices import Failure
-from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided
+from agents.models.choices import TurnFailure
+from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOutcome
 from kit.durations import seconds
 from kit.newest import NewestEntries
 from kit.tasks import TaskSet
@@ -47,10 +47,10 @@ FINAL_AGAIN_S = 1.0
 MAX_EARLY_EVICTIONS = 1_000
 CONTEXT_IDS = b"clawbridge context ids of agents"
 
-ToSocket = Evict | AgentFrame | PermissionDecided | Hook | CloseAgent | Withdrawn
+ToSocket = Evict | AgentFrame | PermissionOutcome | Hook | CloseAgent | Withdrawn
 
 
-class Socket(Protocol):
+class ServedSocket(Protocol):
     """One registered agent socket of this process."""
 
     may_be_direct: bool  # whether its agent may answer with a message instead of a task
@@ -59,7 +59,7 @@ class Socket(Protocol):
     def session_id(self) -> int:
         """The session it speaks for."""
 
-    async def prompt(self, prompt: Prompt) -> None:
+    async def prompt(self, prompt: PostedPrompt) -> None:
         """Send the question; its reply is reported to `prompt.home`.
 
         Raises:
@@ -70,7 +70,7 @@ class Socket(Protocol):
         """Handle a message for this socket: close, forward a frame, or note a hook report."""
 
     async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
     ) -> None:
         """Close the socket from the hub's side, with a bye frame if `bye` is given.
 
@@ -94,7 +94,7 @@ class Report(Struct, frozen=True):
     """Something for the process that waits."""
 
     home: str
-    message: Chunk | ExtraPiece | Final
+    message: PostedChunk | ExtraPiece | Final
 
 
 class SocketLink:
@@ -105,7 +105,7 @@ class SocketLink:
         self._post = post
         self._waiting = waiting
         self._release = release
-        self._sockets: dict[int, Socket] = {}
+        self._sockets: dict[int, ServedSocket] = {}
         # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
         # committed too, but its socket not attached yet. Its `Evict` waits here.
         self._early = NewestEntries[int, Evict](MAX_EARLY_EVICTIONS)
@@ -121,15 +121,15 @@ class SocketLink:
         return {connection_id: socket.session_id for connection_id, socket in self._sockets.items()}
 
     @property
-    def sockets(self) -> list[Socket]:
+    def sockets(self) -> list[ServedSocket]:
         """The sockets this process holds."""
         return list(self._sockets.values())
 
-    def socket(self, connection_id: int) -> Socket | None:
+    def socket(self, connection_id: int) -> ServedSocket | None:
         """The socket of a connection, if this process holds it."""
         return self._sockets.get(connection_id)
 
-    def attach(self, connection_id: int, socket: Socket) -> None:
+    def attach(self, connection_id: int, socket: ServedSocket) -> None:
         """Add a registered socket; a newer connection may have replaced it before this call."""
         self._sockets[connection_id] = socket
         if (evict := self._early.pop(connection_id, None)) is not None:
@@ -142,7 +142,7 @@ class SocketLink:
     async def deliver(self, turn: OpenTurn) -> None:
         """Deliver a prompt. See `agents.core.ports.Link`."""
         ask = turn.ask
-        prompt = Prompt(
+        prompt = PostedPrompt(
             chat_id=ask.chat_id,
             connection_id=turn.connection_id,
             home=self._me,
@@ -194,14 +194,14 @@ class SocketLink:
     async def take(self, message: Message) -> None:
         """Handle a message from another process without blocking: slow work runs in a task."""
         match message:
-            case Prompt():
+            case PostedPrompt():
                 self._tasks.start(self._take_prompt(message), name=f"prompt {message.chat_id}")
             case PromptTaken() | PromptRefused():
                 receipt = self._receipts.get(message.chat_id)
                 # Without a waiter it came after RECEIPT_WITHIN_S, and the turn has failed already.
                 if receipt is not None and not receipt.done():
                     receipt.set_result(message)
-            case Chunk() | ExtraPiece():
+            case PostedChunk() | ExtraPiece():
                 self._reply_to(message)
             case Final():
                 # Before the `FinalReceived`: a final that is confirmed must not be lost here any more.
@@ -210,7 +210,7 @@ class SocketLink:
             case FinalReceived():
                 if got := self._finals.pop(message.chat_id, None):
                     got.set()
-            case Evict() | AgentFrame() | PermissionDecided() | Hook() | CloseAgent() | Withdrawn():
+            case Evict() | AgentFrame() | PermissionOutcome() | Hook() | CloseAgent() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):
@@ -231,13 +231,13 @@ class SocketLink:
         """Stop what is still being sent."""
         await self._tasks.cancel()
 
-    def _reply_to(self, message: Chunk | ExtraPiece | Final) -> None:
+    def _reply_to(self, message: PostedChunk | ExtraPiece | Final) -> None:
         """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)
             self._tasks.start(self._release(message.chat_id, late, message.usage), name="release")
 
-    async def _send_to_socket(self, prompt: Prompt) -> bool:
+    async def _send_to_socket(self, prompt: PostedPrompt) -> bool:
         """Send the prompt to the socket; returns whether the reply may be a direct message."""
         socket = self._sockets.get(prompt.connection_id)
         # Late in a drain a prompt of another process would keep the socket from becoming idle.
@@ -246,7 +246,7 @@ class SocketLink:
         await socket.prompt(prompt)
         return socket.may_be_direct
 
-    async def _take_prompt(self, prompt: Prompt) -> None:
+    async def _take_prompt(self, prompt: PostedPrompt) -> None:
         receipt: PromptTaken | PromptRefused
         try:
             async with asyncio.timeout(RECEIPT_WITHIN_S):
@@ -256,7 +256,7 @@ class SocketLink:
         # If the receipt is lost, the home fails the turn and keeps it counted, since it may have been sent.
         await self._post.send(prompt.home, receipt)
 
-    async def _deliver_far(self, process_id: str, prompt: Prompt) -> bool:
+    async def _deliver_far(self, process_id: str, prompt: PostedPrompt) -> bool:
         """Send once and wait for the receipt; without one the prompt may have been delivered, so its budget is
         not returned.
         """

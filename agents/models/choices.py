@@ -26,7 +26,7 @@ class Surface(StrEnum):
     AGNT = "agnt"
 
 
-class Failure(StrEnum):
+class TurnFailure(StrEnum):
     """Why an admitted turn failed; public, stored, never renamed."""
 
     TIMEOUT = "timeout"
@@ -56,4 +56,4 @@ CHANNEL_LINK = "channel"  # `Session.link` of agents that connect to `/channel`
 NO_CONNECTION = 0  # of a turn whose link needs no connection; ids of connections begin with 1
 
 # the text of such a failure is the agent's
-AGENTS_OWN_WORDS = frozenset({Failure.AGENT_FAILED, Failure.REJECTED, Failure.AGENT_CANCELED})
+AGENTS_OWN_WORDS = frozenset({TurnFailure.AGENT_FAILED, TurnFailure.REJECTED, TurnFailure.AGENT_CANCELED})

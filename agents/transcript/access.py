@@ -15,7 +15,7 @@ from agents.models.session import SEEN_AT
 from agents.transcript.announcements import announce_lost_access
 
 
-class Role(IntEnum):
+class SessionRole(IntEnum):
     """The role of a user in a session; each role includes those before it."""
 
     VIEWER = 1
@@ -29,20 +29,22 @@ class Role(IntEnum):
         return self.name.lower()
 
 
-def sessions_visible_to(user_id: int, *, at_least: Role = Role.VIEWER) -> QuerySet[Session, Any]:
+def sessions_visible_to(user_id: int, *, at_least: SessionRole = SessionRole.VIEWER) -> QuerySet[Session, Any]:
     """Sessions in which the user has that role: own ones, and shared ones of an owner who is not suspended.
 
-    Each row has `role_rank`, the caller's `Role` in it, `seen_at`, and its owner loaded.
+    Each row has `role_rank`, the caller's `SessionRole` in it, `seen_at`, and its owner loaded.
     """
     mine = Q(owner_id=user_id)
     lent = Q(pk__in=Share.objects.filter(user_id=user_id).values("session_id"), owner__is_active=True)
     seen: Any = Session.objects.filter(mine | lent).select_related("owner")
     ranked = seen.annotate(role_rank=_role_rank(user_id), seen_at=SEEN_AT)
-    found: QuerySet[Session, Any] = ranked.filter(role_rank__gte=at_least) if at_least > Role.VIEWER else ranked
+    found: QuerySet[Session, Any] = (
+        ranked.filter(role_rank__gte=at_least) if at_least > SessionRole.VIEWER else ranked
+    )
     return found
 
 
-def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER) -> Session | None:
+def find_session(public_id: UUID, user_id: int, *, at_least: SessionRole = SessionRole.VIEWER) -> Session | None:
     """A session this user may see; None when absent or not theirs to see.
 
     Raises:
@@ -54,9 +56,9 @@ def find_session(public_id: UUID, user_id: int, *, at_least: Role = Role.VIEWER)
     return session
 
 
-def role_of(session: Session) -> Role:
+def role_of(session: Session) -> SessionRole:
     """The role in a session that `sessions_visible_to` found."""
-    return Role(session.role_rank)  # type: ignore[attr-defined]
+    return SessionRole(session.role_rank)  # type: ignore[attr-defined]
 
 
 def seen_at(session: Session) -> datetime:
@@ -68,7 +70,7 @@ def seen_at(session: Session) -> datetime:
 class NotAllowed(Exception):
     """The session is visible to the caller, whose role does not reach."""
 
-    def __init__(self, needed: Role) -> None:
+    def __init__(self, needed: SessionRole) -> None:
         super().__init__(f"this takes the role {needed.word} of the session")
         self.needed = needed
 
@@ -77,9 +79,12 @@ def _role_rank(user_id: int) -> Case:
     share = Share.objects.filter(session_id=OuterRef("pk"), user_id=user_id)
     shared = Subquery(share.values("role")[:1])
     return Case(
-        When(owner_id=user_id, then=Value(int(Role.OWNER))),
-        *[When(Exact(shared, Value(role.word)), then=Value(int(role))) for role in (Role.PROMPTER, Role.APPROVER)],
-        default=Value(int(Role.VIEWER)),
+        When(owner_id=user_id, then=Value(int(SessionRole.OWNER))),
+        *[
+            When(Exact(shared, Value(role.word)), then=Value(int(role)))
+            for role in (SessionRole.PROMPTER, SessionRole.APPROVER)
+        ],
+        default=Value(int(SessionRole.VIEWER)),
         output_field=IntegerField(),
     )
 
@@ -102,7 +107,7 @@ def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
     if found is None:
         Share.objects.create(session=session, user=user, role=role, shared_by=by)
         return True
-    if Role[role.upper()] < Role[found.role.upper()]:
+    if SessionRole[role.upper()] < SessionRole[found.role.upper()]:
         announce_lost_access(session.pk, user.pk)
     found.role, found.shared_by = role, by
     found.save(update_fields=["role", "shared_by"])

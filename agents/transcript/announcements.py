@@ -152,7 +152,7 @@ class Resolution(Struct, frozen=True):
     message: str | None = None
 
 
-class PermissionDecided(Struct, frozen=True, tag="permission_decided"):
+class PermissionOutcome(Struct, frozen=True, tag="permission_decided"):
     """To the agent of a connection: how its permission request ended. It may be lost.
 
     `piece`: what the caller of the turn `chat_id` is told.
@@ -192,7 +192,7 @@ class SurfaceMessage(Struct, frozen=True, tag="surface"):
     body: Raw
 
 
-Message = AgentFrame | PermissionDecided | CloseAgent | LiveFrame | RecheckAccess | SurfaceMessage
+Message = AgentFrame | PermissionOutcome | CloseAgent | LiveFrame | RecheckAccess | SurfaceMessage
 AddressedMessage = tuple[str, Message]  # a process, and what to tell it
 Carrier = Callable[[Sequence[AddressedMessage]], None]
 
@@ -238,10 +238,10 @@ def send_resolution(
 ) -> bool:
     """Tell the session's agent how its permission request ended, after the commit; False when none is connected.
 
-    `chat_id`, `piece`: see `PermissionDecided`.
+    `chat_id`, `piece`: see `PermissionOutcome`.
     """
     return _to_agent(
-        session_id, lambda connection_id: PermissionDecided(connection_id, resolution, chat_id, piece)
+        session_id, lambda connection_id: PermissionOutcome(connection_id, resolution, chat_id, piece)
     )
 
 

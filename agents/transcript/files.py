@@ -20,7 +20,7 @@ from agents.transcript.access import sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
 from kit.clock import db_now
 from kit.describe import Time, Uuid
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 MAX_NAME_CHARS = 255
 MAX_SUFFIX_CHARS = 16
@@ -57,8 +57,8 @@ class ApiFile(TypedDict):
     """A file of a session, live or deleted."""
 
     id: int
-    sessionId: Annotated[Uuid, Source("session.public_id")]
-    uploaderLogin: Annotated[str, Source("uploader.login")]
+    sessionId: Annotated[Uuid, RowSource("session.public_id")]
+    uploaderLogin: Annotated[str, RowSource("uploader.login")]
     filename: str
     mime: str
     size: int

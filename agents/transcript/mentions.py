@@ -22,7 +22,7 @@ class FilesRefused(Exception):
     """A prompt names files that cannot be handed on; its text is public."""
 
 
-class Unreadable(FilesRefused):
+class FilesUnreadable(FilesRefused):
     """Some are absent, deleted, or not the sender's to read: no difference."""
 
     def __init__(self, file_ids: Collection[int]) -> None:
@@ -76,7 +76,7 @@ def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: i
     held = files.lock({file.sha256 for file in foreign.values()})
     lost = {number for number, file in foreign.items() if file.sha256 not in held}  # swept just now
     if missing := (wanted - found.keys()) | lost:
-        raise Unreadable(missing)
+        raise FilesUnreadable(missing)
     now = db_now()
     copies = {number: clone(file, session_id, user_id, now).pk for number, file in sorted(foreign.items())}
     return {number: copies.get(number, number) for number in found}

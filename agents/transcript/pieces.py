@@ -136,12 +136,12 @@ class ReportedUsage(Struct, frozen=True, rename="camel", omit_defaults=True):
 def find_usage(metadata: Any) -> Usage | None:
     """The usage in the metadata of an A2A object; None without one, and for one of another shape."""
     try:
-        return msgspec.convert(metadata, _Metadata).usage.kept
+        return msgspec.convert(metadata, _UsageMetadata).usage.kept
     except msgspec.ValidationError:
         return None
 
 
-class _Metadata(Struct):
+class _UsageMetadata(Struct):
     usage: ReportedUsage
 
 

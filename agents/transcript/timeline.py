@@ -19,7 +19,7 @@ KINDS: Mapping[Kind, type[Model]] = {"event": Event, "op-message": OpMessage, "f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimelineWindow:
     """Which rows, by their ids: those after one, those just before one, or the newest. Never both cursors."""
 
     limit: int
@@ -28,7 +28,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineRow:
     """One item of a timeline. `action`: what happened to a file."""
 
     ts: datetime
@@ -36,7 +36,7 @@ class Moment:
     action: Action | None = None
 
 
-def read(rows: QuerySet[Row, Any], window: Window) -> tuple[list[Row], bool]:
+def read(rows: QuerySet[Row, Any], window: TimelineWindow) -> tuple[list[Row], bool]:
     """A window of rows, ascending by id, and whether more lie beyond it, the way it was read."""
     if window.after is not None:
         found = list(rows.filter(pk__gt=window.after).order_by("pk")[: window.limit + 1])
@@ -47,16 +47,16 @@ def read(rows: QuerySet[Row, Any], window: Window) -> tuple[list[Row], bool]:
     return found[: window.limit][::-1], len(found) > window.limit
 
 
-def timeline(session_id: int, kinds: Collection[Kind], limit: int) -> list[Moment]:
+def timeline(session_id: int, kinds: Collection[Kind], limit: int) -> list[TimelineRow]:
     """The newest moments of a session, oldest first: at most `limit` rows are read of each kind."""
-    found: list[Moment] = []
+    found: list[TimelineRow] = []
     for name, kind in KINDS.items():
         if name in kinds:
             newest = _rows(kind, session_id).order_by("-pk")[:limit]
             found += reversed(list(_moments(kind, newest)))
     if "file" in kinds:
         deleted = _rows(File, session_id).filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")
-        found += [Moment(file.deleted_at or file.uploaded_at, file, "deleted") for file in deleted[:limit]]
+        found += [TimelineRow(file.deleted_at or file.uploaded_at, file, "deleted") for file in deleted[:limit]]
     return sorted(found, key=lambda moment: moment.ts)[-limit:]
 
 
@@ -104,7 +104,7 @@ _AUTHORS: dict[type[Model], str] = {OpMessage: "author", File: "uploader", Permi
 class TimelinePage:
     """Moments, oldest first; where the pages before and after them begin and end, None when there is none."""
 
-    moments: Sequence[Moment]
+    moments: Sequence[TimelineRow]
     before: Position | None
     after: Position | None = None
 
@@ -142,7 +142,7 @@ def find_turn_position(turn: Turn) -> Position | None:
 
 def _merge(
     session_id: int, side: Literal["lt", "gte"], position: Position, limit: int
-) -> tuple[list[Moment], bool]:
+) -> tuple[list[TimelineRow], bool]:
     """The moments nearest to a position on one side of it, nearest first, and whether there are more."""
     back = side == "lt"
     kinds = []
@@ -158,9 +158,9 @@ def _rows(kind: type[Model], session_id: int) -> QuerySet[Any, Any]:
     return rows.select_related(_AUTHORS[kind]) if kind in _AUTHORS else rows
 
 
-def _moments(kind: type[Model], rows: QuerySet[Any, Any]) -> Iterator[Moment]:
+def _moments(kind: type[Model], rows: QuerySet[Any, Any]) -> Iterator[TimelineRow]:
     for row in rows:
-        yield Moment(getattr(row, _TIMES[kind]), row, "uploaded" if kind is File else None)
+        yield TimelineRow(getattr(row, _TIMES[kind]), row, "uploaded" if kind is File else None)
 
 
 def _moved(position: Position, ids: Mapping[Any, int]) -> Position:

@@ -29,7 +29,7 @@ class Counters(Struct, frozen=True):
     cache_creation_input_tokens: Count = 0
 
 
-class TurnUsage(Struct, frozen=True):
+class TurnModelUsage(Struct, frozen=True):
     """The usage of one model in one turn."""
 
     grain: Literal["turn"]
@@ -39,13 +39,13 @@ class TurnUsage(Struct, frozen=True):
 
 
 class _Stop(Struct, frozen=True):
-    token_usage: TurnUsage | None = None
+    token_usage: TurnModelUsage | None = None
 
 
 _decode = msgspec.json.Decoder(_Stop).decode
 
 
-def usage_in(payload: str) -> TurnUsage | None:
+def usage_in(payload: str) -> TurnModelUsage | None:
     """The usage in a `Stop`'s payload; None without one, and for one of another shape."""
     try:
         usage = _decode(payload).token_usage
@@ -55,7 +55,7 @@ def usage_in(payload: str) -> TurnUsage | None:
 
 
 @transaction.atomic
-def add_turn_usage(session_id: int, turn: TurnUsage) -> None:
+def add_turn_usage(session_id: int, turn: TurnModelUsage) -> None:
     """Write the new sums of a model; nothing when the session is gone."""
     session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
     if session is None:

@@ -28,7 +28,7 @@ from agnt.service.bookings import (
 from agnt.service.cancellations import SHOWN, list_cancellations, send_again
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.money import CENT, decimal_usd
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 NO_BOOKING = "no such booking"
 MAX_SENDER_CHARS = 128
@@ -46,11 +46,11 @@ class ApiBooking(TypedDict):
     `venueBookingId`: the venue's own id. `venueReply`: what it answered; null: it was not asked.
     """
 
-    id: Annotated[Uuid, Source("public_id")]
-    venueId: Annotated[Uuid, Source("venue.public_id")]
-    venueSlug: Annotated[str, Source("venue.slug")]
-    venueName: Annotated[str, Source("venue.name")]
-    keyId: Annotated[Uuid | None, Source("key.public_id")]
+    id: Annotated[Uuid, RowSource("public_id")]
+    venueId: Annotated[Uuid, RowSource("venue.public_id")]
+    venueSlug: Annotated[str, RowSource("venue.slug")]
+    venueName: Annotated[str, RowSource("venue.name")]
+    keyId: Annotated[Uuid | None, RowSource("key.public_id")]
     sender: str
     slotId: str | None
     slotTime: str | None
@@ -148,9 +148,9 @@ class ApiCancellation(TypedDict):
     the last attempt failed.
     """
 
-    bookingId: Annotated[Uuid, Source("public_id")]
-    venueId: Annotated[Uuid, Source("venue.public_id")]
-    venueSlug: Annotated[str, Source("venue.slug")]
+    bookingId: Annotated[Uuid, RowSource("public_id")]
+    venueId: Annotated[Uuid, RowSource("venue.public_id")]
+    venueSlug: Annotated[str, RowSource("venue.slug")]
     reason: Literal["no_answer", "key_revoked", "owner", "caller"]
     state: Literal["owed", "told", "given_up"]
     attempts: int
@@ -207,18 +207,18 @@ class ApiInteraction(TypedDict):
     of a failed ask the `rule` that the venue broke, and `venue_said`, the beginning of its answer.
     """
 
-    id: Annotated[int, Source("pk")]
+    id: Annotated[int, RowSource("pk")]
     at: Time
     source: str
-    keyId: Annotated[Uuid | None, Source("key.public_id")]
+    keyId: Annotated[Uuid | None, RowSource("key.public_id")]
     sender: str
     recipient: str
     intent: str
     status: str
     httpStatus: int
     latencyMs: int
-    venueId: Annotated[Uuid | None, Source("venue.public_id")]
-    bookingId: Annotated[Uuid | None, Source("booking.public_id")]
+    venueId: Annotated[Uuid | None, RowSource("venue.public_id")]
+    bookingId: Annotated[Uuid | None, RowSource("booking.public_id")]
     metadata: dict[str, Any]
 
 

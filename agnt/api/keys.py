@@ -34,7 +34,7 @@ from agnt.service.keys import (
 from kit.clock import db_now
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.list_fields import NameList
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 ENDED = "the key is revoked or has expired"
 Tier = Literal["free", "pro", "enterprise"]
@@ -47,19 +47,19 @@ class ApiNetworkKey(TypedDict):
     `callsToday`: on this UTC day. Until `previousSecretUntil` the secret before the newest verifies too.
     """
 
-    id: Annotated[Uuid, Source("public_id")]
-    name: Annotated[str, Source("credential.name")]
-    prefix: Annotated[str, Source("credential.prefix")]
+    id: Annotated[Uuid, RowSource("public_id")]
+    name: Annotated[str, RowSource("credential.name")]
+    prefix: Annotated[str, RowSource("credential.prefix")]
     tier: Tier
     scope: Scope
     customer: str
     senders: list[str]
     callsToday: int
     createdAt: Time
-    lastUsedAt: Annotated[Time | None, Source("credential.last_used_at")]
-    expiresAt: Annotated[Time | None, Source("credential.expires_at")]
-    revokedAt: Annotated[Time | None, Source("credential.revoked_at")]
-    previousSecretUntil: Annotated[Time | None, Source("previous_until")]
+    lastUsedAt: Annotated[Time | None, RowSource("credential.last_used_at")]
+    expiresAt: Annotated[Time | None, RowSource("credential.expires_at")]
+    revokedAt: Annotated[Time | None, RowSource("credential.revoked_at")]
+    previousSecretUntil: Annotated[Time | None, RowSource("previous_until")]
 
 
 class MintedNetworkKey(ApiNetworkKey):

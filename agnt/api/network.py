@@ -23,7 +23,7 @@ from kit.clock import db_now
 from kit.columns import ColumnBody
 from kit.describe import ErrorBody
 from kit.money import CENT, decimal_usd
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 USAGE_DAYS = 30
 MAX_USAGE_DAYS = 366
@@ -32,7 +32,7 @@ MAX_USAGE_DAYS = 366
 class ApiNetwork(TypedDict):
     """The rules of a network. `strict`: unknown keys of a payload are refused. `acceptsHops`: `via` is taken."""
 
-    strict: Annotated[bool, Source("is_strict")]
+    strict: Annotated[bool, RowSource("is_strict")]
     requiresSignature: bool
     acceptsHops: bool
     interactionsKeptDays: int

@@ -49,7 +49,7 @@ from kit.async_db import stream_slices
 from kit.columns import ColumnBody, list_editable
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Page, Time, Uuid
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 NO_VENUE = "no such venue"
 MAX_SEARCH_CHARS = 120
@@ -66,9 +66,9 @@ class ApiVenue(TypedDict):
     `referralFeePct`: a decimal number as text. A venue with the highest `priorityRank` is listed first.
     """
 
-    id: Annotated[Uuid, Source("public_id")]
+    id: Annotated[Uuid, RowSource("public_id")]
     slug: str
-    agentId: Annotated[str | None, Source("agent_name")]
+    agentId: Annotated[str | None, RowSource("agent_name")]
     name: str
     description: str
     category: str
@@ -78,7 +78,7 @@ class ApiVenue(TypedDict):
     priceRange: str
     referralFeePct: str
     priorityRank: int
-    active: Annotated[bool, Source("is_active")]
+    active: Annotated[bool, RowSource("is_active")]
     agent: str | None
     url: str | None
     createdAt: Time
@@ -195,7 +195,7 @@ class ApiVenueSecret(TypedDict):
 
     secret: str
     previous: str | None
-    previousUntil: Annotated[Time | None, Source("until")]
+    previousUntil: Annotated[Time | None, RowSource("until")]
 
 
 class VenueSecretRotation(Body):

@@ -7,7 +7,7 @@ from agnt.endpoint.http import PATH, STATUS_PATH, VENUES_PATH
 from agnt.service.intake.arrivals import REPLAY_HEADER
 from agnt.wire import payloads, shapes
 from clawbridge.agnt.fields import MEANINGS, SIGNATURE_HEADER, ErrorCode
-from kit.describe import AGNT_KEY, NO_CREDENTIAL, DescribedAnswer, Either, ErrorBody, Operation, Parameter
+from kit.describe import AGNT_KEY, NO_CREDENTIAL, DescribedAnswer, DescribedOperation, Either, ErrorBody, Parameter
 
 RATE_HEADERS = (
     Parameter(name="X-RateLimit-Limit", shape=int, text="Calls of the key on a UTC day; where the call counts."),
@@ -62,7 +62,7 @@ def _describe_errors(
 
 
 OPERATIONS = (
-    Operation(
+    DescribedOperation(
         method="post",
         path=PATH,
         name="sendEnvelope",
@@ -89,7 +89,7 @@ OPERATIONS = (
             **_describe_errors(shapes.AgntErrorResponse, list(ErrorCode), 400, 408),
         },
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path=STATUS_PATH,
         name="getAgntStatus",
@@ -109,7 +109,7 @@ OPERATIONS = (
             ),
         },
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path=VENUES_PATH,
         name="listVenuesOfKey",

@@ -129,7 +129,7 @@ class Venue(models.Model):
 
 
 class Breaker(models.Model):
-    """The state of `clawbridge.breaker.Breaker`, shared by all processes; changed only under a lock on the row.
+    """A stored `clawbridge.breaker.BreakerMemory` of all processes; changed only under a lock on the row.
 
     `venue` null: the breaker of the network. `failures`: a list of `[at_s, venue]`. Times: Unix seconds.
     """

@@ -237,7 +237,7 @@ def load_signing_keys(found: FoundKey) -> SigningKeys:
     """The keys that sign the envelopes of a key.
 
     Raises:
-        accounts.sealing.Unreadable: the hub has lost the key that sealed it; the secret must be rotated.
+        accounts.sealing.SecretUnreadable: the hub has lost the key that sealed it; the secret must be rotated.
     """
     previous = bytes.fromhex(_unseal(found.previous_secret)) if found.previous_secret else b""
     until_s = found.previous_until.timestamp() if found.previous_until else 0

@@ -22,7 +22,7 @@ from clawbridge.agnt.fields import (
 )
 from clawbridge.agnt.signing import MAX_HOPS, MAX_UNIX_S
 from kit.describe import Time, Uuid
-from kit.rows import Source
+from kit.rows import RowSource
 
 Protocol = Literal["openclaw/a2a/v1"]
 BookingStatus = Literal["pending", "confirmed", "completed", "cancelled", "no_show"]
@@ -112,9 +112,9 @@ class AgntCancel(_Request, kw_only=True):
 class AgntVenue(TypedDict):
     """A venue. `agent_id`: what an envelope is `to` for its agent; empty without one."""
 
-    venue_id: Annotated[Uuid, Source("public_id")]
+    venue_id: Annotated[Uuid, RowSource("public_id")]
     slug: str
-    agent_id: Annotated[str, Source("agent_name")]
+    agent_id: Annotated[str, RowSource("agent_name")]
     name: str
     category: str
     area: str
@@ -165,7 +165,7 @@ class AgntPresent(TypedDict):
 
 
 class _Booking(TypedDict):
-    booking_id: Annotated[Uuid, Source("public_id")]
+    booking_id: Annotated[Uuid, RowSource("public_id")]
     venue: AgntVenue
     slot_id: NotRequired[str]
     slot_time: NotRequired[str]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
-from clawbridge.breaker import Breaker, BreakerRules, Permit
+from clawbridge.breaker import BreakerMemory, BreakerRules, Permit
 
 COOLDOWN_S = 300
 LOOP_DETECTED = 508
@@ -25,7 +25,7 @@ FAIR_S = 4.0  # a venue that had less time and gave no answer did not fail: its 
 LAG_S = (
     0.5  # a program that sees the end of the time so much later was slow itself, and may have missed the answer
 )
-_CLOSED = Breaker()
+_CLOSED = BreakerMemory()
 
 
 class Blame(Enum):
@@ -69,8 +69,8 @@ def blame_late(had_s: float, lag_s: float = 0.0) -> Blame:
 class Pair:
     """The breakers that a call to a venue passes."""
 
-    venue: Breaker = _CLOSED
-    network: Breaker = _CLOSED
+    venue: BreakerMemory = _CLOSED
+    network: BreakerMemory = _CLOSED
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +156,7 @@ class MemoryBreakers:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._venues: dict[str, Breaker] = {}
+        self._venues: dict[str, BreakerMemory] = {}
         self._network = _CLOSED
 
     async def enter(self, venue: str) -> PairPermit:

@@ -14,7 +14,7 @@ import msgspec
 from accounts.authn import Identity
 from agents.core.ask_starter import find_agent, get_peer
 from agents.core.ports import Clock
-from agents.core.types import Target
+from agents.core.types import AskTarget
 from agents.links.channel.requests import ActingFor
 from agents.models.session import is_online
 from agents.transcript.pieces import Part
@@ -161,7 +161,7 @@ class Addressee:
     `name`: as its owner's agents know it; `status`: what it says of itself, while it is connected.
     """
 
-    target: Target
+    target: AskTarget
     seat: str
     is_own: bool
     name: AgentName
@@ -208,18 +208,18 @@ class FrameSender(NamedTuple):
         """The names that recipients see: those of its team, and others."""
         return self.name, f"@{self.login}/{self.seat}"
 
-    def carry(self, envelope: Envelope, target: Target) -> tuple[Part, ...]:
+    def carry(self, envelope: Envelope, target: AskTarget) -> tuple[Part, ...]:
         """The envelope for a seat."""
         login = "" if self.seat and self._is_owner_of(target) else self.login
         return parts_of(carry_envelope(envelope, self.shown_to(target), login))
 
-    def shown_to(self, target: Target) -> str:
+    def shown_to(self, target: AskTarget) -> str:
         """The name that a seat sees. The agent of another owner is `@owner/name`, as in discovery."""
         if not self.seat or self._is_owner_of(target):
             return self.name
         return self.names[1]
 
-    def _is_owner_of(self, target: Target) -> bool:
+    def _is_owner_of(self, target: AskTarget) -> bool:
         return target.handle.partition("/")[0].lower() == self.login.lower()
 
 

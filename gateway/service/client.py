@@ -24,7 +24,7 @@ from gateway.service.session_recording import SessionRecorder
 from gateway.service.status_feed import StatusFeed
 from gateway.service.team_rules import RulesCache
 from gateway.service.triad import Triad
-from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN, GatewayProtocol
 
@@ -133,7 +133,7 @@ class TeamClient(Subscriber, Protocol):
             FrameRefused: 5001.
         """
         if self.signed_in is None:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+            raise FrameRefused(GatewayErrorCode.AUTH_REQUIRED, SIGN_IN)
         return self.signed_in
 
     @property
@@ -161,7 +161,7 @@ class TeamClient(Subscriber, Protocol):
         """
         behalf = self.find_behalf(envelope)
         if behalf is None:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+            raise FrameRefused(GatewayErrorCode.AUTH_REQUIRED, SIGN_IN)
         if behalf.isolated:
             text = "while this agent works for another caller it reaches no other agent"
             raise forbidden(text, reason="isolated")

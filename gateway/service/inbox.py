@@ -17,7 +17,7 @@ from gateway.service.message_queue import CLEARED, dead_message_error, end_messa
 from gateway.service.queued_messages import WAITING, Draft, open_frame, show_frame, store_message
 from gateway.service.seat import GATEWAY_LINK, act_without_seat
 from gateway.service.seat_frames import carry_envelope
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content
+from gateway.wire.errors import NOT_FOUND, FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope, Json, check_frame, read_type
 from kit import batches
@@ -38,7 +38,7 @@ def get_seat(owner_id: int, name: str) -> int:
     named = Session.objects.filter(owner_id=owner_id, routing_name=name, link=GATEWAY_LINK, archived_at=None)
     found: int | None = named.order_by("-last_seen_at").values_list("pk", flat=True).first()
     if found is None:
-        raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
+        raise FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
     return found
 
 
@@ -195,7 +195,7 @@ def deliver(owner: User, frame: Json) -> int:
         case "message":
             seat = seats.filter(routing_name=envelope.agent).last()
             if seat is None:
-                raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND, field="agent")
+                raise FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND, field="agent")
             return _store(owner, envelope, seat)
         case "broadcast":
             content = {"role": "agent", "content": envelope.content["message"]}

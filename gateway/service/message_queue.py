@@ -11,14 +11,14 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts import quotas
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.core.admission import SESSION_CAP
-from agents.core.ask_starter import Asker, NoSuchTarget
+from agents.core.ask_starter import AskingUser, NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Process, Session, Turn
 from agents.models.choices import Outcome
 from agents.models.session import alive_since, online_sessions
-from agents.transcript.access import Role, sessions_visible_to
+from agents.transcript.access import SessionRole, sessions_visible_to
 from gateway.models import Letter
 from gateway.service.pushes import publish_after_commit
 from gateway.service.queued_messages import (
@@ -32,7 +32,7 @@ from gateway.service.queued_messages import (
 )
 from gateway.service.seat_frames import carry_envelope, read_carried
 from gateway.service.team_rules import AgentName, allow_message, load_peers
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frames import Json, error_frame, event_frame
 from kit.clock import db_now
 from kit.durations import seconds
@@ -101,7 +101,7 @@ def _claim_locked(session_id: int, process_id: str, higher_in_a_row: int) -> Cla
     lower = queued.filter(priority__gt=highest.priority).order_by("received_at", "pk").first()
     stored = lower if lower is not None and higher_in_a_row >= HIGHER_IN_A_ROW else highest
     if not _may_send(stored):
-        end_message(stored, dead_message_error(NOT_ALLOWED, ErrorCode.PERMISSION_DENIED))
+        end_message(stored, dead_message_error(NOT_ALLOWED, GatewayErrorCode.PERMISSION_DENIED))
         return Claim(is_blocked=True)
     if not _is_free(stored):
         return Claim(is_blocked=True)
@@ -172,7 +172,7 @@ def make_error(stored: Letter, refused: FrameRefused) -> Json:
     return error_frame(refused.about(stored.correlation_id, stored.message_id))
 
 
-def dead_message_error(reason: str, code: ErrorCode = ErrorCode.AGENT_OFFLINE) -> FrameRefused:
+def dead_message_error(reason: str, code: GatewayErrorCode = GatewayErrorCode.AGENT_OFFLINE) -> FrameRefused:
     """The error for the sender of a stored message that died."""
     return FrameRefused(code, _DEAD_TEXT[reason], reason=reason)
 
@@ -193,7 +193,7 @@ def take_reply(stored_id: int) -> Json | None:
     """The frame that ends the wait of a stored message's sender, once; None while there is none."""
     stored = Letter.objects.select_related("recipient").filter(pk=stored_id).first()
     if stored is None:
-        return error_frame(FrameRefused(ErrorCode.AGENT_OFFLINE, "the agent is gone"))
+        return error_frame(FrameRefused(GatewayErrorCode.AGENT_OFFLINE, "the agent is gone"))
     now = db_now()
     if stored.state == Letter.State.QUEUED and stored.expires_at is not None and stored.expires_at <= now:
         expire(stored)
@@ -202,7 +202,7 @@ def take_reply(stored_id: int) -> Json | None:
         taken = Letter.objects.filter(pk=stored_id, reply_at__isnull=False).update(reply="", reply_at=None)
         return _open_reply(stored) if taken else {}
     if stored.expires_at is not None and stored.expires_at + timedelta(seconds=REPLY_GRACE_S) < now:
-        refused = FrameRefused(ErrorCode.AGENT_ERROR, "no reply came in time", reason="response_timeout")
+        refused = FrameRefused(GatewayErrorCode.AGENT_ERROR, "no reply came in time", reason="response_timeout")
         return make_error(stored, refused)
     return None
 
@@ -223,7 +223,7 @@ def expire_due(*, overdue_s: float = 0.0) -> int:
 def expire(stored: Letter) -> bool:
     """The time of a stored message is up."""
     is_there = bool(online_sessions([stored.recipient_id]))
-    code = ErrorCode.AGENT_BUSY if is_there else ErrorCode.AGENT_OFFLINE
+    code = GatewayErrorCode.AGENT_BUSY if is_there else GatewayErrorCode.AGENT_OFFLINE
     return end_message(stored, dead_message_error(TTL_EXPIRED, code))
 
 
@@ -271,14 +271,16 @@ def _open_reply(stored: Letter) -> Json:
     """The reply that a stored message keeps; an error if no key opens the reply any more."""
     try:
         return open_frame(stored.reply)
-    except Unreadable:
-        refused = FrameRefused(ErrorCode.AGENT_ERROR, "the reply cannot be read any more", reason=UNREADABLE)
+    except SecretUnreadable:
+        refused = FrameRefused(
+            GatewayErrorCode.AGENT_ERROR, "the reply cannot be read any more", reason=UNREADABLE
+        )
         return make_error(stored, refused)
 
 
 def _draft_reply(stored: Letter, session_id: int, frame: Json) -> Draft:
     owner = stored.recipient.owner
-    asker = Asker(
+    asker = AskingUser(
         user_id=owner.pk,
         login=owner.login,
         chain=(stored.recipient_id,),
@@ -331,7 +333,7 @@ def _may_send(stored: Letter) -> bool:
             return False
     if stored.sender_owner_id == stored.owner_id:
         return True
-    visible = sessions_visible_to(stored.sender_owner_id, at_least=Role.PROMPTER)
+    visible = sessions_visible_to(stored.sender_owner_id, at_least=SessionRole.PROMPTER)
     return visible.filter(pk=stored.recipient_id).exists()
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import msgspec
 
 from accounts.authn import Identity
-from agents.core.ask_starter import NOT_ASKED, Asker, NoSuchTarget
+from agents.core.ask_starter import NOT_ASKED, AskingUser, NoSuchTarget
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, Offline, OverCap
-from agents.core.types import Ask, Source, Target
+from agents.core.types import Ask, AskSource, AskTarget
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Surface
 from agents.transcript.mentions import MAX_FILES, mentions
@@ -33,7 +33,7 @@ from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
 from gateway.service.session_rows import check_sessions
 from gateway.service.team_rules import AgentName, RulesCache, peer_error
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, denied_error
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
 from gateway.wire.frames import Envelope
 from kit import trace
 from kit.async_db import DbCalls
@@ -126,7 +126,7 @@ class MessageRouter:
                 question=text,
                 wait_s=message.wait_s,
                 tells=not envelope.wants_response,
-                source=Source(behalf.session_id, peer_login=found.target.handle) if behalf.session_id else None,
+                source=AskSource(behalf.session_id, peer_login=found.target.handle) if behalf.session_id else None,
                 chain=asker.chain,
                 files=tuple(mentions(text)),
                 message_id=envelope.id,
@@ -240,7 +240,7 @@ class MessageRouter:
         ):  # a client without a seat is in no list
             raise peer_error()
 
-    def _find_here(self, name: str, asker: Asker) -> Addressee | None:
+    def _find_here(self, name: str, asker: AskingUser) -> Addressee | None:
         """A seat of the asker's own team, if this process holds it and no stored messages wait for it.
 
         Admission checks that it may be asked.
@@ -249,7 +249,7 @@ class MessageRouter:
         if held is None or not self.queue.has_none(held.seat.session_id):
             return None
         seat = held.seat
-        target = Target(None, seat.session_id, f"{asker.login}/{seat.name}")
+        target = AskTarget(None, seat.session_id, f"{asker.login}/{seat.name}")
         named = AgentName(asker.user_id, asker.login, seat.name)
         return Addressee(target, seat.name, is_own=True, name=named, status=seat.status)
 
@@ -295,7 +295,7 @@ def _find_route(message: NewMessage) -> tuple[Addressee, Obstacle]:
 
 
 def _make_draft(
-    key: str, message: NewMessage, target: Target, parts: tuple[Part, ...], place: Place | None
+    key: str, message: NewMessage, target: AskTarget, parts: tuple[Part, ...], place: Place | None
 ) -> Draft:
     envelope = message.envelope
     return Draft(
@@ -322,7 +322,9 @@ def _check_status(found: Addressee, draft: Draft | None) -> None:
         MessageMustWait: the agent is busy, and messages may wait for it.
     """
     if found.status == ERROR:
-        raise FrameRefused(ErrorCode.AGENT_ERROR, "the agent says that it has an error", reason="status_error")
+        raise FrameRefused(
+            GatewayErrorCode.AGENT_ERROR, "the agent says that it has an error", reason="status_error"
+        )
     if found.status == BUSY:
-        refused = FrameRefused(ErrorCode.AGENT_BUSY, "the agent says that it is busy", reason="status_busy")
+        refused = FrameRefused(GatewayErrorCode.AGENT_BUSY, "the agent says that it is busy", reason="status_busy")
         raise refused if draft is None else MessageMustWait(draft, refused)

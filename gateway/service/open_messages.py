@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 from django.db import DatabaseError
 
 from agents.core.errors import Offline
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from gateway.service import message_queue
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, RecentMessage
 from gateway.service.frame_log import FrameNote
 from gateway.service.message_router import BegunMessage, MessageMustWait, MessageRouter
 from gateway.service.queued_messages import StoredMessage
 from gateway.service.seat_frames import make_refusal, make_reply
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, denied_error
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
 from gateway.wire.frames import Envelope, Json, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
@@ -89,7 +89,7 @@ class OpenMessages:
         if len(self._open) >= MAX_OPEN:
             # A message that wants no response is open only while the hub sends it: the client sends too fast.
             text = TOO_MANY_OPEN if envelope.wants_response else RATE_TEXT
-            raise FrameRefused(ErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
+            raise FrameRefused(GatewayErrorCode.RATE_LIMITED, text, retry_after_ms=1000)
         if key in self._open:
             text = "a message with this correlation id waits for its reply"
             raise bad_content(text, reason="correlation_in_use")
@@ -151,7 +151,7 @@ class OpenMessages:
         """
         running = begun.running
         settled = await asyncio.shield(running.settled)
-        if settled.reason == Failure.NOT_DELIVERED and begun.draft is not None:
+        if settled.reason == TurnFailure.NOT_DELIVERED and begun.draft is not None:
             return await self._store(MessageMustWait(begun.draft, denied_error(Offline())), is_recorded=True)
         reply = make_reply(key, message.envelope, running, settled, message.sender.name)
         if message.envelope.wants_response:

@@ -23,7 +23,7 @@ from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
 from gateway.wire.frames import Json
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, HttpRequest, RequestRefused, too_large
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 from kit.strict_json import UnreadableText
 
 MAX_INPUT_CHARS = 262_144
@@ -49,7 +49,7 @@ class RequestBody(Struct, frozen=True):
 class ApiArtifact(TypedDict):
     """A file of a task."""
 
-    artifact_id: Annotated[str, Source("public_id")]
+    artifact_id: Annotated[str, RowSource("public_id")]
     agent_created: bool
     file_name: str
     relative_path: str | None
@@ -58,7 +58,7 @@ class ApiArtifact(TypedDict):
 class ApiTask(TypedDict):
     """A task."""
 
-    task_id: Annotated[str, Source("public_id")]
+    task_id: Annotated[str, RowSource("public_id")]
     input: str | None
     additional_input: Any
     artifacts: list[ApiArtifact]
@@ -67,9 +67,9 @@ class ApiTask(TypedDict):
 class ApiStep(TypedDict):
     """A step with the artifacts that its agent made."""
 
-    task_id: Annotated[str, Source("task.public_id")]
-    step_id: Annotated[str, Source("public_id")]
-    name: Annotated[str, Source("task.agent")]
+    task_id: Annotated[str, RowSource("task.public_id")]
+    step_id: Annotated[str, RowSource("public_id")]
+    name: Annotated[str, RowSource("task.agent")]
     status: str
     input: str | None
     additional_input: Any

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from django.db import DatabaseError
 
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import (
     Busy,
@@ -18,9 +18,9 @@ from agents.core.errors import (
     RateLimited,
     Unavailable,
 )
-from agents.core.types import Ask, SettledTurn, Source, Target
+from agents.core.types import Ask, AskSource, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Failure, Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from agents.transcript.mentions import mentions
 from gateway.models import Letter
 from gateway.service import message_queue, queued_messages
@@ -29,7 +29,7 @@ from gateway.service.queued_messages import StoredMessage, open_frame
 from gateway.service.seat_frames import make_reply, parts_of, read_carried, text_of
 from gateway.service.session_entries import Place, make_place
 from gateway.service.session_recording import Recording, SessionRecorder
-from gateway.wire.errors import ErrorCode, FrameRefused, denied_error
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, denied_error
 from gateway.wire.frames import Envelope, Json
 from kit.async_db import DbCalls
 from kit.clock import db_now
@@ -168,8 +168,8 @@ class QueueDelivery:
         except (Denied, NotPublished, FileGone) as refusal:
             await self._call(message_queue.end_message, stored, denied_error(refusal))
             return 0.0
-        except Unreadable:
-            refused = message_queue.dead_message_error(message_queue.UNREADABLE, ErrorCode.AGENT_ERROR)
+        except SecretUnreadable:
+            refused = message_queue.dead_message_error(message_queue.UNREADABLE, GatewayErrorCode.AGENT_ERROR)
             await self._call(message_queue.end_message, stored, refused)
             return 0.0
         return await self._see_delivered(stored, running)
@@ -182,7 +182,7 @@ class QueueDelivery:
         else:
             settled = await asyncio.shield(running.settled)
         if settled is not None and _is_undelivered(stored, settled):
-            is_uncertain = settled.reason != Failure.NOT_DELIVERED
+            is_uncertain = settled.reason != TurnFailure.NOT_DELIVERED
             await self._call(message_queue.release, stored, is_uncertain=is_uncertain)
             return None
         await self._call(message_queue.mark_delivered, stored)
@@ -235,14 +235,14 @@ def make_ask(stored: Letter) -> Ask:
     handle = f"{stored.recipient.owner.login}/{stored.recipient.routing_name}"
     return Ask(
         chat_id=stored.chat_id,
-        target=Target(None, stored.recipient_id, handle),
+        target=AskTarget(None, stored.recipient_id, handle),
         caller_id=stored.sender_owner_id,
         caller_login=stored.sender_owner.login,
         surface=Surface.GATEWAY,
         question=text,
         wait_s=envelope.metadata["ttl"] if stored.wants_response else DELIVERED_WITHIN_S,
         tells=not stored.wants_response,
-        source=Source(stored.sender_session_id, peer_login=handle) if stored.sender_session_id else None,
+        source=AskSource(stored.sender_session_id, peer_login=handle) if stored.sender_session_id else None,
         chain=tuple(stored.chain),
         passed_by_stranger=stored.passed_by_stranger,
         files=tuple(mentions(text)),
@@ -264,4 +264,4 @@ def _is_undelivered(stored: Letter, settled: SettledTurn) -> bool:
     """Whether the message did not reach the agent, or may not have."""
     if settled.outcome is Outcome.COMPLETED:
         return False
-    return not stored.wants_response or settled.reason in (Failure.NOT_DELIVERED, Failure.CHANNEL_LOST)
+    return not stored.wants_response or settled.reason in (TurnFailure.NOT_DELIVERED, TurnFailure.CHANNEL_LOST)

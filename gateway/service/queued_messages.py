@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts import quotas, sealing
 from accounts.quotas import EVERY_ROW
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.core.ask_starter import NoSuchTarget
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
@@ -221,7 +221,7 @@ def show_frame(stored: str) -> Json:
     """A frame for a list or an export of all rows; an unreadable frame has empty content."""
     try:
         return open_frame(stored) if stored else {}
-    except Unreadable:
+    except SecretUnreadable:
         return {"content": {}, "metadata": {}}
 
 

@@ -11,7 +11,7 @@ from agents.core.ask_starter import MAX_PEERS, Peer, get_peer, load_peers
 from agents.core.errors import Halted
 from agents.models import Halt, Session, Turn
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import Role, seen_at, sessions_visible_to
+from agents.transcript.access import SessionRole, seen_at, sessions_visible_to
 from agents.web.availability import states_of
 from gateway.models import Letter, SessionLog, TeamAgent
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, ONLINE
@@ -98,12 +98,12 @@ def _kept(owner_id: int) -> QuerySet[Session]:
 
 def load_agents(user_id: int) -> list[Json]:
     """The agents as discovery shows them, the own ones first; at most MAX_PEERS."""
-    return _show(load_peers(user_id, at_least=Role.PROMPTER, most=MAX_PEERS))
+    return _show(load_peers(user_id, at_least=SessionRole.PROMPTER, most=MAX_PEERS))
 
 
 def load_own_agents(user_id: int) -> list[Json]:
     """The agents of the user's own team, as discovery shows them."""
-    peers = load_peers(user_id, at_least=Role.OWNER, most=MAX_PEERS)
+    peers = load_peers(user_id, at_least=SessionRole.OWNER, most=MAX_PEERS)
     return _show([peer for peer in peers if peer.is_mine])
 
 
@@ -121,7 +121,11 @@ def load_names(user_id: int) -> list[str]:
 
     Each handshake asks for them: it reads names alone, and no rows of sessions.
     """
-    found = sessions_visible_to(user_id, at_least=Role.PROMPTER).filter(archived_at=None).order_by(SEEN_AT.desc())
+    found = (
+        sessions_visible_to(user_id, at_least=SessionRole.PROMPTER)
+        .filter(archived_at=None)
+        .order_by(SEEN_AT.desc())
+    )
     rows = found.values_list("owner_id", "owner__login", "routing_name")[:MAX_PEERS]
     ordered = sorted(rows, key=lambda row: (row[0] != user_id, f"{row[1]}/{row[2]}".lower()))
     return [name if owner_id == user_id else f"@{login}/{name}" for owner_id, login, name in ordered]

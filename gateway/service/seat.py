@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from accounts import quotas
 from accounts.authn import Identity
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import AskingUser
 from agents.core.ports import Clock
-from agents.core.post import Prompt
-from agents.core.presence import MayNotConnect, Registration
+from agents.core.post import PostedPrompt
+from agents.core.presence import AgentRegistration, MayNotConnect
 from agents.limits import SESSIONS
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
 from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
@@ -42,7 +42,7 @@ OWN_STATUSES = frozenset(TeamAgent.Status.values)
 
 def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingFor:
     """On whose behalf a client without a seat acts: its user."""
-    return ActingFor(Asker(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
+    return ActingFor(AskingUser(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
 
 
 class SeatNameTaken(Exception):
@@ -62,7 +62,7 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
     others = named.exclude(link=GATEWAY_LINK).filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
     if others.exists():
         raise SeatNameTaken
-    registration = Registration(
+    registration = AgentRegistration(
         user_id=identity.user_id,
         credential_id=identity.credential_id,
         session_id=str(seat.public_id) if seat else None,
@@ -123,7 +123,7 @@ class Seat:
         for one in arrival.unfinished:
             prompts.resume(one.prompt, one.for_s)
 
-    def begin(self, prompt: Prompt) -> Json:
+    def begin(self, prompt: PostedPrompt) -> Json:
         """Note a prompt that is about to be sent; its frame."""
         frame = make_message(prompt, self.name)
         self.prompts.begin(prompt)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from agents.core.post import Prompt
+from agents.core.post import PostedPrompt
 from agents.core.presence import make_slug
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn, left_out_of
@@ -74,7 +74,7 @@ def address_frame(carried: Json, agent: str) -> Json:
     }
 
 
-def make_message(prompt: Prompt, name: str) -> Json:
+def make_message(prompt: PostedPrompt, name: str) -> Json:
     """The frame by which a seat is asked."""
     given = _find_envelope(prompt)
     carried = {key: value for key, value in given.items() if value}
@@ -117,7 +117,7 @@ def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifac
     ]
 
 
-def _find_envelope(prompt: Prompt) -> Json:
+def _find_envelope(prompt: PostedPrompt) -> Json:
     """The envelope that a prompt carries. One of a caller over A2A is a part like any other: it has a task."""
     if prompt.task_id or len(prompt.parts) != 1 or prompt.parts[0].media_type != ENVELOPE_TYPE:
         return {}

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from accounts import sealing
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.models import Process
 from agents.models.session import alive_since
 from gateway.models import HeldEntry, SessionEntry
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from kit import sql
 from kit.clock import db_now
 
@@ -114,9 +114,9 @@ def read_row(row: SessionEntry) -> LogEntry:
     """
     try:
         content = open_content(row.content)
-    except Unreadable:
+    except SecretUnreadable:
         text = "an entry of this session cannot be read"
-        raise FrameRefused(ErrorCode.SESSION_CORRUPT, text, reason="unreadable") from None
+        raise FrameRefused(GatewayErrorCode.SESSION_CORRUPT, text, reason="unreadable") from None
     return LogEntry(timestamp_ms=row.timestamp_ms, role=row.role, content=content, id=row.entry_id)
 
 
@@ -138,7 +138,7 @@ def show_content(sealed: str) -> Any:
     """The content of an entry for an export of all rows; None when it is damaged."""
     try:
         return open_content(sealed)
-    except Unreadable:
+    except SecretUnreadable:
         return None
 
 
@@ -221,7 +221,7 @@ def _find_record(row: HeldEntry) -> PlacedEntry | None:
     try:
         about = msgspec.json.decode(row.about, type=_About)
         content = open_content(row.content)
-    except (Unreadable, msgspec.DecodeError):
+    except (SecretUnreadable, msgspec.DecodeError):
         logger.warning("gateway.held_entry_unreadable", extra={"entry": row.pk})
         return None
     entry = LogEntry(timestamp_ms=about.timestamp_ms, role=about.role, content=content, id=about.id)

@@ -18,7 +18,7 @@ from gateway.models import SessionEntry, SessionLog
 from gateway.service.session_entries import LogEntry, make_row, seal_content
 from gateway.service.session_recording import MAX_ENTRIES, MAX_SESSION_BYTES
 from gateway.service.session_rows import SessionUser, check_agent, get_session, read_entries
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frame_types import ROLES, is_agent_name, is_id, read_time_ms
 from kit import strict_json
 from kit.clock import db_now, unix_ms
@@ -183,7 +183,7 @@ def _without_twins(entries: Sequence[LogEntry]) -> list[LogEntry]:
 
 def _corrupt(text: str, number: int) -> FrameRefused:
     field = f"line {number}" if number else "index"
-    return FrameRefused(ErrorCode.SESSION_CORRUPT, f"{field}: {text}", field=field)
+    return FrameRefused(GatewayErrorCode.SESSION_CORRUPT, f"{field}: {text}", field=field)
 
 
 class ReadySession(Struct, frozen=True):
@@ -219,7 +219,7 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
         raise bad_content(f"a file has at most {MAX_FILE_BYTES} bytes", reason="too_large")
     ready = [_prepare(read) for read in read_file(data, agent, index)]
     if not ready:
-        raise FrameRefused(ErrorCode.SESSION_CORRUPT, "the file has no whole line")
+        raise FrameRefused(GatewayErrorCode.SESSION_CORRUPT, "the file has no whole line")
     with transaction.atomic():
         limits.TEAM_SESSIONS.check(user.owner_id, len(ready))
         limits.TEAM_SESSIONS_TEXT.check(user.owner_id, sum(one.size for one in ready))

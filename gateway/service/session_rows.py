@@ -16,7 +16,7 @@ from gateway import limits
 from gateway.models import SessionEntry, SessionLog, TeamAgent, TeamPolicy
 from gateway.service.seat import GATEWAY_LINK
 from gateway.service.session_entries import LogEntry, Place, read_row
-from gateway.wire.errors import NOT_FOUND, ErrorCode, FrameRefused, bad_content, forbidden
+from gateway.wire.errors import NOT_FOUND, FrameRefused, GatewayErrorCode, bad_content, forbidden
 from gateway.wire.frames import Json
 from kit.clock import db_now, unix_ms
 from kit.ids import unguessable
@@ -57,7 +57,7 @@ def check_agent(user: SessionUser, agent: str) -> None:
             raise forbidden("an agent reads and changes its own sessions alone")
     elif _is_known(user.owner_id, agent):
         return
-    raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
+    raise FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
 
 
 def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool = False) -> SessionLog:
@@ -70,7 +70,9 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
     found = SessionLog.objects.filter(owner_id=user.owner_id, agent=agent, session_id=session_id)
     log = (found.select_for_update() if writes else found).first()
     if log is None:
-        raise FrameRefused(ErrorCode.SESSION_NOT_FOUND, "the agent has no session of that id", field="sessionId")
+        raise FrameRefused(
+            GatewayErrorCode.SESSION_NOT_FOUND, "the agent has no session of that id", field="sessionId"
+        )
     if writes and is_locked(log, user.writer, db_now()):
         raise locked_error()
     return log
@@ -104,10 +106,10 @@ def check_writable(log: SessionLog, ttl_s: int | None, writer: str, now: datetim
     """
     if log.state == SessionLog.State.ARCHIVED:
         text = "this session is archived: it takes no further messages"
-        raise FrameRefused(ErrorCode.SESSION_EXPIRED, text, field="sessionId", reason="archived")
+        raise FrameRefused(GatewayErrorCode.SESSION_EXPIRED, text, field="sessionId", reason="archived")
     if ttl_s is not None and log.last_entry_at + timedelta(seconds=ttl_s) <= now:
         text = "this session has expired: it takes no further messages"
-        raise FrameRefused(ErrorCode.SESSION_EXPIRED, text, field="sessionId")
+        raise FrameRefused(GatewayErrorCode.SESSION_EXPIRED, text, field="sessionId")
     if is_locked(log, writer, now):
         raise locked_error()
 
@@ -119,7 +121,9 @@ def is_locked(log: SessionLog, writer: str, now: datetime) -> bool:
 
 def locked_error() -> FrameRefused:
     """The error for a session that another writer locked."""
-    return FrameRefused(ErrorCode.SESSION_LOCKED, "another writer has locked this session", field="sessionId")
+    return FrameRefused(
+        GatewayErrorCode.SESSION_LOCKED, "another writer has locked this session", field="sessionId"
+    )
 
 
 def _is_known(owner_id: int, agent: str) -> bool:
@@ -286,7 +290,7 @@ def read_entries(log: SessionLog) -> list[LogEntry]:
         # It was compacted meanwhile, if the numbers agree the next time.
         log.refresh_from_db(fields=["entries", "compacted"])
     text = "this session has not as many entries as were written"
-    raise FrameRefused(ErrorCode.SESSION_CORRUPT, text, reason="entries_missing")
+    raise FrameRefused(GatewayErrorCode.SESSION_CORRUPT, text, reason="entries_missing")
 
 
 def read_age(text: str) -> timedelta:

@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from accounts import quotas
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from accounts.sealing import Unreadable, reseal_all, seal, unseal
+from accounts.sealing import SecretUnreadable, reseal_all, seal, unseal
 from agents.core import presence
 from agents.core.ports import Clock
 from agents.models import Connection, Halt
@@ -22,7 +22,7 @@ from gateway import limits
 from gateway.models import EnvelopeKey, TeamAgent, TeamPolicy
 from gateway.models.team import MAX_PEERS_NAMED, MAX_VOTERS
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, MAX_CONFIG_BYTES, make_seat, read_role
-from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_target
 from gateway.wire.frames import Envelope, Json
 from kit.async_db import db_call
@@ -286,7 +286,7 @@ def _load_keys(owner_id: int) -> dict[str, bytes]:
     for one in EnvelopeKey.objects.filter(owner_id=owner_id):
         try:
             keys[one.key_id] = unseal(one.secret, PURPOSE).encode()
-        except Unreadable:
+        except SecretUnreadable:
             continue  # nothing verifies by it: its team makes a new one
     return keys
 
@@ -302,7 +302,7 @@ async def check_signature(rules: RulesCache, owner_id: int, envelope: Envelope) 
     team = await rules.get(owner_id)
     if team.demands_signature and not is_signed(envelope.frame, team.keys):
         text = f"metadata.signature: want {ALG} by a key of this team, over the canonical JSON of the frame"
-        raise FrameRefused(ErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
+        raise FrameRefused(GatewayErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
 
 
 def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:

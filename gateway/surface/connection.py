@@ -20,7 +20,7 @@ from agents.core.post import Evict
 from agents.core.presence import MayNotConnect
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from gateway.service.addressing import FrameSender
 from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import FrameNote
@@ -29,7 +29,7 @@ from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, take_seat
 from gateway.surface.sign_in import TokenSignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frames import Json
 from gateway.wire.permissions import may_subscribe
 from gateway.wire.protocol import (
@@ -86,7 +86,7 @@ class ClientConnection(FrameSocket, TeamClient):
         self.note: FrameNote
         self._link = gateway.link
         self._ledger = ledger
-        expire = partial(self._end_unauthorized, ErrorCode.TOKEN_EXPIRED, NOT_RENEWED)
+        expire = partial(self._end_unauthorized, GatewayErrorCode.TOKEN_EXPIRED, NOT_RENEWED)
         self._sign_in = TokenSignIn(clients, callers, expire)
         self._process_id = process_id
         self._clock = clock
@@ -132,7 +132,7 @@ class ClientConnection(FrameSocket, TeamClient):
         except asyncio.CancelledError:
             if not self._sign_in.was_dismissed():
                 raise
-            last = frames.error_frame(FrameRefused(ErrorCode.AUTH_FAILED, REVOKED, reason="token_revoked"))
+            last = frames.error_frame(FrameRefused(GatewayErrorCode.AUTH_FAILED, REVOKED, reason="token_revoked"))
             with suppress(OSError, RuntimeError):
                 async with asyncio.timeout(SEND_WITHIN_S):
                     await send({"type": "websocket.send", "text": frames.encode(last).decode()})
@@ -152,7 +152,7 @@ class ClientConnection(FrameSocket, TeamClient):
             return
         await self.accept(self._parameters.subprotocol)
         within_s = min(AUTH_WITHIN_S, self._parameters.timeout_ms / 1000)
-        expire = partial(self._end_unauthorized, ErrorCode.CONNECTION_TIMEOUT, NEVER_SIGNED_IN)
+        expire = partial(self._end_unauthorized, GatewayErrorCode.CONNECTION_TIMEOUT, NEVER_SIGNED_IN)
         self._timer = asyncio.get_running_loop().call_later(within_s, expire)
         await self._guard(self._begin(given))
         # The hub answers an expired token, and waits for another token.
@@ -195,7 +195,7 @@ class ClientConnection(FrameSocket, TeamClient):
             self._sign_in.check_same_client(token.identity, self.seat_name)
         except FrameRefused as refused:
             await self.send_frame(frames.auth_frame("rejected"))
-            is_wrong = refused.code is ErrorCode.AUTH_FAILED
+            is_wrong = refused.code is GatewayErrorCode.AUTH_FAILED
             refused.close_code = UNAUTHORIZED if at_upgrade and is_wrong else self.protocol.count_auth_failure()
             raise
         if self._over:
@@ -219,7 +219,7 @@ class ClientConnection(FrameSocket, TeamClient):
             async with self._link.registering:
                 arrival = await db_call(take_seat)(identity, name, self._process_id)
         except (MayNotConnect, QuotaExceeded) as reason:
-            code = ErrorCode.CONNECTION_REFUSED
+            code = GatewayErrorCode.CONNECTION_REFUSED
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
         except SeatNameTaken:
             text = f"another program of yours is connected as {name}"
@@ -251,7 +251,7 @@ class ClientConnection(FrameSocket, TeamClient):
         if not self._over:  # else no part of the process would end the subscription
             await self.gateway.router.queue.follow(self.identity.user_id, self.sender.tells, self)
 
-    def _end_unauthorized(self, code: ErrorCode, text: str) -> None:
+    def _end_unauthorized(self, code: GatewayErrorCode, text: str) -> None:
         self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(FrameRefused(code, text))), "unauthorized")
 
     # Frames out.
@@ -301,7 +301,7 @@ class ClientConnection(FrameSocket, TeamClient):
         if (last := ending or refused).close_code:
             await self._finish(last.close_code, frames.error_frame(last))
 
-    async def _finish(self, code: int, last: Json | None, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def _finish(self, code: int, last: Json | None, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Fail what is open, send a last frame if the client takes it, and close either way."""
         await self._fail_open_prompts(reason)
         await self._close_with(code, None if last is None else frames.encode(last))
@@ -319,7 +319,7 @@ class ClientConnection(FrameSocket, TeamClient):
             logger.exception("gateway.database_away")
             await self.close_from_hub(SERVICE_RESTART)
 
-    async def _fail_open_prompts(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Before the first await: a prompt that arrives meanwhile is refused, not given to a socket that failed.
         self._over = True

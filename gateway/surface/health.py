@@ -23,7 +23,7 @@ from gateway.service.health import (
 from gateway.wire.permissions import find_role
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.async_db import db_call
-from kit.describe import BEARER, DescribedAnswer, Operation
+from kit.describe import BEARER, DescribedAnswer, DescribedOperation
 
 STATUS_PATH = "/agent-status"
 HEALTH_PATH, AGENTS_PATH = "/health", "/agents"
@@ -98,11 +98,11 @@ _DATABASE_UNAVAILABLE = DescribedAnswer(shape=HealthError, text="The database is
 _NEEDS = "With `GATEWAY=1`. Takes a token alone, no cookie: also a channel token."
 
 
-def _operation(path: str, name: str, summary: str, shape: Any) -> Operation:
+def _operation(path: str, name: str, summary: str, shape: Any) -> DescribedOperation:
     answers = {200: shape, 401: _UNAUTHORIZED, 503: _DATABASE_UNAVAILABLE}
     if path.endswith("}"):
         answers[404] = DescribedAnswer(shape=HealthError, text="The team has no such agent.")
-    return Operation(
+    return DescribedOperation(
         method="get",
         path=path,
         name=name,

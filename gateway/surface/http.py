@@ -15,18 +15,18 @@ from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send
 
 JSON_TYPE = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 _DENIED_STATUS = {
-    ErrorCode.RATE_LIMITED: 429,
-    ErrorCode.AGENT_NOT_FOUND: 409,
-    ErrorCode.AGENT_OFFLINE: 409,
-    ErrorCode.AGENT_BUSY: 409,
-    ErrorCode.INVALID_CONTENT: 422,
-    ErrorCode.PERMISSION_DENIED: 403,
+    GatewayErrorCode.RATE_LIMITED: 429,
+    GatewayErrorCode.AGENT_NOT_FOUND: 409,
+    GatewayErrorCode.AGENT_OFFLINE: 409,
+    GatewayErrorCode.AGENT_BUSY: 409,
+    GatewayErrorCode.INVALID_CONTENT: 422,
+    GatewayErrorCode.PERMISSION_DENIED: 403,
 }
 OUT_OF_BUDGET = 429  # of a limit that has no code in the protocol
 

@@ -27,12 +27,12 @@ from gateway.service import session_files
 from gateway.service.inbox import delete_message, retry_message
 from gateway.service.queued_messages import WAITING, show_frame
 from gateway.service.session_rows import SessionUser
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frame_types import AGENT_NAME, FRAME_TYPES, MAX_ID_CHARS, read_iso
 from kit.asgi import RequestRefused
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Items, Page, Time
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 MAX_NAME_CHARS = 80
 State = Literal["queued", "delivered", "read", "dead"]
@@ -44,7 +44,7 @@ class ApiLetter(TypedDict):
     """A message that was stored for an agent. `expiresAt` null: it waits for ever. `reason`: why it died."""
 
     id: int
-    agent: Annotated[str, Source("recipient.routing_name")]
+    agent: Annotated[str, RowSource("recipient.routing_name")]
     sender: str
     messageId: str
     priority: Priority
@@ -136,19 +136,19 @@ def _get_own(letter_id: int, owner: User) -> Letter:
 
 MEDIA_TYPE = "application/x-ndjson"
 STATUS = {  # the rest is 400
-    ErrorCode.AGENT_NOT_FOUND: 404,
-    ErrorCode.SESSION_NOT_FOUND: 404,
+    GatewayErrorCode.AGENT_NOT_FOUND: 404,
+    GatewayErrorCode.SESSION_NOT_FOUND: 404,
 }
 
 
 class TeamSession(TypedDict):
     """A session of an agent of the team. `importedFrom`: the agent and session that it was exported from."""
 
-    id: Annotated[str, Source("session_id")]
+    id: Annotated[str, RowSource("session_id")]
     agent: str
     entries: int
     createdAt: Time
-    lastActivity: Annotated[Time, Source("last_entry_at")]
+    lastActivity: Annotated[Time, RowSource("last_entry_at")]
     state: Literal["active", "committed", "archived"]
     importedFrom: NotRequired[str]
 

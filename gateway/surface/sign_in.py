@@ -8,7 +8,7 @@ from accounts.authn import Identity
 from accounts.models import Credential
 from accounts.open_requests import OpenRequests
 from agents.core.ledger import Ledger
-from gateway.wire.errors import ErrorCode, FrameRefused, forbidden
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Json
 from gateway.wire.permissions import find_role, find_seat, may_take_seat
 from kit.async_db import db_call
@@ -38,9 +38,9 @@ async def get_token(ledger: Ledger, token_digest: str) -> Token:
     """
     identity = (await ledger.look_up(token_digest, None)).identity
     if identity is None and await db_call(_has_expired)(token_digest):
-        raise FrameRefused(ErrorCode.TOKEN_EXPIRED, "this token has expired: send auth with a new one")
+        raise FrameRefused(GatewayErrorCode.TOKEN_EXPIRED, "this token has expired: send auth with a new one")
     if identity is None or find_role(identity) is None:
-        raise FrameRefused(ErrorCode.AUTH_FAILED, WANTED)
+        raise FrameRefused(GatewayErrorCode.AUTH_FAILED, WANTED)
     return await db_call(_measure)(identity)
 
 
@@ -70,7 +70,7 @@ def _measure(identity: Identity) -> Token:
 def too_many_sockets(most: int) -> FrameRefused:
     """The user holds `most` sockets without a seat."""
     text = "you hold too many sockets open here"
-    return FrameRefused(ErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
+    return FrameRefused(GatewayErrorCode.CONNECTION_REFUSED, text, close_code=TRY_AGAIN_LATER)
 
 
 class TokenSignIn:
@@ -98,7 +98,7 @@ class TokenSignIn:
         if self.identity is None:
             return
         if self.identity.user_id != identity.user_id or (seat and not may_take_seat(identity, seat)):
-            raise FrameRefused(ErrorCode.AUTH_FAILED, "this token is of another user or agent")
+            raise FrameRefused(GatewayErrorCode.AUTH_FAILED, "this token is of another user or agent")
 
     def take(self, token: Token) -> None:
         """Sign in, or go on with a renewed token; call it in the task of the connection.

@@ -4,10 +4,10 @@ import asyncio
 
 from accounts.authn import Identity, digest
 from agents.core.errors import NotDelivered
-from agents.core.post import Evict, Hook, Prompt, Withdrawn
+from agents.core.post import Evict, Hook, PostedPrompt, Withdrawn
 from agents.links.channel.protocol import size_of
 from agents.links.sockets import ToSocket
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.announcements import CloseAgent
 from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.status_feed import publish_delivered
@@ -16,7 +16,7 @@ from gateway.surface.connection import ClientConnection
 from gateway.surface.handlers.table import get_handler
 from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, forbidden
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, forbidden
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope
 from gateway.wire.permissions import TeamRole, check_frame, find_role, may_take_seat
@@ -30,7 +30,7 @@ GOING_AWAY = 1001
 
 
 class GatewaySocket(ClientConnection):
-    """A client of the gateway; with a seat it is an agent, and `agents.links.sockets.Socket` of its session."""
+    """A client of the gateway; with a seat it is an agent, and the `ServedSocket` of its session."""
 
     may_be_direct = False
 
@@ -48,12 +48,12 @@ class GatewaySocket(ClientConnection):
 
     @property
     def session_id(self) -> int:
-        """See `agents.links.sockets.Socket`."""
+        """See `agents.links.sockets.ServedSocket`."""
         assert self.seat is not None  # noqa: S101  for the type checker: the link holds seats
         return self.seat.session_id
 
-    async def prompt(self, prompt: Prompt) -> None:
-        """Send a message to the agent. See `agents.links.sockets.Socket`."""
+    async def prompt(self, prompt: PostedPrompt) -> None:
+        """Send a message to the agent. See `agents.links.sockets.ServedSocket`."""
         if self._over or self.seat is None or self.protocol.has_expired or not self.protocol.may_push("message"):
             raise NotDelivered
         frame = self.seat.begin(prompt)
@@ -78,7 +78,7 @@ class GatewaySocket(ClientConnection):
             self._link.start(publish_delivered(channels, owner_id, self.seat.name, frame), "delivered")
 
     async def take(self, message: ToSocket) -> None:
-        """Something from the hub. See `agents.links.sockets.Socket`."""
+        """Something from the hub. See `agents.links.sockets.ServedSocket`."""
         match message:
             case Evict():
                 await self._finish(
@@ -112,9 +112,9 @@ class GatewaySocket(ClientConnection):
             self.seat.forget_old(now)
 
     async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
     ) -> None:
-        """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
+        """Close the socket from the hub's side. See `agents.links.sockets.ServedSocket`."""
         if bye == "restart":
             await self._finish(GOING_AWAY, frames.disconnect_frame("shutdown", "the hub restarts"), reason)
         else:
@@ -127,7 +127,7 @@ class GatewaySocket(ClientConnection):
         """
         if code == "token_revoked" and not await db_call(is_refused)(self.identity.credential_id):
             return
-        refused = FrameRefused(ErrorCode.AUTH_FAILED, message, reason=code)
+        refused = FrameRefused(GatewayErrorCode.AUTH_FAILED, message, reason=code)
         await self._finish(UNAUTHORIZED, frames.error_frame(refused))
 
     # Frames in.

@@ -38,7 +38,7 @@ from gateway.wire.frame_types import is_agent_name
 from kit.columns import ColumnBody
 from kit.describe import ErrorBody, Items, Page, Time
 from kit.list_fields import NameList
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 Status = Literal["online", "idle", "busy", "error", "offline"]
 Threshold = Literal["simple", "supermajority", "unanimous"]
@@ -50,7 +50,7 @@ class ApiTeamAgent(TypedDict):
 
     name: str
     role: str
-    active: Annotated[bool, Source("is_active")]
+    active: Annotated[bool, RowSource("is_active")]
     status: Status
     config: dict[str, Any]
     maySendTo: list[str] | None
@@ -233,16 +233,16 @@ class ApiProposal(TypedDict):
     """
 
     id: int
-    proposalId: Annotated[str, Source("key")]
+    proposalId: Annotated[str, RowSource("key")]
     proposer: str
-    proposal: Annotated[str, Source("text")]
+    proposal: Annotated[str, RowSource("text")]
     reasoning: str
     category: str | None
     members: list[str]
     threshold: Literal["simple", "supermajority", "unanimous"]
     state: Literal["pending", "deliberating", "approved", "rejected", "blocked", "escalated"]
     result: Literal["approved", "rejected"] | None
-    consensus: Annotated[bool, Source("has_consensus")]
+    consensus: Annotated[bool, RowSource("has_consensus")]
     createdAt: Time
     deadline: Time
     decidedAt: Time | None
@@ -252,13 +252,13 @@ class ApiProposal(TypedDict):
 class ApiVote(TypedDict):
     """A vote. `counts`: it is the last one of its agent that came in time; `late`: it came after the end."""
 
-    agent: Annotated[str, Source("voter")]
+    agent: Annotated[str, RowSource("voter")]
     vote: Literal["approve", "reject", "abstain"]
     reasoning: str
     confidence: float | None
     votedAt: Time
     counts: bool
-    late: Annotated[bool, Source("is_late")]
+    late: Annotated[bool, RowSource("is_late")]
 
 
 class ApiProposalWithVotes(ApiProposal):

@@ -20,12 +20,12 @@ from agents.core.errors import (
 )
 from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
 from agents.core.reasons import RefusalKind
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.access import NotAllowed
 from kit.asgi import Header, retry_after
 
 
-class ErrorCode(IntEnum):
+class GatewayErrorCode(IntEnum):
     """The registry of error codes; the name of a member is the name on the wire."""
 
     CONNECTION_REFUSED = 1001
@@ -66,7 +66,7 @@ class FrameRefused(Exception):
 
     def __init__(
         self,
-        code: ErrorCode,
+        code: GatewayErrorCode,
         message: str,
         *,
         field: str = "",
@@ -100,27 +100,27 @@ class FrameRefused(Exception):
 
 
 # The refusals of what a frame says, and of what its sender may not do.
-missing = partial(FrameRefused, ErrorCode.MISSING_FIELD)
-bad_type = partial(FrameRefused, ErrorCode.INVALID_TYPE)
-bad_content = partial(FrameRefused, ErrorCode.INVALID_CONTENT)
-forbidden = partial(FrameRefused, ErrorCode.PERMISSION_DENIED)
+missing = partial(FrameRefused, GatewayErrorCode.MISSING_FIELD)
+bad_type = partial(FrameRefused, GatewayErrorCode.INVALID_TYPE)
+bad_content = partial(FrameRefused, GatewayErrorCode.INVALID_CONTENT)
+forbidden = partial(FrameRefused, GatewayErrorCode.PERMISSION_DENIED)
 
 DENIED_TEXT = "the agent may not be asked now: a limit is reached, or the turn in which you ask has ended"
 MESSAGES_TEXT = f"at most {MESSAGES_A_SECOND:g} messages a second of one token, {MESSAGES_AT_ONCE:g} at once"
 NOT_FOUND = "there is no such agent, or it is not open to you"
-_OTHERS: Mapping[type[Exception], tuple[ErrorCode, str]] = {
-    NoSuchTarget: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
-    FileGone: (ErrorCode.INVALID_CONTENT, "a file that the message names is not there for you"),
-    NotPublished: (ErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
-    NotAllowed: (ErrorCode.PERMISSION_DENIED, "you may see this agent, and not send it messages"),
-    AmbiguousPeer: (ErrorCode.AGENT_NOT_FOUND, "several agents have that name: write @owner/name"),
+_OTHERS: Mapping[type[Exception], tuple[GatewayErrorCode, str]] = {
+    NoSuchTarget: (GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
+    FileGone: (GatewayErrorCode.INVALID_CONTENT, "a file that the message names is not there for you"),
+    NotPublished: (GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND),
+    NotAllowed: (GatewayErrorCode.PERMISSION_DENIED, "you may see this agent, and not send it messages"),
+    AmbiguousPeer: (GatewayErrorCode.AGENT_NOT_FOUND, "several agents have that name: write @owner/name"),
 }
-CODES: Mapping[RefusalKind, ErrorCode] = {
-    RefusalKind.OFFLINE: ErrorCode.AGENT_OFFLINE,
-    RefusalKind.BUSY: ErrorCode.AGENT_BUSY,
-    RefusalKind.TOO_FAST: ErrorCode.RATE_LIMITED,
-    RefusalKind.FORBIDDEN: ErrorCode.PERMISSION_DENIED,
-    RefusalKind.PASSED_ON: ErrorCode.INVALID_CONTENT,
+CODES: Mapping[RefusalKind, GatewayErrorCode] = {
+    RefusalKind.OFFLINE: GatewayErrorCode.AGENT_OFFLINE,
+    RefusalKind.BUSY: GatewayErrorCode.AGENT_BUSY,
+    RefusalKind.TOO_FAST: GatewayErrorCode.RATE_LIMITED,
+    RefusalKind.FORBIDDEN: GatewayErrorCode.PERMISSION_DENIED,
+    RefusalKind.PASSED_ON: GatewayErrorCode.INVALID_CONTENT,
 }
 _OWN_TEXTS: Mapping[type[Denied], str] = {
     Offline: "the agent is offline",
@@ -131,18 +131,18 @@ _OWN_TEXTS: Mapping[type[Denied], str] = {
     TooDeep: "too many agents passed the message on",
     Cycle: "the message came through this agent already",
 }
-_FAILED: dict[str, tuple[ErrorCode, str, str]] = {
-    Failure.TIMEOUT: (ErrorCode.AGENT_ERROR, "response_timeout", "the agent did not answer in time"),
-    Failure.CHANNEL_LOST: (ErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
-    Failure.NOT_DELIVERED: (ErrorCode.AGENT_OFFLINE, "", "the agent never got the message"),
-    Failure.PROCESS_DIED: (ErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
-    Failure.SHUTDOWN: (ErrorCode.AGENT_OFFLINE, "shutdown", "the hub restarts"),
+_FAILED: dict[str, tuple[GatewayErrorCode, str, str]] = {
+    TurnFailure.TIMEOUT: (GatewayErrorCode.AGENT_ERROR, "response_timeout", "the agent did not answer in time"),
+    TurnFailure.CHANNEL_LOST: (GatewayErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
+    TurnFailure.NOT_DELIVERED: (GatewayErrorCode.AGENT_OFFLINE, "", "the agent never got the message"),
+    TurnFailure.PROCESS_DIED: (GatewayErrorCode.AGENT_OFFLINE, "", "the agent's connection was lost"),
+    TurnFailure.SHUTDOWN: (GatewayErrorCode.AGENT_OFFLINE, "shutdown", "the hub restarts"),
 }
 
 
-def error_code_of(denied: Denied | type[Denied]) -> ErrorCode:
+def error_code_of(denied: Denied | type[Denied]) -> GatewayErrorCode:
     """The code of a refusal of admission."""
-    return CODES.get(denied.entry.kind, ErrorCode.AGENT_ERROR)
+    return CODES.get(denied.entry.kind, GatewayErrorCode.AGENT_ERROR)
 
 
 def denied_error(refusal: Exception) -> FrameRefused:
@@ -152,14 +152,14 @@ def denied_error(refusal: Exception) -> FrameRefused:
         return FrameRefused(error_code_of(refusal), text, retry_after_ms=refusal.retry_in_s * 1000)
     if isinstance(refusal, Denied):
         code = error_code_of(refusal)
-        text = DENIED_TEXT if code is ErrorCode.AGENT_ERROR else refusal.text("the agent")
+        text = DENIED_TEXT if code is GatewayErrorCode.AGENT_ERROR else refusal.text("the agent")
         return FrameRefused(code, _OWN_TEXTS.get(type(refusal), text), reason=refusal.reason)
     if type(refusal) in _OTHERS:
         return FrameRefused(*_OTHERS[type(refusal)])
-    return FrameRefused(ErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")
+    return FrameRefused(GatewayErrorCode.AGENT_ERROR, "the hub cannot deliver this now", reason="unavailable")
 
 
 def failed_turn_error(reason: str, agents_text: str) -> FrameRefused:
     """The error for a turn that ended without a reply. `agents_text`: the agent's own reason, if it gave one."""
-    code, name, text = _FAILED.get(reason, (ErrorCode.AGENT_ERROR, reason, "the agent did not answer"))
+    code, name, text = _FAILED.get(reason, (GatewayErrorCode.AGENT_ERROR, reason, "the agent did not answer"))
     return FrameRefused(code, agents_text or text, reason=name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.wire.errors import ErrorCode, bad_content, bad_type, missing
+from gateway.wire.errors import GatewayErrorCode, bad_content, bad_type, missing
 from gateway.wire.frame_types import ROLES, read_time_ms, show_time
 from gateway.wire.frames import Envelope, Json, kept_in, read_text
 
@@ -37,7 +37,7 @@ CONTENT_KEYS = {  # what says that a content has the form of the frame's own
 }
 REPLIES = frozenset({"response", "decision", "error"})
 ASKS = frozenset({"request", "proposal"})  # frames that are always answered
-NOT_UNDERSTOOD = frozenset({ErrorCode.UNKNOWN_TYPE, ErrorCode.INVALID_CONTENT})
+NOT_UNDERSTOOD = frozenset({GatewayErrorCode.UNKNOWN_TYPE, GatewayErrorCode.INVALID_CONTENT})
 VOTE_OF = {"agree": "approve", "refuse": "reject"}
 PERFORMATIVE_OF_VOTE = {vote: performative for performative, vote in VOTE_OF.items()}
 RESULT_OF = {"accept-proposal": "approved", "reject-proposal": "rejected"}
@@ -172,14 +172,18 @@ def _content_in(type_name: str, performative: str, given: Any) -> tuple[Json, st
         case "request" if performative == CANCEL or not isinstance(given, str):
             return {"service": performative, "params": {"content": given}}, "params.content"
         case "response" if performative == "failure":
-            error = {"code": ErrorCode.AGENT_ERROR.value, "error": ErrorCode.AGENT_ERROR.name, "message": given}
+            error = {
+                "code": GatewayErrorCode.AGENT_ERROR.value,
+                "error": GatewayErrorCode.AGENT_ERROR.name,
+                "message": given,
+            }
             return {"error": error}, "error.message"
         case "response":
             return {"result": {"vote": VOTE_OF[performative], "reason": given}}, "result.reason"
         case "decision":
             return {"result": RESULT_OF[performative], "reason": given}, "reason"
         case "error":
-            code = ErrorCode.UNKNOWN_TYPE
+            code = GatewayErrorCode.UNKNOWN_TYPE
             return {"error": code.name, "code": code.value, "message": given}, "message"
     if isinstance(given, str):
         return {key: given}, key

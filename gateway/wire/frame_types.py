@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accounts.authn import SEAT_NAME
-from gateway.wire.errors import ErrorCode
+from gateway.wire.errors import GatewayErrorCode
 from kit.clock import iso, unix_ms
 
 MAX_ID_CHARS = 128
@@ -98,7 +98,7 @@ class FrameField:
     kind: str
     is_required: bool = False
     legal: Collection[str] | Callable[[Any], bool] | None = None
-    illegal: ErrorCode = ErrorCode.INVALID_CONTENT
+    illegal: GatewayErrorCode = GatewayErrorCode.INVALID_CONTENT
     either: str = ""
     keys: tuple[str, ...] = field(init=False)
 
@@ -143,11 +143,13 @@ ENVELOPE_FIELDS = (
     FrameField("sessionId", "a string", legal=is_id),
     FrameField("timestamp", "milliseconds, or a time as ISO 8601"),
     FrameField("metadata", "an object"),
-    FrameField("metadata.priority", "a string", legal=PRIORITIES, illegal=ErrorCode.INVALID_TYPE),
+    FrameField("metadata.priority", "a string", legal=PRIORITIES, illegal=GatewayErrorCode.INVALID_TYPE),
     FrameField("metadata.requiresResponse", "a boolean"),
     FrameField("metadata.threadId", "a string"),
     FrameField("metadata.parentId", "a string"),
-    FrameField("metadata.ttl", "a number", legal=lambda seconds: seconds > 0, illegal=ErrorCode.INVALID_TYPE),
+    FrameField(
+        "metadata.ttl", "a number", legal=lambda seconds: seconds > 0, illegal=GatewayErrorCode.INVALID_TYPE
+    ),
     FrameField("metadata.correlationId", "a string", legal=is_id),
 )
 _CHANNEL = (

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agents.links.channel.protocol import size_of
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content, bad_type, missing
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, bad_type, missing
 from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameField, FrameType, is_id, read_time_ms
 from kit import strict_json
 from kit.ids import unguessable
@@ -76,12 +76,12 @@ def read_object(text: str) -> Json:
     """
     if size_of(text) > MAX_FRAME_BYTES:
         wide = f"a frame holds at most {MAX_FRAME_BYTES} bytes"
-        raise FrameRefused(ErrorCode.PROTOCOL_ERROR, wide, close_code=TOO_LARGE)
+        raise FrameRefused(GatewayErrorCode.PROTOCOL_ERROR, wide, close_code=TOO_LARGE)
     try:
         value = strict_json.parse(text, max_brackets=None)
         strict_json.check_strings(text, value)
     except (NotJson, BadShape) as bad:
-        raise FrameRefused(ErrorCode.INVALID_JSON, str(bad)) from None
+        raise FrameRefused(GatewayErrorCode.INVALID_JSON, str(bad)) from None
     except ForbiddenText as forbidden:
         raise bad_content(str(forbidden), field="$") from None
     if not isinstance(value, dict):
@@ -101,7 +101,7 @@ def read_type(frame: Json) -> FrameType:
     if not name:
         raise missing("type is missing", field="type")
     if name not in FRAME_TYPES:
-        raise FrameRefused(ErrorCode.UNKNOWN_TYPE, f"there is no frame of type {name[:60]!r}", field="type")
+        raise FrameRefused(GatewayErrorCode.UNKNOWN_TYPE, f"there is no frame of type {name[:60]!r}", field="type")
     return FRAME_TYPES[name]
 
 

@@ -10,7 +10,15 @@ from enum import IntEnum
 from urllib.parse import parse_qs
 
 from agents.core.ports import Clock
-from gateway.wire.errors import MESSAGE_ERRORS, TOO_LATE, ErrorCode, FrameRefused, bad_content, bad_type, forbidden
+from gateway.wire.errors import (
+    MESSAGE_ERRORS,
+    TOO_LATE,
+    FrameRefused,
+    GatewayErrorCode,
+    bad_content,
+    bad_type,
+    forbidden,
+)
 from gateway.wire.frame_types import FRAME_TYPES, FrameType, is_agent_name
 from gateway.wire.frames import (
     VERSION,
@@ -129,7 +137,7 @@ class GatewayProtocol:
             FrameRefused: it is answered by this error.
         """
         if text is None:
-            raise FrameRefused(ErrorCode.PROTOCOL_ERROR, "frames are text", close_code=UNSUPPORTED_DATA)
+            raise FrameRefused(GatewayErrorCode.PROTOCOL_ERROR, "frames are text", close_code=UNSUPPORTED_DATA)
         frame = read_object(text)
         try:
             self._count_frame()
@@ -139,7 +147,7 @@ class GatewayProtocol:
         except FrameRefused as refused:
             if frame.get("type") == "error":
                 refused.is_silent = True
-            elif frame.get("type") == "disconnect" and refused.code is ErrorCode.INVALID_CONTENT:
+            elif frame.get("type") == "disconnect" and refused.code is GatewayErrorCode.INVALID_CONTENT:
                 refused.close_code = NORMAL
             raise name_frame(refused, frame) from None
 
@@ -152,7 +160,7 @@ class GatewayProtocol:
         if len(self._flaws) < MAX_FLAWS or now - self._flaws[0] > FLAWS_WITHIN_S:
             return None
         text = f"{MAX_FLAWS} frames were not in order within {FLAWS_WITHIN_S:g} s"
-        return FrameRefused(ErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
+        return FrameRefused(GatewayErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
 
     def sign_in(self, token_left_s: float | None) -> None:
         """Take all frames from now on. `token_left_s`: as long as the token lasts; None: until it is revoked."""
@@ -178,7 +186,7 @@ class GatewayProtocol:
         version = capabilities.get("version", VERSION)
         if str(version).partition(".")[0] != VERSION.partition(".")[0]:
             text = f"this hub speaks version {VERSION}"
-            raise FrameRefused(ErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
+            raise FrameRefused(GatewayErrorCode.PROTOCOL_ERROR, text, close_code=POLICY_VIOLATION)
         for name in ("timeout", "heartbeat"):
             if flaw := _flaw_of(name, capabilities, f"content.capabilities.{name}"):
                 raise flaw
@@ -196,9 +204,9 @@ class GatewayProtocol:
         if not type_.for_gateway:
             raise forbidden(f"only the gateway sends {type_.name}", field="type")
         if not self.is_authenticated and not type_.before_auth:
-            raise FrameRefused(ErrorCode.AUTH_REQUIRED, SIGN_IN)
+            raise FrameRefused(GatewayErrorCode.AUTH_REQUIRED, SIGN_IN)
         if self.has_expired and not type_.before_auth:
-            raise FrameRefused(ErrorCode.TOKEN_EXPIRED, "the token has expired: send auth with a new one")
+            raise FrameRefused(GatewayErrorCode.TOKEN_EXPIRED, "the token has expired: send auth with a new one")
 
     def _count_frame(self) -> None:
         if self._frames.is_full:
@@ -211,7 +219,7 @@ class GatewayProtocol:
             self._limited_since = now
         is_sustained = now - self._limited_since >= LIMITED_FOR_S
         raise FrameRefused(
-            ErrorCode.RATE_LIMITED,
+            GatewayErrorCode.RATE_LIMITED,
             RATE_TEXT,
             retry_after_ms=max(1, int(retry_in_s * 1000)),
             close_code=TOO_MANY_FRAMES if is_sustained else 0,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.wire.errors import ErrorCode
+from gateway.wire.errors import GatewayErrorCode
 from gateway.wire.frames import Json, now_ms
 from kit.newest import NewestEntries
 
@@ -209,16 +209,16 @@ def show_error(content: Json, asked: AskedFrame | None) -> Json | None:
     code, field = content.get("code"), content.get("field")
     shown: Json = {"type": "error", "error": content.get("message"), "code": code}
     if asked is None:
-        if code == ErrorCode.UNKNOWN_TYPE or field == "type":
+        if code == GatewayErrorCode.UNKNOWN_TYPE or field == "type":
             return None
-        if code == ErrorCode.INVALID_JSON:
+        if code == GatewayErrorCode.INVALID_JSON:
             return shown | {"error": "Invalid JSON format", "details": content.get("message")}
         return shown | ({"error": "Message processing failed"} if field == "$" else {})
     if asked.type == "register" and field == "from" and not asked.made["from"]:
         return shown | {"error": "Agent ID required for registration"}
-    if asked.type == "message" and code == ErrorCode.MISSING_FIELD and field == "agent":
+    if asked.type == "message" and code == GatewayErrorCode.MISSING_FIELD and field == "agent":
         return shown | {"error": "Target agent required"}
-    if asked.type == "message" and code == ErrorCode.AGENT_NOT_FOUND:
+    if asked.type == "message" and code == GatewayErrorCode.AGENT_NOT_FOUND:
         return shown | show_not_connected(asked, is_queued=False)
     return shown
 

@@ -10,11 +10,11 @@ from django.conf import settings
 from agents.links.channel.protocol import SOCKET as CHANNEL
 from hub.descriptions import gateway as gateway
 from hub.descriptions.schemas import SCHEMES, Json, schemas_of
-from kit.describe import Socket
+from kit.describe import DescribedSocket
 from operators.wire.frames import SOCKET as CLI
 
 VERSION = "0.4.0"
-SOCKETS: tuple[Socket, ...] = (CHANNEL, CLI)
+SOCKETS: tuple[DescribedSocket, ...] = (CHANNEL, CLI)
 
 
 @cache
@@ -44,7 +44,7 @@ def _server(public: SplitResult) -> Json:
     return server | ({"pathname": public.path} if public.path else {})
 
 
-def _add_structs(document: Json, socket: Socket) -> None:
+def _add_structs(document: Json, socket: DescribedSocket) -> None:
     """A socket whose frames are structs."""
     frames = [*dict.fromkeys([*socket.from_client, *socket.to_client])]
     payloads = [shape for shapes in socket.payloads.values() for shape in shapes]
@@ -109,7 +109,7 @@ def tag_of(frame: type[Any]) -> str:
     return str(frame.__struct_config__.tag)
 
 
-def name_of(socket: Socket, frame: type[Any]) -> str:
+def name_of(socket: DescribedSocket, frame: type[Any]) -> str:
     """A frame's name among those of its socket: its `type`, unless the hub sends another frame of that type."""
     tag = tag_of(frame)
     is_twin = frame not in socket.to_client and tag in map(tag_of, socket.to_client)

@@ -7,7 +7,7 @@ error means; tests compare their names with the registry of frame types and the 
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.wire.errors import ErrorCode
+from gateway.wire.errors import GatewayErrorCode
 from gateway.wire.frame_types import (
     AGENT_NAME,
     ENVELOPE_FIELDS,
@@ -127,29 +127,29 @@ SENT: dict[str, tuple[str, tuple[FrameField, ...]]] = {
     ),
     "broadcast": ("A message to all connected agents of the team.", ()),
 }
-ERRORS: dict[ErrorCode, str] = {
-    ErrorCode.CONNECTION_REFUSED: "the hub takes no more connections of this user or agent",
-    ErrorCode.CONNECTION_TIMEOUT: "no token came in time",
-    ErrorCode.CONNECTION_RESET: "the other end is gone",
-    ErrorCode.PROTOCOL_ERROR: "a binary frame, a frame over 1 MiB, another version, or too many errors",
-    ErrorCode.RATE_LIMITED: "too many frames or messages; retryAfterMs says how long to wait",
-    ErrorCode.INVALID_JSON: "the frame is not one JSON object",
-    ErrorCode.MISSING_FIELD: "a required field is missing",
-    ErrorCode.INVALID_TYPE: "a field has a value of another kind",
-    ErrorCode.UNKNOWN_TYPE: "there is no such type, or this hub does not serve it",
-    ErrorCode.INVALID_CONTENT: "a field has a value that is not allowed here",
-    ErrorCode.AGENT_NOT_FOUND: "there is no such agent, or it is not open to the sender",
-    ErrorCode.AGENT_OFFLINE: "the agent is not connected, and the message does not wait",
-    ErrorCode.AGENT_BUSY: "the agent works for another caller, and the message does not wait",
-    ErrorCode.AGENT_ERROR: "the agent failed, or did not answer in time",
-    ErrorCode.SESSION_NOT_FOUND: "there is no such session",
-    ErrorCode.SESSION_EXPIRED: "the session takes no more entries",
-    ErrorCode.SESSION_LOCKED: "another writer has the session",
-    ErrorCode.SESSION_CORRUPT: "the session cannot be read",
-    ErrorCode.AUTH_REQUIRED: "sign in first",
-    ErrorCode.AUTH_FAILED: "the token or the signature is not valid",
-    ErrorCode.TOKEN_EXPIRED: "the token has expired",
-    ErrorCode.PERMISSION_DENIED: "the sender may not do this",
+ERRORS: dict[GatewayErrorCode, str] = {
+    GatewayErrorCode.CONNECTION_REFUSED: "the hub takes no more connections of this user or agent",
+    GatewayErrorCode.CONNECTION_TIMEOUT: "no token came in time",
+    GatewayErrorCode.CONNECTION_RESET: "the other end is gone",
+    GatewayErrorCode.PROTOCOL_ERROR: "a binary frame, a frame over 1 MiB, another version, or too many errors",
+    GatewayErrorCode.RATE_LIMITED: "too many frames or messages; retryAfterMs says how long to wait",
+    GatewayErrorCode.INVALID_JSON: "the frame is not one JSON object",
+    GatewayErrorCode.MISSING_FIELD: "a required field is missing",
+    GatewayErrorCode.INVALID_TYPE: "a field has a value of another kind",
+    GatewayErrorCode.UNKNOWN_TYPE: "there is no such type, or this hub does not serve it",
+    GatewayErrorCode.INVALID_CONTENT: "a field has a value that is not allowed here",
+    GatewayErrorCode.AGENT_NOT_FOUND: "there is no such agent, or it is not open to the sender",
+    GatewayErrorCode.AGENT_OFFLINE: "the agent is not connected, and the message does not wait",
+    GatewayErrorCode.AGENT_BUSY: "the agent works for another caller, and the message does not wait",
+    GatewayErrorCode.AGENT_ERROR: "the agent failed, or did not answer in time",
+    GatewayErrorCode.SESSION_NOT_FOUND: "there is no such session",
+    GatewayErrorCode.SESSION_EXPIRED: "the session takes no more entries",
+    GatewayErrorCode.SESSION_LOCKED: "another writer has the session",
+    GatewayErrorCode.SESSION_CORRUPT: "the session cannot be read",
+    GatewayErrorCode.AUTH_REQUIRED: "sign in first",
+    GatewayErrorCode.AUTH_FAILED: "the token or the signature is not valid",
+    GatewayErrorCode.TOKEN_EXPIRED: "the token has expired",
+    GatewayErrorCode.PERMISSION_DENIED: "the sender may not do this",
 }
 
 
@@ -240,8 +240,8 @@ def _error() -> Json:
     return {
         "type": "object",
         "properties": {
-            "error": {"enum": [code.name for code in ErrorCode], "description": "the name of the code"},
-            "code": {"enum": [int(code) for code in ErrorCode]},
+            "error": {"enum": [code.name for code in GatewayErrorCode], "description": "the name of the code"},
+            "code": {"enum": [int(code) for code in GatewayErrorCode]},
             "message": {"type": "string", "description": "a sentence for people"},
             "reason": {"type": "string", "description": "more than the code says, for programs"},
             "field": {"type": "string", "description": "the path of what is wrong in the frame"},

@@ -15,7 +15,7 @@ from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
 from hub.descriptions.schemas import SCHEMES, Json, add_errors, likely_errors, merged, schemas_of
 from hub.monitoring.endpoints import Health, PageGone
-from kit.describe import JSON, DescribedAnswer, Either, ErrorBody, Family, Operation, Parameter
+from kit.describe import JSON, DescribedAnswer, DescribedOperation, Either, ErrorBody, Family, Parameter
 from mcp_server.surface.metadata import OPERATIONS as MCP
 from openai_api.surface.metadata import OPERATIONS as CHAT
 from operators.surface.rest import OPERATIONS as OPERATORS
@@ -23,9 +23,9 @@ from operators.surface.rest import OPERATIONS as OPERATORS
 YAML = "application/yaml"
 
 
-def _describe_document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> Operation:
+def _describe_document(path: str, name: str, summary: str, *media_types: str, **more: Any) -> DescribedOperation:
     answers = {200: DescribedAnswer(shape=dict[str, Any], text="The document.", media_types=media_types)}
-    return Operation(
+    return DescribedOperation(
         method="get",
         path=path,
         name=name,
@@ -38,7 +38,7 @@ def _describe_document(path: str, name: str, summary: str, *media_types: str, **
 
 
 _OF_HUB = (
-    Operation(
+    DescribedOperation(
         method="get",
         path="/livez",
         name="isAlive",
@@ -47,7 +47,7 @@ _OF_HUB = (
         security=(),
         answers={200: Health},
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path="/readyz",
         name="isReady",
@@ -61,7 +61,7 @@ _OF_HUB = (
             ),
         },
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path="/metrics",
         name="getMetrics",
@@ -88,7 +88,7 @@ _OF_HUB = (
 
 
 _OF_AGNT = AGNT if settings.AGNT else ()
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[DescribedOperation, ...] = (
     *(*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY),
     *(*_OF_AGNT, *_OF_HUB),
 )
@@ -104,7 +104,7 @@ class Writer:
     def __init__(self) -> None:
         self.components: Json = {}
 
-    def operation(self, one: Operation) -> Json:
+    def operation(self, one: DescribedOperation) -> Json:
         """One operation, its errors included."""
         written: Json = {"operationId": one.name, "summary": one.summary, "tags": [one.tag]}
         if one.text:
@@ -164,7 +164,7 @@ def _event(schema: Json) -> Json:
     return {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
 
 
-def _all_parameters(one: Operation) -> list[Parameter]:
+def _all_parameters(one: DescribedOperation) -> list[Parameter]:
     """The parameters of an operation; those of the path are text unless the operation says otherwise."""
     told = {parameter.name: parameter for parameter in one.parameters}
     in_path = [told.pop(name, Parameter(name=name, place="path")) for name in IN_BRACES.findall(one.path)]

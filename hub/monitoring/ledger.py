@@ -11,7 +11,7 @@ from agents.core.ledger import ExtraWrites, Ledger
 from agents.core.ledger.work import Admit
 from agents.core.ledger.worker import Item, Reserve
 from agents.core.ports import Link
-from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Outcome
 from agents.transcript.announcements import Carrier
 from agnt.service.figures import AgntCounts
@@ -79,7 +79,7 @@ class Spans(Protocol):
     def delivered(self, turn: OpenTurn, began_ns: int, failure: str = "") -> None:
         """The prompt was handed over; a `failure` when it was not."""
 
-    def settled(self, turn: OpenTurn, ending: Ending, settled: SettledTurn, began_ns: int) -> None:
+    def settled(self, turn: OpenTurn, ending: TurnEnding, settled: SettledTurn, began_ns: int) -> None:
         """The end is durable: the whole ask is over."""
 
     def close(self) -> None:
@@ -126,7 +126,9 @@ class MeasuredLedger(Ledger):
         await super().deny(ask, denied, in_queue=in_queue)
         self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
 
-    async def settle(self, turn: OpenTurn, ending: Ending, extra_writes: ExtraWrites | None = None) -> SettledTurn:
+    async def settle(
+        self, turn: OpenTurn, ending: TurnEnding, extra_writes: ExtraWrites | None = None
+    ) -> SettledTurn:
         """See `Ledger.settle`."""
         began_ns = time.time_ns() if self._spans else 0
         settled = await super().settle(turn, ending, extra_writes)

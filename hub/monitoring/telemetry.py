@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Outcome
 from kit import trace
 
@@ -44,7 +44,7 @@ class TurnSpans:
         if trace.is_sampled(turn.ask.traceparent):
             self._step("delivery", turn.ask, began_ns, failure)
 
-    def settled(self, turn: OpenTurn, ending: Ending, settled: SettledTurn, began_ns: int) -> None:
+    def settled(self, turn: OpenTurn, ending: TurnEnding, settled: SettledTurn, began_ns: int) -> None:
         """See `Spans`."""
         if not trace.is_sampled(turn.ask.traceparent):
             return

@@ -15,7 +15,15 @@ from typing import Any, TypeVar, cast
 import httpcore2
 
 from kit.durations import seconds
-from kit.safe_http.target import NotSent, Resolve, Target, TargetRules, addresses_of, read_target, system_resolver
+from kit.safe_http.target import (
+    AllowedUrl,
+    NotSent,
+    Resolve,
+    TargetRules,
+    addresses_of,
+    read_target,
+    system_resolver,
+)
 
 MAX_ANSWER_BYTES = 65_536
 TOTAL_S = seconds(10.0, at_least_s=5.0)
@@ -241,7 +249,7 @@ class StreamingHttp:
         """Look up nothing more."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
 
-    def _addresses(self, target: Target) -> list[str]:
+    def _addresses(self, target: AllowedUrl) -> list[str]:
         return addresses_of(target, self._rules, self._resolve, within_s=self._connect_within_s)
 
 
@@ -306,7 +314,7 @@ class SafeHttp:
     async def _exchange(
         self,
         method: str,
-        target: Target,
+        target: AllowedUrl,
         addresses: Sequence[str],
         headers: Mapping[str, str],
         body: bytes,
@@ -328,7 +336,7 @@ class SafeHttp:
 async def _request(
     backend: PinnedBackend,
     method: str,
-    target: Target,
+    target: AllowedUrl,
     headers: Mapping[str, str],
     body: bytes,
     tls: ssl.SSLContext | None,

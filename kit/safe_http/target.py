@@ -74,7 +74,7 @@ class TargetRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AllowedUrl:
     """A URL whose parts are allowed."""
 
     url: httpx2.URL
@@ -110,7 +110,7 @@ def join_url(base: str, reference: str) -> str:
     return joined
 
 
-def read_target(url: str, rules: TargetRules) -> Target:
+def read_target(url: str, rules: TargetRules) -> AllowedUrl:
     """The parts of a URL that we send to.
 
     Raises:
@@ -132,10 +132,10 @@ def read_target(url: str, rules: TargetRules) -> Target:
     if not 0 < port < 65536 or (port not in rules.ports and not rules.allows_private):
         allowed = ", ".join(map(str, sorted(rules.ports)))
         raise NotSent(f"port {port} is not allowed: want one of {allowed}")
-    return Target(parsed, host, port)
+    return AllowedUrl(parsed, host, port)
 
 
-def addresses_of(target: Target, rules: TargetRules, resolve: Resolve, *, within_s: float) -> list[str]:
+def addresses_of(target: AllowedUrl, rules: TargetRules, resolve: Resolve, *, within_s: float) -> list[str]:
     """The addresses of a target's host, asked for once, all of them allowed.
 
     A name that does not exist and one that is not public read the same: the answer must not reveal hosts of our

@@ -21,7 +21,7 @@ from agents.core.ledger.database import thread_database
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.texts import READ_CLOCK, Statement
 from agents.core.ledger.work import Admit, Settle
-from agents.core.types import Ask, Ending, OpenTurn
+from agents.core.types import Ask, OpenTurn, TurnEnding
 from agents.models.choices import Outcome, Surface
 from kit.ids import unguessable
 
@@ -67,7 +67,7 @@ def admit(users: Sequence[dict[str, str]]) -> list[OpenTurn]:
 
 def settle(turns: Sequence[OpenTurn]) -> None:
     """Settle turns as answered."""
-    ending = Ending(outcome=Outcome.COMPLETED, text="it is well", latency_ms=20)
+    ending = TurnEnding(outcome=Outcome.COMPLETED, text="it is well", latency_ms=20)
     commit([Settle(turn, ending) for turn in turns], home=HOME)
 
 

@@ -112,7 +112,7 @@ class Elicitations:
             return
         try:
             process_id, nonce = sealing.unseal(name, PURPOSE).split()
-        except sealing.Unreadable:
+        except sealing.SecretUnreadable:
             return
         answer = ElicitationAnswer(nonce, user_id, _read_answer(message.get("result")))
         if process_id == self._process_id:

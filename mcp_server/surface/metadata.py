@@ -15,7 +15,7 @@ from a2a_bridge.surface.documents import (
     weak_etag,
     with_validators,
 )
-from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Operation, Parameter, describe_failures
+from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, DescribedOperation, Parameter, describe_failures
 from mcp_server.surface.endpoint import METADATA_PATH, PATH, SCOPES
 
 
@@ -89,14 +89,14 @@ _FAILURES = {status: COMMON_FAILURES[status] for status in (403, 408, 413, 415)}
 }
 
 
-def _describe_metadata(path: str, name: str) -> Operation:
+def _describe_metadata(path: str, name: str) -> DescribedOperation:
     answer = DescribedAnswer(shape=ProtectedResource, text="The metadata.")
     summary = "Where clients of /mcp sign in."
     return describe_document(path, name, summary, answer, tag="mcp", validators="`If-None-Match`")
 
 
 OPERATIONS = (
-    Operation(
+    DescribedOperation(
         method="post",
         path=PATH,
         name="sendMcpMessage",

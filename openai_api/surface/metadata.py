@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, Operation, Parameter, describe_failures
+from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, DescribedOperation, Parameter, describe_failures
 from openai_api.service.catalog import MAX_LISTED
 from openai_api.surface.endpoint import COMPLETIONS_PATH, CONVERSATION, MODELS_PATH, RESPONSES_PATH
 from openai_api.wire.messages import ChatRequest, ResponseRequest
@@ -31,7 +31,7 @@ _OF_ASK = describe_failures(
 )
 
 OPERATIONS = (
-    Operation(
+    DescribedOperation(
         method="post",
         path=COMPLETIONS_PATH,
         name="createChatCompletion",
@@ -44,7 +44,7 @@ OPERATIONS = (
         adds_errors=False,
         answers={200: DescribedAnswer(shape=ChatCompletion, streams=Chunk, text="The answer."), **_OF_ASK},
     ),
-    Operation(
+    DescribedOperation(
         method="post",
         path=RESPONSES_PATH,
         name="createResponse",
@@ -58,7 +58,7 @@ OPERATIONS = (
         adds_errors=False,
         answers={200: DescribedAnswer(shape=Response, streams=ResponseEvent, text="The answer."), **_OF_ASK},
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path=f"{RESPONSES_PATH}/{{response_id}}",
         name="getResponse",
@@ -74,7 +74,7 @@ OPERATIONS = (
             ),
         },
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path=MODELS_PATH,
         name="listModels",
@@ -93,7 +93,7 @@ OPERATIONS = (
             ),
         },
     ),
-    Operation(
+    DescribedOperation(
         method="get",
         path=f"{MODELS_PATH}/{{model}}",
         name="getModel",

@@ -29,7 +29,7 @@ from gateway.service.client import Gateway
 from gateway.service.message_router import MessageToAsk
 from gateway.service.protocol_steps import output_of
 from gateway.surface.http import GatewayHttp
-from gateway.wire.errors import ErrorCode, FrameRefused, failed_turn_error
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, failed_turn_error
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
@@ -45,11 +45,11 @@ from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, make_send
 
 PATH = re.compile(r"/agent/([^/]+)(?:(?:/v1)?/chat/completions)?")
 STATUSES = {
-    ErrorCode.AGENT_OFFLINE: (503, "agent_offline"),
-    ErrorCode.AGENT_BUSY: (429, "agent_busy"),
-    ErrorCode.RATE_LIMITED: (429, "rate_limit_exceeded"),
-    ErrorCode.PERMISSION_DENIED: (403, ""),
-    ErrorCode.INVALID_CONTENT: (400, ""),
+    GatewayErrorCode.AGENT_OFFLINE: (503, "agent_offline"),
+    GatewayErrorCode.AGENT_BUSY: (429, "agent_busy"),
+    GatewayErrorCode.RATE_LIMITED: (429, "rate_limit_exceeded"),
+    GatewayErrorCode.PERMISSION_DENIED: (403, ""),
+    GatewayErrorCode.INVALID_CONTENT: (400, ""),
 }
 OUT_OF_BUDGET = 429  # the status for a limit without a code in the protocol
 
@@ -186,7 +186,7 @@ class TeamModels:
 
 def refuse(refused: FrameRefused) -> Exception:
     """The error of OpenAI's API for a refusal of the hub."""
-    if refused.code is ErrorCode.AGENT_NOT_FOUND:
+    if refused.code is GatewayErrorCode.AGENT_NOT_FOUND:
         return agent_not_found()
     if refused.reason == "unavailable":
         return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)

@@ -12,7 +12,7 @@ from uuid import UUID
 from agents.core.ask_starter import (
     TURN_WAIT_S,
     AmbiguousPeer,
-    Asker,
+    AskingUser,
     AskStarter,
     NoSuchTarget,
     find_agent,
@@ -21,12 +21,12 @@ from agents.core.ask_starter import (
     split_mention,
 )
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.core.types import Source, Target
+from agents.core.types import AskSource, AskTarget
 from agents.core.waiting import RunningTurn
 from agents.models import Session
 from agents.models.choices import Surface
-from agents.transcript.access import NotAllowed, Role, find_session, role_of
-from agents.transcript.mentions import MAX_FILES, TooManyFiles, Unreadable, mentions, readable
+from agents.transcript.access import NotAllowed, SessionRole, find_session, role_of
+from agents.transcript.mentions import MAX_FILES, FilesUnreadable, TooManyFiles, mentions, readable
 from kit.async_db import db_call
 from operators.wire.errors import Archived, EmptyPrompt, NoSuchRecipient, NoSuchSession
 from operators.wire.frames import MAX_PROBED, Mode
@@ -46,10 +46,10 @@ class PromptRequest:
 class AddressedPrompt:
     """A prompt with its target. `routed_to`: the handle of the agent that the text itself named."""
 
-    target: Target
+    target: AskTarget
     text: str
     files: tuple[int, ...]
-    source: Source | None = None
+    source: AskSource | None = None
     routed_to: str | None = None
 
 
@@ -58,7 +58,7 @@ class ProbeTarget:
     """A peer of a probe: its target, or the reason why the peer is not asked."""
 
     name: str
-    target: Target | None = None
+    target: AskTarget | None = None
     session_id: str | None = None
     status: str = ""
 
@@ -69,7 +69,7 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
     Raises:
         NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchRecipient, AmbiguousPeer, FilesRefused.
     """
-    session = get_session(wanted.session_id, user_id, Role.PROMPTER)
+    session = get_session(wanted.session_id, user_id, SessionRole.PROMPTER)
     if session.archived_at is not None:
         raise Archived
     text = with_attachments(wanted.text, wanted.attachments)
@@ -77,18 +77,18 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
         raise EmptyPrompt
     if wanted.source_id is not None and wanted.source_id != session.public_id:
         # A viewer of the source may ask from there, and leaves no trace in it.
-        asking = get_session(wanted.source_id, user_id, Role.VIEWER)
-        mirrors, peer_id = role_of(asking) >= Role.PROMPTER, str(session.public_id)
-        source = Source(asking.pk, mirrors, peer_login=name_of(session), peer_session_id=peer_id)
+        asking = get_session(wanted.source_id, user_id, SessionRole.VIEWER)
+        mirrors, peer_id = role_of(asking) >= SessionRole.PROMPTER, str(session.public_id)
+        source = AskSource(asking.pk, mirrors, peer_login=name_of(session), peer_session_id=peer_id)
     elif (mention := split_mention(text)) is not None:
         return _address_mentioned(*mention, session, user_id)
     else:
         source = None
-    target = Target(None, session.pk, name_of(session))
+    target = AskTarget(None, session.pk, name_of(session))
     return AddressedPrompt(target=target, text=text, files=check_files(text, user_id), source=source)
 
 
-def find_route_target(name: str, prompt: str, user_id: int) -> tuple[Target, str, tuple[int, ...]]:
+def find_route_target(name: str, prompt: str, user_id: int) -> tuple[AskTarget, str, tuple[int, ...]]:
     """The session of that name, else the published agent, with its public id; and the files of the prompt.
 
     Raises:
@@ -110,7 +110,7 @@ def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeT
     if names is not None:
         found: Iterable[ProbeTarget] = (_find_probe_target(one, user_id) for one in names)
     else:
-        peers = load_peers(user_id, at_least=Role.PROMPTER)
+        peers = load_peers(user_id, at_least=SessionRole.PROMPTER)
         found = (
             ProbeTarget(f"@{one.name}", one.target, str(one.session.public_id)) for one in peers if one.is_online
         )
@@ -136,7 +136,7 @@ def check_files(text: str, user_id: int) -> tuple[int, ...]:
     if len(wanted) > MAX_FILES:
         raise TooManyFiles
     if missing := set(wanted) - readable(wanted, user_id).keys():
-        raise Unreadable(missing)
+        raise FilesUnreadable(missing)
     return tuple(wanted)
 
 
@@ -145,7 +145,7 @@ def name_of(session: Session) -> str:
     return f"{session.owner.login}/{session.routing_name}"
 
 
-def get_session(public_id: UUID, user_id: int, at_least: Role) -> Session:
+def get_session(public_id: UUID, user_id: int, at_least: SessionRole) -> Session:
     """A session in which the user has that role.
 
     Raises:
@@ -171,7 +171,7 @@ def _address_mentioned(handle: str, text: str, session: Session, user_id: int) -
         target, peer_id = peer.target, str(peer.session.public_id)
     source = None
     if target.session_id != session.pk:
-        source = Source(session.pk, mirrors=True, peer_login=target.handle, peer_session_id=peer_id)
+        source = AskSource(session.pk, mirrors=True, peer_login=target.handle, peer_session_id=peer_id)
     routed_to = agent.handle if agent is not None else None
     files = check_files(text, user_id)
     return AddressedPrompt(target=target, text=text, files=files, source=source, routed_to=routed_to)
@@ -197,7 +197,7 @@ class PromptService:
         self.reply_wait_s = reply_wait_s
 
     async def prompt(
-        self, asker: Asker, wanted: PromptRequest, *, surface: Surface
+        self, asker: AskingUser, wanted: PromptRequest, *, surface: Surface
     ) -> tuple[RunningTurn, str | None]:
         """The turn of a prompt of a session, or of what its text names; and the handle of the agent it named.
 
@@ -216,7 +216,7 @@ class PromptService:
         )
         return running, prompt.routed_to
 
-    async def route(self, asker: Asker, peer: str, prompt: str, mode: Mode) -> tuple[RunningTurn, str]:
+    async def route(self, asker: AskingUser, peer: str, prompt: str, mode: Mode) -> tuple[RunningTurn, str]:
         """The turn of an ask of one peer or agent by name, and the public id of the session that is asked.
 
         Raises:
@@ -230,7 +230,7 @@ class PromptService:
         )
         return running, session_id
 
-    async def probe(self, asker: Asker, prompt: str, peers: Sequence[str] | None) -> list[ProbeTarget]:
+    async def probe(self, asker: AskingUser, prompt: str, peers: Sequence[str] | None) -> list[ProbeTarget]:
         """Tell many peers the same; each with what became of it.
 
         Raises:
@@ -241,7 +241,7 @@ class PromptService:
         return await asyncio.gather(*(self._tell_peer(asker, one, prompt, files) for one in found))
 
     async def _tell_peer(
-        self, asker: Asker, probed: ProbeTarget, prompt: str, files: tuple[int, ...]
+        self, asker: AskingUser, probed: ProbeTarget, prompt: str, files: tuple[int, ...]
     ) -> ProbeTarget:
         if probed.target is None:
             return probed

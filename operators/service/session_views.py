@@ -21,7 +21,7 @@ from agents.models.session import alive_since
 from agents.transcript import permissions
 from agents.transcript.access import find_session, role_of, sessions_visible_to
 from agents.transcript.announcements import PermissionRequested, RecheckAccess
-from agents.transcript.timeline import Moment
+from agents.transcript.timeline import TimelineRow
 from kit.clock import db_now
 from operators.wire.errors import NoSuchSession
 from operators.wire.frames import RoleWord
@@ -137,7 +137,7 @@ class TranscriptRow:
     request_id: str = ""
 
 
-def build_rows(moments: Sequence[Moment], session_id: int) -> list[TranscriptRow]:
+def build_rows(moments: Sequence[TimelineRow], session_id: int) -> list[TranscriptRow]:
     """The lines of some moments of one session, oldest first.
 
     A request has its line before it is decided, so that the decision moves none.
@@ -157,7 +157,7 @@ def build_rows(moments: Sequence[Moment], session_id: int) -> list[TranscriptRow
     return rows
 
 
-def row_of(moment: Moment) -> TranscriptRow:
+def row_of(moment: TimelineRow) -> TranscriptRow:
     """The line of a moment."""
     match moment.row:
         case Event() as event:

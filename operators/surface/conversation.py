@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from accounts.authn import Identity
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import AskingUser
 from agents.core.live_views import LiveViews
 from agents.models.choices import Surface
 from agents.transcript import permissions
-from agents.transcript.access import Role
+from agents.transcript.access import SessionRole
 from agents.transcript.announcements import PresenceMessage
 from agents.transcript.recording import post_op_message
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
@@ -25,7 +25,7 @@ from operators.wire.frames import (
     Ack,
     Approval,
     Error,
-    Frame,
+    OperatorFrame,
     OpMessage,
     Prompt,
     Route,
@@ -55,7 +55,7 @@ class OperatorConversation:
     ) -> None:
         self.user_id = identity.user_id
         self._login = identity.login
-        self._asker = Asker(user_id=identity.user_id, login=identity.login)
+        self._asker = AskingUser(user_id=identity.user_id, login=identity.login)
         self._prompt_service = prompt_service
         self._live = live
         self._meter = meter
@@ -63,7 +63,7 @@ class OperatorConversation:
         self._put = put  # queues a frame; an operator who does not keep up is closed
         self._attached: dict[UUID, Attached] = {}
         self._looking = TaskSet()
-        self._on: dict[type[Frame], Handler] = {
+        self._on: dict[type[OperatorFrame], Handler] = {
             Subscribe: self._subscribe,
             Unsubscribe: self._unsubscribe,
             Prompt: self._prompt,
@@ -72,7 +72,7 @@ class OperatorConversation:
             Route: self._route,
         }
 
-    async def take(self, frame: Frame) -> None:
+    async def take(self, frame: OperatorFrame) -> None:
         """Run the handler of a frame, and send its answer."""
         try:
             answer = await self._on[type(frame)](frame)
@@ -194,7 +194,7 @@ def _post_message(
     Raises:
         NoSuchSession, NotAllowed: nothing was kept.
     """
-    session = get_session(public_id, author_id, Role.PROMPTER)
+    session = get_session(public_id, author_id, SessionRole.PROMPTER)
     post_op_message(session, author_id=author_id, author_login=author_login, text=text, mentions=mentions)
 
 
@@ -206,5 +206,5 @@ def _decide(
     Raises:
         NoSuchSession, NotAllowed, NoSuchRequest, AlreadyResolved: nothing was decided.
     """
-    session = get_session(public_id, resolver_id, Role.APPROVER)
+    session = get_session(public_id, resolver_id, SessionRole.APPROVER)
     permissions.decide(session.pk, request_id, decision=decision, resolver_id=resolver_id, message=message)

@@ -22,7 +22,14 @@ from agents.api.sessions import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online
 from agents.transcript import permissions
-from agents.transcript.access import Role, SessionGone, find_session, role_of, share_session, unshare_session
+from agents.transcript.access import (
+    SessionGone,
+    SessionRole,
+    find_session,
+    role_of,
+    share_session,
+    unshare_session,
+)
 from agents.transcript.session_deletion import delete_sessions
 from agents.transcript.timeline import Position, TimelinePage, find_turn_position, read_history, read_history_from
 from operators.service.session_views import build_rows, load_attendance, row_of_request
@@ -38,22 +45,22 @@ class VisibleSession:
 
     session: Session
     user: User
-    role: Role
+    role: SessionRole
 
     @property
     def may_prompt(self) -> bool:
         """Whether the user may send prompts, messages and files."""
-        return self.role >= Role.PROMPTER
+        return self.role >= SessionRole.PROMPTER
 
     @property
     def may_decide(self) -> bool:
         """Whether the user may decide permission requests."""
-        return self.role >= Role.APPROVER
+        return self.role >= SessionRole.APPROVER
 
     @property
     def is_owner(self) -> bool:
         """Whether the user owns the session."""
-        return self.role == Role.OWNER
+        return self.role == SessionRole.OWNER
 
     @property
     def as_data(self) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def files(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def find_visible_session(
-    request: HttpRequest, public_id: UUID, *, at_least: Role = Role.VIEWER
+    request: HttpRequest, public_id: UUID, *, at_least: SessionRole = SessionRole.VIEWER
 ) -> VisibleSession | None:
     """The session of an address for the signed-in user; None when no user is signed in.
 
@@ -197,7 +204,7 @@ def _owner_action(act: OwnerAction) -> Callable[[HttpRequest, UUID], HttpRespons
     @never_cache
     @require_POST
     def target(request: HttpRequest, public_id: UUID) -> HttpResponse:
-        seen = find_visible_session(request, public_id, at_least=Role.OWNER)
+        seen = find_visible_session(request, public_id, at_least=SessionRole.OWNER)
         if seen is None:
             return to_signin(request)
         messages.success(request, act(request, seen))
@@ -245,7 +252,7 @@ share, unshare, archive_session = _owner_action(_share), _owner_action(_unshare)
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The page with the numbers of rows that would be deleted with the session; a POST deletes it for good."""
-    seen = find_visible_session(request, public_id, at_least=Role.OWNER)
+    seen = find_visible_session(request, public_id, at_least=SessionRole.OWNER)
     if seen is None:
         return to_signin(request)
     if request.method != "POST":

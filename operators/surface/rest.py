@@ -18,15 +18,23 @@ from msgspec.structs import replace
 from accounts.authn import TokenScope, presented
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import AskingUser
 from agents.core.errors import Offline, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.rest_errors import public_refusal
 from agents.core.waiting import RunningTurn, left_out_of
-from agents.models.choices import Failure, Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
 from kit.clock import iso
-from kit.describe import COMMON_FAILURES, DescribedAnswer, ErrorBody, Operation, Parameter, Uuid, describe_failures
+from kit.describe import (
+    COMMON_FAILURES,
+    DescribedAnswer,
+    DescribedOperation,
+    ErrorBody,
+    Parameter,
+    Uuid,
+    describe_failures,
+)
 from operators.service.prompts import PromptRequest, PromptService
 from operators.wire.errors import REFUSED, NoSuchSession, describe_error, failure_text, status_and_code
 from operators.wire.frames import (
@@ -55,11 +63,11 @@ class OperatorCall:
     """A call by POST. The groups of `path` name its variable parts; `operation` has the shapes of its bodies."""
 
     path: re.Pattern[str]
-    run: Callable[[PromptService, Asker, Names, Any], Awaitable[Any]]
-    operation: Operation
+    run: Callable[[PromptService, AskingUser, Names, Any], Awaitable[Any]]
+    operation: DescribedOperation
 
 
-async def prompt(prompt_service: PromptService, asker: Asker, names: Names, body: PromptBody) -> PromptSent:
+async def prompt(prompt_service: PromptService, asker: AskingUser, names: Names, body: PromptBody) -> PromptSent:
     """Prompt a session; never waits for the reply."""
     wanted = PromptRequest(
         session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
@@ -70,7 +78,7 @@ async def prompt(prompt_service: PromptService, asker: Asker, names: Names, body
 
 
 async def route(
-    prompt_service: PromptService, asker: Asker, names: Names, body: RouteBody
+    prompt_service: PromptService, asker: AskingUser, names: Names, body: RouteBody
 ) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
     running, session_id = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
@@ -78,7 +86,7 @@ async def route(
     return Pending(_with_reply(sent, running, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
 
 
-async def probe(prompt_service: PromptService, asker: Asker, names: Names, body: ProbeBody) -> ProbeAnswer:
+async def probe(prompt_service: PromptService, asker: AskingUser, names: Names, body: ProbeBody) -> ProbeAnswer:
     """Prompt many peers; never waits for a reply."""
     found = await prompt_service.probe(asker, body.prompt, body.peers)
     return ProbeAnswer([ProbeSent(one.name, one.session_id, one.status) for one in found])
@@ -95,7 +103,7 @@ CALLS = (
     OperatorCall(
         re.compile(r"/api/v1/sessions/(?P<id>[^/]+)/prompt"),
         prompt,
-        Operation(
+        DescribedOperation(
             method="post",
             path="/api/v1/sessions/{public_id}/prompt",
             parameters=[Parameter(name="public_id", shape=Uuid, place="path")],
@@ -113,7 +121,7 @@ CALLS = (
     OperatorCall(
         re.compile(r"/api/v1/peers/probe"),
         probe,
-        Operation(
+        DescribedOperation(
             method="post",
             path="/api/v1/peers/probe",
             name="probePeers",
@@ -129,7 +137,7 @@ CALLS = (
     OperatorCall(
         re.compile(r"/api/v1/peers/(?P<peer>.+)/route", re.DOTALL),
         route,
-        Operation(
+        DescribedOperation(
             method="post",
             path="/api/v1/peers/{peer}/route",
             name="routeToPeer",
@@ -183,9 +191,9 @@ async def _with_reply(sent: RouteAnswer, running: RunningTurn, wait_s: float) ->
         left_out = left_out_of(running.pieces) or UNSET
         return replace(sent, reply=settled.text, reply_ts=now(), left_out=left_out)
     message = settled.own_words or failure_text(settled.reason, wait_s)
-    if settled.reason == Failure.NOT_DELIVERED:
+    if settled.reason == TurnFailure.NOT_DELIVERED:
         raise RequestRefused(*status_and_code(Offline), message)
-    if settled.reason != Failure.TIMEOUT:
+    if settled.reason != TurnFailure.TIMEOUT:
         raise RequestRefused(502, settled.reason, message)
     return replace(sent, ok=False, timed_out=True, error=message)
 
@@ -225,7 +233,7 @@ class Operators:
         token = presented(request.headers, request.method, self.public_url)
         identity = await self.ledger.get_caller(token, TokenScope.ASK)
         wanted = read_body(body, call.operation.request)
-        asker = Asker(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
+        asker = AskingUser(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
         answer = await call.run(self.prompt_service, asker, names, wanted)
         if not isinstance(answer, Pending):
             return answer

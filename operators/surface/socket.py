@@ -17,7 +17,7 @@ from kit.frame_queue import FrameQueue
 from kit.sockets import POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER, SocketConsumer
 from operators.service.prompts import PromptService
 from operators.surface.conversation import OperatorConversation
-from operators.wire.frames import BadFrame, Error, decode, encode
+from operators.wire.frames import BadOperatorFrame, Error, decode, encode
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class OperatorSocket(SocketConsumer):
             return
         try:
             await self._conversation.take(decode(text_data))
-        except BadFrame as bad:
+        except BadOperatorFrame as bad:
             self.put(encode(bad.error))
         except DatabaseError:
             logger.exception("operator.database_away")

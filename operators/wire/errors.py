@@ -23,9 +23,9 @@ from agents.core.errors import (
 )
 from agents.core.failures import REMOVED, find_failure
 from agents.core.reasons import RefusalKind
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.access import NotAllowed
-from agents.transcript.mentions import TooManyFiles, Unreadable
+from agents.transcript.mentions import FilesUnreadable, TooManyFiles
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
 from kit.asgi import RETRY_SOON, RequestRefused, retry_after
 
@@ -62,7 +62,7 @@ OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     NoSuchTarget: (404, "not_found", "no such peer"),
     NotPublished: (404, "not_found", "there is nothing of that name any more"),
     NoSuchRecipient: (404, "agent_not_found", ""),
-    Unreadable: (404, "not_found", ""),
+    FilesUnreadable: (404, "not_found", ""),
     FileGone: (404, "not_found", "a file the prompt names is not there any more"),
     NoSuchRequest: (404, "not_found", "no such permission request"),
     Archived: (409, "conflict", "the session is archived"),
@@ -88,11 +88,11 @@ OWN_TEXTS: Mapping[type[Denied], str] = {
     Cycle: "this question came through the same session already",
 }
 OWN_FAILURE_TEXTS: Mapping[str, str] = {
-    Failure.TIMEOUT: "no reply within {wait_s:g} s; a late one will be in the session's transcript",
-    Failure.CHANNEL_LOST: "its channel went away before it answered",
-    Failure.NOT_DELIVERED: "its channel is offline; nothing was sent",
-    Failure.REPLY_TOO_LARGE: "its reply was over the size limit",
-    Failure.REPLY_LOST: "part of its reply was lost",
+    TurnFailure.TIMEOUT: "no reply within {wait_s:g} s; a late one will be in the session's transcript",
+    TurnFailure.CHANNEL_LOST: "its channel went away before it answered",
+    TurnFailure.NOT_DELIVERED: "its channel is offline; nothing was sent",
+    TurnFailure.REPLY_TOO_LARGE: "its reply was over the size limit",
+    TurnFailure.REPLY_LOST: "part of its reply was lost",
     REMOVED: "it was deleted before it answered",
 }
 

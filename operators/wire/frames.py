@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from agents.transcript.announcements import FROM_LIVE, LiveMessage
 from kit import strict_json
 from kit.asgi import RequestRefused
-from kit.describe import CALLER, Socket, Time, Uuid
+from kit.describe import CALLER, DescribedSocket, Time, Uuid
 from kit.strict_json import UnreadableText
 
 MAX_ATTACHMENTS = 50
@@ -108,23 +108,23 @@ SessionId = Annotated[Uuid, Meta(max_length=64)]
 Login = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
+class OperatorFrame(Struct, frozen=True, rename="camel", tag_field="type"):
     """Any frame; its class says its `type`."""
 
 
-class Subscribe(Frame, frozen=True, tag="subscribe"):
+class Subscribe(OperatorFrame, frozen=True, tag="subscribe"):
     """Show me what happens in this session. Takes the role viewer."""
 
     session_id: SessionId
 
 
-class Unsubscribe(Frame, frozen=True, tag="unsubscribe"):
+class Unsubscribe(OperatorFrame, frozen=True, tag="unsubscribe"):
     """Show me nothing more of it."""
 
     session_id: SessionId
 
 
-class Prompt(Frame, frozen=True, tag="prompt"):
+class Prompt(OperatorFrame, frozen=True, tag="prompt"):
     """Prompt a session. Takes the role prompter. `source_session_id`: the one attached to, when another."""
 
     session_id: SessionId
@@ -133,7 +133,7 @@ class Prompt(Frame, frozen=True, tag="prompt"):
     attachments: Attachments | None = None
 
 
-class OpMessage(Frame, frozen=True, tag="op_message"):
+class OpMessage(OperatorFrame, frozen=True, tag="op_message"):
     """Tell the other operators something; the agent never sees it. Takes the role prompter."""
 
     session_id: SessionId
@@ -141,7 +141,7 @@ class OpMessage(Frame, frozen=True, tag="op_message"):
     mentions: Annotated[list[Login], Meta(max_length=MAX_MENTIONS)] | None = None
 
 
-class Approval(Frame, frozen=True, tag="approval"):
+class Approval(OperatorFrame, frozen=True, tag="approval"):
     """Decide a permission request. Takes the role approver; the first decision wins."""
 
     session_id: SessionId
@@ -150,7 +150,7 @@ class Approval(Frame, frozen=True, tag="approval"):
     message: Annotated[str, Meta(max_length=4096)] | None = None
 
 
-class Route(Frame, frozen=True, tag="route"):
+class Route(OperatorFrame, frozen=True, tag="route"):
     """Prompt a peer by name, as `POST /peers/{peer}/route` does; the reply comes as an event of its session."""
 
     peer: PeerName
@@ -158,20 +158,20 @@ class Route(Frame, frozen=True, tag="route"):
     mode: Mode
 
 
-class Subscribed(Frame, frozen=True, tag="subscribed"):
+class Subscribed(OperatorFrame, frozen=True, tag="subscribed"):
     """The live view of the session begins; `role` is yours."""
 
     session_id: Uuid
     role: RoleWord
 
 
-class Ack(Frame, frozen=True, tag="ack"):
+class Ack(OperatorFrame, frozen=True, tag="ack"):
     """The last frame was taken."""
 
     ok: Literal[True] = True
 
 
-class Error(Frame, frozen=True, tag="error"):
+class Error(OperatorFrame, frozen=True, tag="error"):
     """auth_failed and token_revoked end the connection; every other code leaves it open."""
 
     code: str
@@ -179,7 +179,7 @@ class Error(Frame, frozen=True, tag="error"):
     ok: Literal[False] = False
 
 
-FROM_OPERATOR: dict[str, type[Frame]] = {
+FROM_OPERATOR: dict[str, type[OperatorFrame]] = {
     "subscribe": Subscribe,
     "unsubscribe": Unsubscribe,
     "prompt": Prompt,
@@ -187,8 +187,8 @@ FROM_OPERATOR: dict[str, type[Frame]] = {
     "approval": Approval,
     "route": Route,
 }
-TO_OPERATOR: tuple[type[Frame] | type[LiveMessage], ...] = (Subscribed, Ack, Error, *FROM_LIVE)
-SOCKET = Socket(
+TO_OPERATOR: tuple[type[OperatorFrame] | type[LiveMessage], ...] = (Subscribed, Ack, Error, *FROM_LIVE)
+SOCKET = DescribedSocket(
     path="/cli",
     summary="An operator watches sessions, prompts them and decides their permission requests.",
     security=CALLER,
@@ -197,7 +197,7 @@ SOCKET = Socket(
 )
 
 
-class BadFrame(Exception):
+class BadOperatorFrame(Exception):
     """A message that is no frame; `error` is what to tell the operator, the connection stays."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -208,34 +208,34 @@ class BadFrame(Exception):
 encode = msgspec.json.Encoder().encode
 
 
-def decode(text: str | None) -> Frame:
+def decode(text: str | None) -> OperatorFrame:
     """One message as a frame.
 
     Raises:
-        BadFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.
+        BadOperatorFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.
     """
     value = _read(text)
     name = value.get("type")
     if not isinstance(name, str):
-        raise BadFrame("bad_frame", "want a member type, a string")
+        raise BadOperatorFrame("bad_frame", "want a member type, a string")
     if name not in FROM_OPERATOR:
-        raise BadFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
+        raise BadOperatorFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
     try:
         return msgspec.convert(value, FROM_OPERATOR[name])
     except msgspec.ValidationError as wrong:
-        raise BadFrame("bad_frame", str(wrong)[:300]) from None
+        raise BadOperatorFrame("bad_frame", str(wrong)[:300]) from None
 
 
 def _read(text: str | None) -> Mapping[str, object]:
     if text is None:
-        raise BadFrame("bad_frame", "want JSON text")
+        raise BadOperatorFrame("bad_frame", "want JSON text")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_FRAME_BYTES:
-        raise BadFrame("bad_frame", f"a frame holds at most {MAX_FRAME_BYTES} bytes")
+        raise BadOperatorFrame("bad_frame", f"a frame holds at most {MAX_FRAME_BYTES} bytes")
     try:
         value = strict_json.parse(text)
         strict_json.check_strings(text, value)
     except UnreadableText as wrong:
-        raise BadFrame("bad_frame", str(wrong)) from None
+        raise BadOperatorFrame("bad_frame", str(wrong)) from None
     if not isinstance(value, dict):
-        raise BadFrame("bad_frame", "want one JSON object")
+        raise BadOperatorFrame("bad_frame", "want one JSON object")
     return value

@@ -17,15 +17,15 @@ from clawbridge.agnt.breakers import (
     enter,
     leave,
 )
-from clawbridge.breaker import Breaker
+from clawbridge.breaker import BreakerMemory
 
 
 @dataclass
 class Calls:
     """Calls to venues of one network; the states are kept as a caller of the breakers keeps them."""
 
-    network: Breaker = field(default_factory=Breaker)
-    venues: dict[str, Breaker] = field(default_factory=dict)
+    network: BreakerMemory = field(default_factory=BreakerMemory)
+    venues: dict[str, BreakerMemory] = field(default_factory=dict)
 
     def start(self, now_s: float, venue: str = "a") -> PairPermit:
         try:
@@ -64,7 +64,7 @@ class Calls:
         return "probe" if permit.venue.is_probe or permit.network.is_probe else "closed"
 
     def _pair(self, venue: str) -> Pair:
-        return Pair(self.venues.get(venue, Breaker()), self.network)
+        return Pair(self.venues.get(venue, BreakerMemory()), self.network)
 
     def _store(self, venue: str, pair: Pair) -> None:
         self.venues[venue], self.network = pair.venue, pair.network
@@ -123,7 +123,7 @@ def test_an_open_breaker_refuses_for_300_seconds() -> None:
 def test_a_probe_that_succeeds_closes_it_and_clears_failures() -> None:
     calls = opened()
     calls.succeed(300)
-    assert calls.venues["a"] == Breaker(openings=1)
+    assert calls.venues["a"] == BreakerMemory(openings=1)
     calls.fail(301, 302, 303, 304)
     assert calls.state(304) == "closed"
     calls.fail(305)
@@ -198,7 +198,7 @@ def test_a_result_that_is_reported_twice_counts_once_after_a_probe() -> None:
     probe = calls.start(300)
     calls.end(probe, 301, blame=Blame.NONE)
     calls.end(probe, 301)
-    assert calls.venues["a"] == Breaker(openings=1)
+    assert calls.venues["a"] == BreakerMemory(openings=1)
 
 
 def test_the_failures_of_one_venue_do_not_open_the_network() -> None:
@@ -230,7 +230,7 @@ def test_a_refusal_counts_nowhere() -> None:
 
 def test_the_breaker_of_the_venue_is_asked_first() -> None:
     calls = open_network()
-    calls.venues["a"] = Breaker(opened_at_s=100, openings=1)
+    calls.venues["a"] = BreakerMemory(opened_at_s=100, openings=1)
     refused = calls.refused(200, "a")
     assert (refused.is_network, refused.retry_after_s) == (False, 200)
 
@@ -248,7 +248,7 @@ def test_a_refusal_by_the_network_takes_no_probe_of_the_venue() -> None:
 
 def test_a_refusal_by_a_venue_takes_no_probe_of_the_network() -> None:
     calls = open_network()
-    calls.venues["a"] = Breaker(opened_at_s=200, openings=1)
+    calls.venues["a"] = BreakerMemory(opened_at_s=200, openings=1)
     assert not calls.refused(300, "a").is_network
     assert calls.network.probe_until_s is None
     assert calls.start(300, "b").network.is_probe
@@ -286,7 +286,7 @@ def test_answers_that_are_of_no_use_stop_their_venue_alone() -> None:
     for number in range(10):
         permit = calls.start(number, f"v{number % 3}")
         calls.end(permit, number, f"v{number % 3}", blame=Blame.VENUE)
-    assert calls.network == Breaker()
+    assert calls.network == BreakerMemory()
     assert len(calls.venues["v0"].failures) == 4
 
 
@@ -312,6 +312,6 @@ def test_a_breaker_remembers_at_most_five_failures() -> None:
 def test_a_state_is_stored_and_read_again() -> None:
     calls = Calls()
     calls.fail(0, 1)
-    for breaker in (calls.venues["a"], opened().venues["a"], Breaker()):
+    for breaker in (calls.venues["a"], opened().venues["a"], BreakerMemory()):
         stored = msgspec.json.encode(breaker)
-        assert msgspec.json.decode(stored, type=Breaker) == breaker
+        assert msgspec.json.decode(stored, type=BreakerMemory) == breaker

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.authn import digest
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agnt.models import ApiKey, Network, Venue
 from agnt.service.keys import (
     MAX_OVERLAP,
@@ -203,7 +203,7 @@ def test_secrets_are_sealed_anew_with_a_new_key(alice: Person, settings: Any) ->
 def test_a_secret_that_no_key_opens_is_unreadable(alice: Person) -> None:
     made = mint_key(alice.user, "one")
     ApiKey.objects.filter(pk=made.key.pk).update(secret="gAAAAdamaged")
-    with pytest.raises(Unreadable):
+    with pytest.raises(SecretUnreadable):
         load_signing_keys(found(made.token))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.core.post import Cancel
+from agents.core.post import CancelTurn
 from hub.distributed import RedisPost
 from lab.agents import TaskPeer, online
 from lab.callers import Json, bearer, failed_text, reply_text, send, web
@@ -119,7 +119,7 @@ async def canceled(hub: HubProcess, peer: TaskPeer, script: str) -> AsyncIterato
     chat_id: str = (await peer.heard("prompt"))["chatId"]
     [[home]] = sql(hub, "SELECT home FROM agents_turn WHERE chat_id = ?", chat_id)
     post = RedisPost(hub.home.env["REDIS_URL"])
-    await post.send(home, Cancel(chat_id))
+    await post.send(home, CancelTurn(chat_id))
     await post.close()
     await asked
     [[outcome, reason]] = sql(hub, "SELECT outcome, reason FROM agents_turn WHERE chat_id = ?", chat_id)

@@ -13,7 +13,7 @@ from agents.links.channel.refusals import (
     refusal_text,
     refuse,
 )
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 
 DENIALS = [
     (errors.Offline(), "@alice/helper is offline"),
@@ -39,19 +39,19 @@ DENIALS = [
     (errors.RateLimited(7), "the caller is over the rate limit, retry in 7 s"),
 ]
 FAILURES = {
-    Failure.TIMEOUT: "@alice/helper did not reply in time; the reply may still come, but not here",
-    Failure.CHANNEL_LOST: "@alice/helper went offline before it replied",
-    Failure.NOT_DELIVERED: "@alice/helper is offline",
-    Failure.REPLY_TOO_LARGE: "the reply of @alice/helper was over the size limit",
-    Failure.REPLY_LOST: "part of the reply of @alice/helper was lost",
-    Failure.PROCESS_DIED: "the hub stopped before @alice/helper replied",
-    Failure.SHUTDOWN: "the hub stopped before @alice/helper replied",
-    Failure.NOT_RECORDED: "the hub could not record the reply of @alice/helper",
-    Failure.CANCELED: "the question to @alice/helper was canceled",
-    Failure.HALTED: "@alice/helper or the caller was halted before it replied",
-    Failure.AGENT_FAILED: "@alice/helper failed",
-    Failure.REJECTED: "@alice/helper refused the question",
-    Failure.AGENT_CANCELED: "@alice/helper canceled the question",
+    TurnFailure.TIMEOUT: "@alice/helper did not reply in time; the reply may still come, but not here",
+    TurnFailure.CHANNEL_LOST: "@alice/helper went offline before it replied",
+    TurnFailure.NOT_DELIVERED: "@alice/helper is offline",
+    TurnFailure.REPLY_TOO_LARGE: "the reply of @alice/helper was over the size limit",
+    TurnFailure.REPLY_LOST: "part of the reply of @alice/helper was lost",
+    TurnFailure.PROCESS_DIED: "the hub stopped before @alice/helper replied",
+    TurnFailure.SHUTDOWN: "the hub stopped before @alice/helper replied",
+    TurnFailure.NOT_RECORDED: "the hub could not record the reply of @alice/helper",
+    TurnFailure.CANCELED: "the question to @alice/helper was canceled",
+    TurnFailure.HALTED: "@alice/helper or the caller was halted before it replied",
+    TurnFailure.AGENT_FAILED: "@alice/helper failed",
+    TurnFailure.REJECTED: "@alice/helper refused the question",
+    TurnFailure.AGENT_CANCELED: "@alice/helper canceled the question",
 }
 
 
@@ -61,9 +61,9 @@ def test_the_words_of_a_denial() -> None:
 
 
 def test_the_words_of_a_failure() -> None:
-    assert {failure: failure_text(failure, "alice/helper") for failure in Failure} == FAILURES
+    assert {failure: failure_text(failure, "alice/helper") for failure in TurnFailure} == FAILURES
     assert failure_text("deleted", "alice/helper") == "@alice/helper was removed"
-    assert failure_text(Failure.REJECTED, "{x}", "not {today}") == "@{x} refused the question: not {today}"
+    assert failure_text(TurnFailure.REJECTED, "{x}", "not {today}") == "@{x} refused the question: not {today}"
 
 
 def test_why_nothing_was_asked_is_said(subtests: pytest.Subtests) -> None:

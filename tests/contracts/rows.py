@@ -7,7 +7,7 @@ from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Release, Result, Settle, Work
-from agents.core.types import Ask, Ending, OpenTurn, Target
+from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from agents.models.choices import Outcome, Surface
 from kit.clock import db_now
@@ -22,7 +22,7 @@ class Published:
     """An agent that callers may ask."""
 
     agent: Agent
-    ref: Target
+    ref: AskTarget
 
     @property
     def spent(self) -> int:
@@ -55,7 +55,7 @@ def published(*, online: bool = True, **fields: object) -> Published:
     if online:
         token = mint(owner, Credential.Kind.CHANNEL, "test").credential
         Connection.objects.create(session=session, process=live_process(), credential=token)
-    return Published(agent, Target(agent.pk, session.pk, handle))
+    return Published(agent, AskTarget(agent.pk, session.pk, handle))
 
 
 def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
@@ -83,10 +83,10 @@ def admitted(one: Ask) -> OpenTurn:
     return turn
 
 
-COMPLETED = Ending(outcome=Outcome.COMPLETED, text="so", latency_ms=5)
+COMPLETED = TurnEnding(outcome=Outcome.COMPLETED, text="so", latency_ms=5)
 
 
-def end(turn: OpenTurn, ending: Ending = COMPLETED) -> Result:
+def end(turn: OpenTurn, ending: TurnEnding = COMPLETED) -> Result:
     """Settle one turn."""
     return commit([Settle(turn, ending)], home=HOME).results[0]
 

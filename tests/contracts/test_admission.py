@@ -10,14 +10,14 @@ from agents.core.admission import SESSION_CAP
 from agents.core.errors import Busy, NotPublished, Offline, OverBudget, OverCap
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Settle
-from agents.core.types import Ending, OpenTurn, Target
+from agents.core.types import AskTarget, OpenTurn, TurnEnding
 from agents.models import Agent, Process, Turn
-from agents.models.choices import Failure, Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from tests.contracts.rows import COMPLETED, admitted, ask, decide, end, live_process, published, release, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
-TIMEOUT = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+TIMEOUT = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True)
 
 
 def test_an_admitted_ask_is_open_counted_and_holds_its_session() -> None:
@@ -98,7 +98,7 @@ def test_one_caller_holds_up_to_the_cap_and_no_other_user_any() -> None:
 def test_the_cap_of_a_session_does_not_hold_for_messages_of_its_owner() -> None:
     for is_message in [True, False]:
         agent = published()
-        target = Target(None, agent.ref.session_id, agent.ref.handle)
+        target = AskTarget(None, agent.ref.session_id, agent.ref.handle)
         fields = {"surface": Surface.GATEWAY, "credential_id": 7} if is_message else {}
         asks = [
             replace(ask(agent, agent.agent.owner.login), target=target, **fields) for _ in range(SESSION_CAP + 1)

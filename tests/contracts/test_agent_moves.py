@@ -8,10 +8,10 @@ from agents.core.directory import revise_agent
 from agents.core.errors import MustWait, OverBudget, Unavailable
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.presence import remove_connection
-from agents.core.types import Target
+from agents.core.types import AskTarget
 from agents.links.channel.agent_frames import unfinished_of
 from agents.models import Agent, Connection, Halt, Session, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now
@@ -33,7 +33,7 @@ def move(agent: Published, session: Session) -> Published:
     """The agent as it is found after the move."""
     moved = revise_agent(agent.agent.pk, {}, session=session)
     assert moved is not None
-    return Published(moved, Target(moved.pk, moved.session_id, moved.handle))
+    return Published(moved, AskTarget(moved.pk, moved.session_id, moved.handle))
 
 
 def test_the_other_session_answers_within_the_same_budget() -> None:
@@ -63,7 +63,7 @@ def test_a_turn_that_is_open_keeps_the_agent_where_it_is() -> None:
     turn = admitted(ask(agent))
     with pytest.raises(NotMovable, match="a question to the agent is open"):
         move(agent, session)
-    end(turn, replace(COMPLETED, outcome=Outcome.FAILED, reason=Failure.CANCELED, keeps_claim=True))
+    end(turn, replace(COMPLETED, outcome=Outcome.FAILED, reason=TurnFailure.CANCELED, keeps_claim=True))
     assert move(agent, session).agent.session == session
     # The old program may still be at work: the claim stays there, and so does what it may not do meanwhile.
     assert Turn.objects.holding().get().session_id == agent.ref.session_id

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Record, Release, Settle
-from agents.core.types import Ending, OpenTurn, Source
+from agents.core.types import AskSource, OpenTurn, TurnEnding
 from agents.models import Attachment, Event, Session
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.announcements import LiveFrame
 from agents.transcript.recording import BadPayload, NewEvent, clean, payload_of
 from kit import sql
@@ -20,7 +20,7 @@ from tests.contracts.rows import COMPLETED, HOME, Published, admitted, ask, end,
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
-TIMEOUT = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+TIMEOUT = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True)
 
 
 def transcript(session_id: int) -> list[tuple[str, str, dict[str, Any]]]:
@@ -74,7 +74,7 @@ def test_a_late_reply_to_nothing_is_dropped() -> None:
 def test_an_ask_from_a_session_is_mirrored_there() -> None:
     agent = published()
     here = Session.objects.create(owner=user("alice"), routing_name="here")
-    source = Source(here.pk, mirrors=True, peer_login=agent.ref.handle)
+    source = AskSource(here.pk, mirrors=True, peer_login=agent.ref.handle)
     end(admitted(replace(ask(agent), source=source)))
     prompt, reply = transcript(here.pk)
     assert (prompt[2]["source"], prompt[2]["peerLogin"]) == ("operator-route", agent.ref.handle)

@@ -5,7 +5,7 @@ tests/agnt/test_breaker.py tests the rules of AGNT, edge by edge.
 
 import math
 
-from clawbridge.breaker import Breaker, BreakerRules, Permit
+from clawbridge.breaker import BreakerMemory, BreakerRules, Permit
 
 RULES = BreakerRules(
     failures=3,
@@ -17,7 +17,7 @@ RULES = BreakerRules(
 )
 
 
-def fail(breaker: Breaker, *times_s: float) -> Breaker:
+def fail(breaker: BreakerMemory, *times_s: float) -> BreakerMemory:
     """Calls that fail at once."""
     for now_s in times_s:
         assert not breaker.wait_s(now_s, RULES)
@@ -27,16 +27,16 @@ def fail(breaker: Breaker, *times_s: float) -> Breaker:
 
 
 def test_only_failures_in_a_row_open_it() -> None:
-    breaker = fail(Breaker(), 0, 1)
+    breaker = fail(BreakerMemory(), 0, 1)
     breaker = breaker.record(Permit(0, is_probe=False), 2, RULES, None)
-    assert breaker == Breaker()
+    assert breaker == BreakerMemory()
     breaker = fail(breaker, 3, 100_000)
     assert not breaker.is_open
     assert fail(breaker, 900_000).is_open
 
 
 def test_each_opening_in_a_row_lasts_twice_as_long_up_to_twenty_times() -> None:
-    breaker, lasted = fail(Breaker(), 0, 0, 0), []
+    breaker, lasted = fail(BreakerMemory(), 0, 0, 0), []
     for _ in range(40):
         opened_at_s = breaker.opened_at_s or 0.0
         retry_at_s = breaker.retry_at_s(RULES)
@@ -49,7 +49,7 @@ def test_each_opening_in_a_row_lasts_twice_as_long_up_to_twenty_times() -> None:
 
 
 def test_a_probe_that_succeeds_makes_the_next_opening_short_again() -> None:
-    breaker = fail(fail(Breaker(), 0, 0, 0), 10)
+    breaker = fail(fail(BreakerMemory(), 0, 0, 0), 10)
     assert breaker.retry_at_s(RULES) == 30
     breaker, probe = breaker.let_through(30, RULES)
     assert breaker.wait_s(31, RULES) == 59
@@ -60,7 +60,7 @@ def test_a_probe_that_succeeds_makes_the_next_opening_short_again() -> None:
 
 def test_what_was_sent_before_it_opened_changes_nothing() -> None:
     before = Permit(0, is_probe=False)
-    breaker = fail(Breaker(), 0, 0, 0)
+    breaker = fail(BreakerMemory(), 0, 0, 0)
     for failed in (None, "far"):
         assert not breaker.expects(before)
         assert breaker.record(before, 5, RULES, failed) == breaker

@@ -11,14 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from agents.core.directory import find_caller_spending, load_caller_budgets, revise_agent
 from agents.core.errors import OverBudget, OverCallerBudget
 from agents.core.ledger.work import Result
-from agents.core.types import Ask, Ending, OpenTurn
+from agents.core.types import Ask, OpenTurn, TurnEnding
 from agents.models import CallerBudget
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from tests.contracts.rows import Published, admitted, ask, decide, end, published, user
 
 pytestmark = pytest.mark.django_db
 
-UNSENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
+UNSENT = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.NOT_DELIVERED, returns_budget=True)
 
 
 def read_budget_left(agent: Published, login: str = "alice") -> int | None:

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from agents.core.post import Chunk, ExtraPiece, Final
+from agents.core.post import ExtraPiece, Final, PostedChunk
 from agents.links.channel import frames
-from agents.links.channel.frames import BadFrame, ChatEvent
+from agents.links.channel.frames import BadChannelFrame, ChatEvent
 from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
 from agents.links.sockets import Report
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
 
@@ -24,7 +24,7 @@ def hear(protocol: ChannelProtocol, frame: ChatEvent) -> list[Report]:
     return [] if saying is None else protocol.take_reply(saying)
 
 
-def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[Chunk | ExtraPiece | Final]:
+def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[PostedChunk | ExtraPiece | Final]:
     reports = hear(protocol, event(kind, **payload))
     assert all(report.home == "home" for report in reports)
     return [report.message for report in reports]
@@ -54,8 +54,11 @@ def test_a_reply_ends_its_chat(protocol: ChannelProtocol) -> None:
 
 
 def test_chunks_are_numbered_and_the_end_counts_them(protocol: ChannelProtocol) -> None:
-    assert said(protocol, "reply_chunk", chatId="c", text="a", done=False) == [Chunk("c", 0, "a")]
-    assert said(protocol, "reply_chunk", chatId="c", text="b", done=True) == [Chunk("c", 1, "b"), Final("c", 2)]
+    assert said(protocol, "reply_chunk", chatId="c", text="a", done=False) == [PostedChunk("c", 0, "a")]
+    assert said(protocol, "reply_chunk", chatId="c", text="b", done=True) == [
+        PostedChunk("c", 1, "b"),
+        Final("c", 2),
+    ]
 
 
 def test_a_last_chunk_may_be_empty(protocol: ChannelProtocol) -> None:
@@ -64,10 +67,10 @@ def test_a_last_chunk_may_be_empty(protocol: ChannelProtocol) -> None:
 
 @pytest.mark.parametrize("kind", ["reply", "reply_chunk"])
 def test_a_foreign_chat_id_and_a_reply_after_the_end_are_refused(protocol: ChannelProtocol, kind: str) -> None:
-    with pytest.raises(BadFrame, match="unknown_chat"):
+    with pytest.raises(BadChannelFrame, match="unknown_chat"):
         said(protocol, kind, chatId="other", text="x")
     said(protocol, "reply", chatId="c", text="so")
-    with pytest.raises(BadFrame, match="unknown_chat"):
+    with pytest.raises(BadChannelFrame, match="unknown_chat"):
         said(protocol, kind, chatId="c", text="x")
 
 
@@ -77,7 +80,7 @@ def test_a_lost_socket_fails_what_it_owes_once(protocol: ChannelProtocol) -> Non
 
 
 def test_a_socket_that_leaves_fails_what_it_owes_with_its_reason(protocol: ChannelProtocol) -> None:
-    assert [one.message for one in protocol.lost(Failure.HALTED)] == [Final("c", 0, None, "halted_meanwhile")]
+    assert [one.message for one in protocol.lost(TurnFailure.HALTED)] == [Final("c", 0, None, "halted_meanwhile")]
 
 
 def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(protocol: ChannelProtocol) -> None:
@@ -87,7 +90,7 @@ def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(protocol: C
     assert [one.message for one in protocol.too_large(large.value)] == [Final("c", 1, None, "reply_too_large")]
     assert said(protocol, "reply_chunk", chatId="c", text="more") == []
     assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 1)]
-    with pytest.raises(BadFrame, match="unknown_chat"):
+    with pytest.raises(BadChannelFrame, match="unknown_chat"):
         said(protocol, "reply_chunk", chatId="c", text="again")
 
 
@@ -119,9 +122,9 @@ def test_a_prompt_no_caller_waits_for_makes_the_socket_idle_but_is_still_taken_l
     assert not protocol.is_idle(99)
     assert protocol.is_idle(101)
     protocol.forget_before(99)
-    assert said(protocol, "reply_chunk", chatId="c", text="late") == [Chunk("c", 0, "late")]
+    assert said(protocol, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
     protocol.forget_before(101)
-    with pytest.raises(BadFrame):
+    with pytest.raises(BadChannelFrame):
         said(protocol, "reply", chatId="c", text="too late")
 
 
@@ -148,7 +151,7 @@ def test_what_is_no_frame_is_refused_by_name(subtests: pytest.Subtests) -> None:
         '{"type": "pong", "ts": NaN}',
     ]:
         with subtests.test(text=text):
-            with pytest.raises(BadFrame) as refused:
+            with pytest.raises(BadChannelFrame) as refused:
                 frames.decode(text)
             assert refused.value.error.code in ("bad_frame", "unknown_type")
 
@@ -159,6 +162,6 @@ def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(subtests:
             protocol = waiting()
             frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
             assert isinstance(frame, ChatEvent)
-            with pytest.raises(BadFrame):
+            with pytest.raises(BadChannelFrame):
                 hear(protocol, frame)
             assert said(protocol, "reply", chatId="c", text="so")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from agents.core.errors import Busy, OverBudget, OverCap
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Settle, Work
-from agents.core.types import Ending, OpenTurn
+from agents.core.types import OpenTurn, TurnEnding
 from agents.models import Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from tests.contracts.rows import COMPLETED, HOME, Published, ask, published, release
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 CAP, BUDGET = 2, 6
 ENDINGS = {
     "answer": COMPLETED,
-    "time out": Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True),
-    "lose": Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST),
-    "not deliver": Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True),
+    "time out": TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True),
+    "lose": TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.CHANNEL_LOST),
+    "not deliver": TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.NOT_DELIVERED, returns_budget=True),
 }
 asks = st.tuples(st.just("ask"), st.lists(st.sampled_from(["alice", "bob"]), min_size=1, max_size=4))
 ends = st.tuples(st.sampled_from([*ENDINGS, "reply late", "stop"]), st.integers(0, 7))

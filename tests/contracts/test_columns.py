@@ -8,7 +8,7 @@ from django.core.validators import MaxLengthValidator, MaxValueValidator, MinVal
 from django.db import models
 
 from kit.columns import ColumnBody, list_editable, make_bounded_field, make_form_field
-from kit.rows import Source
+from kit.rows import RowSource
 
 
 class Kettle(models.Model):
@@ -32,7 +32,7 @@ class Kettle(models.Model):
 
 class ShownKettle(TypedDict):
     name: str
-    visible: Annotated[bool, Source("shown")]
+    visible: Annotated[bool, RowSource("shown")]
     litres: int
     kind: str | None
     note: str

@@ -7,7 +7,7 @@ from django.db import connection
 
 from agents.core.directory import find_caller_spending
 from agents.core.errors import Denied, OverBudget, OverCallerCostLimit, OverCostLimit
-from agents.core.types import Ending, OpenTurn
+from agents.core.types import OpenTurn, TurnEnding
 from agents.models import CallerBudget, DailyUsage
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Usage
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 CENT = 10_000
 
 
-def answered(cents: int) -> Ending:
-    return Ending(outcome=Outcome.COMPLETED, text="so", latency_ms=5, usage=Usage(cost_microusd=cents * CENT))
+def answered(cents: int) -> TurnEnding:
+    return TurnEnding(outcome=Outcome.COMPLETED, text="so", latency_ms=5, usage=Usage(cost_microusd=cents * CENT))
 
 
 def refusal(agent: Published, caller: str = "alice") -> type[Denied] | None:

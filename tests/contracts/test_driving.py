@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.core.post import Final, Prompt
+from agents.core.post import Final, PostedPrompt
 from agents.links.channel.payloads import Reply
 from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts, Prompts
 from agents.links.sockets import Report
@@ -19,8 +19,8 @@ def prompt(
     chain: tuple[int, ...] = (),
     is_own: bool = False,
     isolated: bool = False,
-) -> Prompt:
-    return Prompt(
+) -> PostedPrompt:
+    return PostedPrompt(
         chat_id=chat_id,
         connection_id=1,
         home="",
@@ -35,7 +35,7 @@ def prompt(
     )
 
 
-def told(chat_id: str) -> Prompt:
+def told(chat_id: str) -> PostedPrompt:
     return prompt(chat_id, tells=True, wait_s=LONGEST_TURN_S)
 
 

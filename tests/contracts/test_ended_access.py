@@ -10,13 +10,13 @@ from django.db import DatabaseError, connection
 from accounts.open_requests import UnsignedSockets
 from agents.core import halt_rules
 from agents.core.halt_rules import HaltSubject, Kind
-from agents.core.post import Final, LocalPost, Message, Prompt
+from agents.core.post import Final, LocalPost, Message, PostedPrompt
 from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from hub.polling import Changes, Halts, Version
 from kit.async_db import DbCalls, db_call
 from lab.waiting import eventually
@@ -85,7 +85,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)
     await socket.prompt(
-        Prompt(asked.chat_id, connection_id, LATE, asked.caller_login, asked.question, asked.wait_s)
+        PostedPrompt(asked.chat_id, connection_id, LATE, asked.caller_login, asked.question, asked.wait_s)
     )
     halts = Halts(make_services(link), Changes(), DbCalls(1))
     await halts.look()
@@ -99,7 +99,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     ((process_id, final),) = post.sent
     assert process_id == LATE
     assert isinstance(final, Final)
-    assert final.reason == Failure.HALTED
+    assert final.reason == TurnFailure.HALTED
     await link.close()
 
 

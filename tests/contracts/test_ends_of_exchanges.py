@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_bridge.service.calls import Call, Caller
+from a2a_bridge.service.calls import AgentCaller, Call
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.repeats import KeyClaim
@@ -17,9 +17,9 @@ from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher, OnSettled
 from agents.core.ledger import ExtraWrites
 from agents.core.post import LocalPost
-from agents.core.types import Ask, OpenTurn, SettledTurn, Target
+from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.pieces import Part
 from tests.contracts.stored_tasks import Clock
 
@@ -60,13 +60,13 @@ async def followed(dispatcher: Dispatcher) -> Feed:
         process_id="here",
     )
     identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
-    caller = Caller(identity, Target(1, 1, "a/b"))
+    caller = AgentCaller(identity, AskTarget(1, 1, "a/b"))
     call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND, key="k")
     return await (await exchanges.start(call, SEND, CLAIM)).tell()
 
 
 def unsent(*, has_extra_writes: bool) -> SettledTurn:
-    reason = Failure.NOT_DELIVERED
+    reason = TurnFailure.NOT_DELIVERED
     return SettledTurn(Outcome.FAILED, reason, has_extra_writes=has_extra_writes, is_unsent=True)
 
 

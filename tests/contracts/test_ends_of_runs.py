@@ -16,8 +16,8 @@ from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
-from agents.core.post import Chunk, ExtraPiece, LocalPost
-from agents.core.types import Ask, OpenTurn, SettledTurn, Target
+from agents.core.post import ExtraPiece, LocalPost, PostedChunk
+from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ApprovalAsked, Part
@@ -96,7 +96,7 @@ def running() -> RunningTurn:
     """A turn that was just admitted."""
     asked = Ask(
         chat_id="c",
-        target=Target(1, 1, "a/b"),
+        target=AskTarget(1, 1, "a/b"),
         caller_id=1,
         caller_login="al",
         surface=Surface.A2A,
@@ -110,7 +110,7 @@ async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     store = MemoryTaskStore(Clock())
     run, turn = run_on(store, keeps_plain=True), running()
     run.begin(turn)
-    turn.take(Chunk("c", 0, "hi"))
+    turn.take(PostedChunk("c", 0, "hi"))
     feed = await run.tell()
     await feed.wait_for_events(0, 5)
     assert [event.seq for event in feed.since(0) or ()] == [1, 2]
@@ -132,7 +132,7 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
 
     async def talk() -> None:
         for number in itertools.count():
-            turn.take(Chunk("c", number, "on "))
+            turn.take(PostedChunk("c", number, "on "))
             await asyncio.sleep(0.001)
 
     talking = asyncio.create_task(talk())
@@ -148,7 +148,7 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
 async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
     run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
     run.begin(turn)
-    turn.take(Chunk("c", 0, "hi"))
+    turn.take(PostedChunk("c", 0, "hi"))
     leaving = asyncio.create_task(run.tell())
     await asyncio.sleep(0.001)
     leaving.cancel()

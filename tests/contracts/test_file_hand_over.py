@@ -5,7 +5,7 @@ from django.db import connection
 from msgspec.structs import replace
 
 from agents.core.errors import FileGone
-from agents.core.types import Ending, SettledTurn, Source
+from agents.core.types import AskSource, SettledTurn, TurnEnding
 from agents.models import File, Session
 from agents.models.choices import Outcome
 from agents.transcript import files
@@ -25,8 +25,8 @@ def desk(login: str) -> Session:
 
 def answer(agent: Published, here: Session, text: str) -> str:
     """What the asking session gets to read when the agent answers that."""
-    turn = admitted(replace(ask(agent, here.owner.login), source=Source(here.pk, mirrors=True)))
-    settled = end(turn, Ending(outcome=Outcome.COMPLETED, text=text, latency_ms=1))
+    turn = admitted(replace(ask(agent, here.owner.login), source=AskSource(here.pk, mirrors=True)))
+    settled = end(turn, TurnEnding(outcome=Outcome.COMPLETED, text=text, latency_ms=1))
     assert isinstance(settled, SettledTurn)
     return settled.text
 
@@ -89,9 +89,9 @@ def test_a_reply_that_names_more_files_than_are_handed_back_still_ends_its_turn(
 def test_a_reply_ends_its_turn_although_the_session_that_asked_is_gone(text: str) -> None:
     agent, here = published(), desk("alice")
     made = stored(agent.agent.session)
-    turn = admitted(replace(ask(agent), source=Source(here.pk, mirrors=True)))
+    turn = admitted(replace(ask(agent), source=AskSource(here.pk, mirrors=True)))
     here.delete()
-    settled = end(turn, Ending(outcome=Outcome.COMPLETED, text=text.format(made.pk), latency_ms=1))
+    settled = end(turn, TurnEnding(outcome=Outcome.COMPLETED, text=text.format(made.pk), latency_ms=1))
     connection.check_constraints()
     assert settled == SettledTurn(Outcome.COMPLETED, "", text.format(made.pk))
     assert [event.type for event in agent.agent.session.events.order_by("pk")] == ["prompt", "reply"]
@@ -99,7 +99,7 @@ def test_a_reply_ends_its_turn_although_the_session_that_asked_is_gone(text: str
 
 def test_a_question_is_asked_although_the_session_it_comes_from_is_gone() -> None:
     agent, here = published(), desk("alice")
-    asked = replace(ask(agent), source=Source(here.pk, mirrors=True))
+    asked = replace(ask(agent), source=AskSource(here.pk, mirrors=True))
     here.delete()
     admitted(asked)
     connection.check_constraints()

@@ -85,7 +85,7 @@ def test_a_file_is_copied_or_gone_when_it_is_deleted_meanwhile() -> None:
         try:
             with transaction.atomic():
                 mentions.clone_mentioned_files(other.pk, [file.pk], other.owner_id)
-        except mentions.Unreadable:
+        except mentions.FilesUnreadable:
             return False
         return True
 

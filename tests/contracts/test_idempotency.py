@@ -12,7 +12,7 @@ from accounts.tokens import get_or_create_local_user
 from agents.core.errors import Unavailable
 from agents.core.types import SettledTurn
 from agents.models import Session, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from kit import sql
 from kit.async_db import db_call
 from kit.clock import db_now
@@ -93,7 +93,7 @@ async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_tim
 async def test_a_failure_is_kept_unless_nothing_was_sent(*, is_unsent: bool) -> None:
     """A lost connection may have carried the question, so its failure is kept."""
     claim = await taken()
-    reason = Failure.NOT_DELIVERED if is_unsent else Failure.CHANNEL_LOST
+    reason = TurnFailure.NOT_DELIVERED if is_unsent else TurnFailure.CHANNEL_LOST
     settled = SettledTurn(Outcome.FAILED, reason, is_unsent=is_unsent)
     await db_call(sql.rows_of_each)(claim.writes(task_of(claim), settled, is_plain=False))
     if is_unsent:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.service.calls import Call, Caller, Waiting
+from a2a_bridge.service.calls import AgentCaller, Call, Waiting
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.sends import take_send
 from a2a_bridge.service.services import Services
@@ -52,7 +52,9 @@ async def busy_agent() -> AsyncIterator[tuple[HubServices, Published]]:
 async def call_of(agent: Published, key: str = "") -> Call:
     bob = await db_call(user)("bob")
     identity = Identity(1, "session", "", bob.pk, "bob", is_staff=False, is_stale=False)
-    return Call(caller=Caller(identity, agent.ref), dialect=HUB, operation=Operation.SEND, request=SEND, key=key)
+    return Call(
+        caller=AgentCaller(identity, agent.ref), dialect=HUB, operation=Operation.SEND, request=SEND, key=key
+    )
 
 
 async def sent(services: Services, call: Call) -> TaskRun:

@@ -1,6 +1,6 @@
 """Which requests keep a turn going, and when the last of them cancels it by leaving."""
 
-from a2a_bridge.service.calls import Call, Caller
+from a2a_bridge.service.calls import AgentCaller, Call
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.run import TaskRun
@@ -15,7 +15,7 @@ from accounts.authn import Identity
 from agents.core.dispatch import CANCELED, Dispatcher, OnSettled
 from agents.core.ledger import ExtraWrites
 from agents.core.post import JoinTurn, LeaveTurn, LocalPost
-from agents.core.types import Ask, Ending, OpenTurn, Target
+from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
 from agents.core.waiting import RunningTurn
 from agents.transcript.pieces import Part
 from tests.contracts.stored_tasks import Clock
@@ -34,7 +34,7 @@ class Canceling(Dispatcher):
         turn = OpenTurn(ask=ask, connection_id=1, link_process="p", text=ask.question)
         return RunningTurn(turn, in_queue=self._is_busy)
 
-    def cancel(self, chat_id: str, ending: Ending = CANCELED) -> bool:
+    def cancel(self, chat_id: str, ending: TurnEnding = CANCELED) -> bool:
         self.canceled.append(chat_id)
         return True
 
@@ -52,7 +52,7 @@ async def followed(dispatcher: Dispatcher, followers: int) -> tuple[Exchanges, T
         process_id="here",
     )
     identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
-    caller = Caller(identity, Target(1, 1, "a/b"))
+    caller = AgentCaller(identity, AskTarget(1, 1, "a/b"))
     call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND)
     run = await exchanges.start(call, SEND)
     run.followers = followers

@@ -20,7 +20,7 @@ from agents.core.ledger import Ledger, thread
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import QueuedAsk, Turn
-from agents.models.choices import NO_CONNECTION, Failure, Outcome
+from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from kit import sql
 from lab.waiting import eventually
 from tests.contracts.rows import COMPLETED, HOME, ask, published
@@ -113,7 +113,7 @@ async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) 
         settling = ledger.settle(turn, replace(COMPLETED, text="poison"))
         settled = await asyncio.wait_for(settling, 20)
         other.execute("DROP TRIGGER refuse")
-    assert settled == SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+    assert settled == SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED)
     assert not await asyncio.to_thread(Turn.objects.holding().exists)
 
 
@@ -190,7 +190,7 @@ async def test_a_canceled_ask_leaves_no_place_when_the_ledger_is_full(
         running.end(CANCELED)
         settled = await asyncio.wait_for(wait, 5)
         assert isinstance(settled, SettledTurn)
-        assert settled.reason == Failure.CANCELED
+        assert settled.reason == TurnFailure.CANCELED
 
 
 async def test_a_canceled_ask_leaves_no_place_when_the_database_is_away(ledger: Ledger) -> None:

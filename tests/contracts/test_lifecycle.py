@@ -18,7 +18,7 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
-from agents.core.presence import Registered, Registration, register_connection
+from agents.core.presence import AgentRegistration, Registered, register_connection
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript.announcements import AddressedMessage, LiveFrame
 from agents.transcript.session_deletion import delete_sessions
@@ -44,7 +44,7 @@ def told() -> Iterator[list[AddressedMessage]]:
 
 def registered(session_id: str | None = None, login: str = "alice") -> Registered:
     owner = user(login)
-    registration = Registration(
+    registration = AgentRegistration(
         user_id=owner.pk,
         credential_id=mint(owner, Credential.Kind.CHANNEL, "test").credential.pk,
         session_id=session_id,

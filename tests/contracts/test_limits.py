@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.core.types import Ask, Target
+from agents.core.types import Ask, AskTarget
 from agents.models.choices import Surface
 from hub.caller_rate import MAX_SENDERS, MESSAGES_AT_ONCE, CallerRate
 from hub.distributed import STORE_WITHIN_S, RedisRate
@@ -22,7 +22,7 @@ def ask(caller_id: int = 1, *, credential_id: int | None = None) -> Ask:
     """One ask of a caller; with a credential a message between agents of one owner."""
     return Ask(
         chat_id="c",
-        target=Target(None, 1, "owner/desk"),
+        target=AskTarget(None, 1, "owner/desk"),
         caller_id=caller_id,
         caller_login="owner",
         surface=Surface.A2A if credential_id is None else Surface.GATEWAY,

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.errors import NoReceipt, NotDelivered
-from agents.core.post import Chunk, Evict, ExtraPiece, Final, Message, Post, Prompt, Withdrawn
-from agents.core.types import Ask, Ending, OpenTurn, Target
+from agents.core.post import Evict, ExtraPiece, Final, Message, Post, PostedChunk, PostedPrompt, Withdrawn
+from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.sockets import Report, SocketLink, ToSocket
-from agents.models.choices import Failure, Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.distributed import RedisPost
 from lab.hub_storage import DistributedStorages
@@ -28,11 +28,11 @@ class Desk:
     may_be_direct = False
 
     def __init__(self) -> None:
-        self.prompts: list[Prompt] = []
+        self.prompts: list[PostedPrompt] = []
         self.withdrawn: list[str] = []
         self.is_over = False
 
-    async def prompt(self, prompt: Prompt) -> None:
+    async def prompt(self, prompt: PostedPrompt) -> None:
         if self.is_over:
             raise NotDelivered
         self.prompts.append(prompt)
@@ -44,7 +44,7 @@ class Desk:
             self.is_over = True
 
     async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
     ) -> None:
         self.is_over = True
 
@@ -92,7 +92,7 @@ async def ends(distributed_storages: DistributedStorages) -> AsyncIterator[tuple
 def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far") -> OpenTurn:
     ask = Ask(
         chat_id=chat_id,
-        target=Target(1, 1, "o/s"),
+        target=AskTarget(1, 1, "o/s"),
         caller_id=1,
         caller_login="alice",
         surface=Surface.A2A,
@@ -102,7 +102,7 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
     return OpenTurn(ask=ask, connection_id=connection_id, link_process=process, text="what?")
 
 
-async def replied(running: RunningTurn) -> Ending:
+async def replied(running: RunningTurn) -> TurnEnding:
     """How the wait for the reply ends."""
     if running.ending is None:
         await running.until_replied.wait(30)
@@ -118,7 +118,7 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     home.waiting.expect(running)
     await home.link.deliver(running.turn)
     assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
-    pieces = [Report("home", Chunk("chat", number, str(number))) for number in range(50)]
+    pieces = [Report("home", PostedChunk("chat", number, str(number))) for number in range(50)]
     await far.link.report([*pieces, Report("home", Final("chat", 50))])
     ending = await replied(running)
     assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
@@ -130,7 +130,11 @@ async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends:
     home.waiting.expect(running)
     parts = (Part(text="t"), Part(raw="YWI=", filename="f"), Part(data={"n": [1, None]}), Part(data=None))
     artifact = ArtifactPiece("a1", parts, name="n", metadata={"k": 1}, last_chunk=True)
-    said = [ExtraPiece("chat", 0, StatusNote("hm")), Chunk("chat", 1, "text"), ExtraPiece("chat", 2, artifact)]
+    said = [
+        ExtraPiece("chat", 0, StatusNote("hm")),
+        PostedChunk("chat", 1, "text"),
+        ExtraPiece("chat", 2, artifact),
+    ]
     await far.link.report([Report("home", one) for one in said])
     await far.link.report([Report("home", Final("chat", 3, "which?", "input_required"))])
     ending = await replied(running)
@@ -225,8 +229,8 @@ async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[E
 
 async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
     running = RunningTurn(turn())
-    running.take(Chunk("chat", 0, "a"))
-    running.take(Chunk("chat", 2, "c"))
+    running.take(PostedChunk("chat", 0, "a"))
+    running.take(PostedChunk("chat", 2, "c"))
     running.take(Final("chat", 3))
     ending = await replied(running)
     assert (ending.outcome, ending.reason, ending.keeps_claim) == (Outcome.FAILED, "reply_lost", True)
@@ -235,7 +239,7 @@ async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
 
 async def test_a_missing_last_chunk_is_an_error_too() -> None:
     running = RunningTurn(turn())
-    running.take(Chunk("chat", 0, "a"))
+    running.take(PostedChunk("chat", 0, "a"))
     running.take(Final("chat", 2))
     ending = await replied(running)
     assert (ending.outcome, ending.reason, running.agent_is_done) == (Outcome.FAILED, "reply_lost", True)

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from agents.core.post import Chunk, ExtraPiece, Final
+from agents.core.post import ExtraPiece, Final, PostedChunk
 from agents.links.channel import frames
-from agents.links.channel.frames import BadFrame
+from agents.links.channel.frames import BadChannelFrame
 from agents.links.channel.payloads import MAX_TEXT_BYTES, TaskArtifact, kept_of
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
@@ -32,7 +32,7 @@ def artifact(protocol: ChannelProtocol, *parts: object, **more: object) -> list[
 def refused(kind: str, **payload: object) -> str:
     """Why a frame is refused; the chat must stay open."""
     protocol = waiting()
-    with pytest.raises(BadFrame) as bad:
+    with pytest.raises(BadChannelFrame) as bad:
         hear(protocol, event(kind, chatId="c", **payload))
     assert bad.value.error.code == "bad_frame"
     assert not isinstance(bad.value, TooLarge)
@@ -42,7 +42,7 @@ def refused(kind: str, **payload: object) -> str:
 
 def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProtocol) -> None:
     assert status(protocol, "working", "reading") == [ExtraPiece("c", 0, StatusNote("reading"))]
-    assert said(protocol, "reply_chunk", chatId="c", text="a") == [Chunk("c", 1, "a")]
+    assert said(protocol, "reply_chunk", chatId="c", text="a") == [PostedChunk("c", 1, "a")]
     assert artifact(protocol) == [ExtraPiece("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
     assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
 
@@ -58,7 +58,7 @@ def test_any_other_state_ends_the_reply(subtests: pytest.Subtests) -> None:
         with subtests.test(state=state):
             protocol = waiting()
             assert status(protocol, state) == [Final("c", 0, "words", reason)]
-            with pytest.raises(BadFrame, match="unknown_chat"):
+            with pytest.raises(BadChannelFrame, match="unknown_chat"):
                 status(protocol, state)
 
 
@@ -193,7 +193,7 @@ def test_a_payload_that_is_no_object_is_refused(subtests: pytest.Subtests) -> No
             with subtests.test(kind=kind, payload=payload):
                 protocol = waiting()
                 frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
-                with pytest.raises(BadFrame):
+                with pytest.raises(BadChannelFrame):
                     hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
                 assert said(protocol, "reply", chatId="c", text="so")
 
@@ -201,7 +201,7 @@ def test_a_payload_that_is_no_object_is_refused(subtests: pytest.Subtests) -> No
 def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol) -> None:
     for kind in ["task_status", "task_artifact"]:
         payload = {"chatId": "other", "state": "working", "text": "x", "artifactId": "a", "parts": [{"text": "x"}]}
-        with pytest.raises(BadFrame, match="unknown_chat"):
+        with pytest.raises(BadChannelFrame, match="unknown_chat"):
             said(protocol, kind, **payload)
 
 
@@ -210,7 +210,7 @@ def test_parts_are_appended_until_the_last(protocol: ChannelProtocol) -> None:
     [more] = artifact(protocol, append=True)
     assert (more.piece.append, more.piece.last_chunk) == (True, False)
     artifact(protocol, append=True, lastChunk=True)
-    with pytest.raises(BadFrame, match="bad_frame"):
+    with pytest.raises(BadChannelFrame, match="bad_frame"):
         artifact(protocol, append=True)
     artifact(protocol)  # anew
     assert artifact(protocol, append=True)
@@ -219,7 +219,7 @@ def test_parts_are_appended_until_the_last(protocol: ChannelProtocol) -> None:
 def test_an_artifact_of_another_reply_is_not_there_to_append_to(protocol: ChannelProtocol) -> None:
     artifact(protocol)
     protocol.expect("d", "home", until=100)
-    with pytest.raises(BadFrame, match="bad_frame"):
+    with pytest.raises(BadChannelFrame, match="bad_frame"):
         artifact(protocol, append=True, chatId="d")
 
 
@@ -258,7 +258,7 @@ def test_a_canceled_prompt_makes_the_socket_idle_and_its_end_is_still_taken(prot
     assert protocol.cancel("c")
     assert protocol.is_idle(0)
     protocol.forget_before(99)
-    assert said(protocol, "reply_chunk", chatId="c", text="late") == [Chunk("c", 0, "late")]
+    assert said(protocol, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
     assert status(protocol, "failed", "stopped") == [Final("c", 1, "stopped", "agent_failed")]
     assert not protocol.cancel("c")
 
@@ -277,7 +277,7 @@ def test_register_takes_features_it_does_not_know(subtests: pytest.Subtests) -> 
     assert isinstance(frame, frames.Register)
     assert frame.features == ["cancel", "telepathy"]
     for bad in ('"cancel"', "[7]", "[null]", "{}"):
-        with subtests.test(register=bad), pytest.raises(BadFrame):
+        with subtests.test(register=bad), pytest.raises(BadChannelFrame):
             frames.decode(f'{{"type":"register","features":{bad}}}')
 
 

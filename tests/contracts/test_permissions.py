@@ -11,7 +11,7 @@ from accounts.models import User
 from agents.core.post import Message
 from agents.models import Attachment, Connection, PermissionRequest, Session
 from agents.transcript import permissions
-from agents.transcript.announcements import LiveFrame, PermissionDecided, Resolution
+from agents.transcript.announcements import LiveFrame, PermissionOutcome, Resolution
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest, TooManyPending
 from agents.transcript.pieces import ApprovalDecided
 from kit.clock import db_now
@@ -58,7 +58,7 @@ def shown(heard: list[Message]) -> list[dict[str, Any]]:
 
 def decisions(heard: list[Message]) -> list[Resolution]:
     """What the agent was told."""
-    return [one.resolution for one in heard if isinstance(one, PermissionDecided)]
+    return [one.resolution for one in heard if isinstance(one, PermissionOutcome)]
 
 
 def test_a_request_is_shown_and_a_decision_reaches_agent_and_operators(
@@ -106,7 +106,7 @@ def test_the_task_of_its_caller_hears_what_ran_out(told: list[Message]) -> None:
     overdue(row)
     told.clear()
     assert permissions.expire_due() == 1
-    tells = [(one.chat_id, one.piece) for one in told if isinstance(one, PermissionDecided)]
+    tells = [(one.chat_id, one.piece) for one in told if isinstance(one, PermissionOutcome)]
     assert tells == [(chat_id, ApprovalDecided("r1", "Bash", "expired"))]
     row.refresh_from_db()
     assert permissions.find_requests_for_caller(row) is None

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agents.core.post import Chunk, Final, LocalPost, Message
+from agents.core.post import Final, LocalPost, Message, PostedChunk
 from hub.distributed import RedisPost
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
@@ -32,7 +32,7 @@ async def test_messages_arrive_whole_and_in_the_order_of_their_sender(posts: tup
         arrived.append(message)
 
     await there.start("there", take)
-    sent: list[Message] = [Chunk("c", number, f"piece {number} \U0001f980") for number in range(200)]
+    sent: list[Message] = [PostedChunk("c", number, f"piece {number} \U0001f980") for number in range(200)]
     sent.append(Final("c", 200, reply_to="here"))
     results = await asyncio.gather(*(here.send("there", message) for message in sent))
     assert all(results)
@@ -49,7 +49,7 @@ async def test_messages_arrive_whole_and_in_the_order_of_their_sender(posts: tup
 async def test_a_message_to_a_process_that_is_not_there_provably_is_dropped(
     posts: tuple[RedisPost, RedisPost],
 ) -> None:
-    assert await posts[0].send("no-process", Chunk("c", 0, "x")) is False
+    assert await posts[0].send("no-process", PostedChunk("c", 0, "x")) is False
 
 
 @pytest.mark.distributed
@@ -64,8 +64,8 @@ async def test_a_handler_that_raises_does_not_stop_the_post(posts: tuple[RedisPo
             raise ValueError("first")
 
     await there.start("there", take)
-    await here.send("there", Chunk("c", 0, "x"))
-    await here.send("there", Chunk("c", 1, "y"))
+    await here.send("there", PostedChunk("c", 0, "x"))
+    await here.send("there", PostedChunk("c", 1, "y"))
 
     async def both() -> bool:
         return len(arrived) == 2
@@ -75,12 +75,12 @@ async def test_a_handler_that_raises_does_not_stop_the_post(posts: tuple[RedisPo
 
 async def test_a_lost_redis_is_no_proof_that_nothing_left() -> None:
     post = RedisPost(f"redis://127.0.0.1:{free_port()}/0")
-    assert await post.send("there", Chunk("c", 0, "x")) is True
+    assert await post.send("there", PostedChunk("c", 0, "x")) is True
     await post.close()
 
 
 async def test_a_hub_of_one_process_reaches_no_other() -> None:
-    assert await LocalPost().send("there", Chunk("c", 0, "x")) is False
+    assert await LocalPost().send("there", PostedChunk("c", 0, "x")) is False
 
 
 @pytest.mark.distributed
@@ -98,7 +98,7 @@ async def test_a_slow_redis_costs_its_delay_once_and_not_once_a_message(
         post = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
         await post.start("there", take)
         proxy.spoil(latency_s=0.1)
-        sent: list[Message] = [Chunk("c", number, "piece") for number in range(100)]
+        sent: list[Message] = [PostedChunk("c", number, "piece") for number in range(100)]
         sent.append(Final("c", 100, reply_to="here"))
         async with asyncio.timeout(10):
             for piece in sent[:-1]:
@@ -126,9 +126,9 @@ async def test_a_message_whose_answer_is_late_is_not_sent_again(distributed_stor
         here = RedisPost(f"redis://127.0.0.1:{proxy.port}/501")
         there = RedisPost(distributed_storages.servers.redis_url(501))
         await there.start("there", take)
-        await here.send("there", Chunk("c", 0, "before"))
+        await here.send("there", PostedChunk("c", 0, "before"))
         proxy.spoil(latency_s=1.2)  # there and back is more than a sender waits
-        assert await here.send("there", Chunk("c", 1, "late")) is True
+        assert await here.send("there", PostedChunk("c", 1, "late")) is True
         proxy.heal()
         await asyncio.sleep(1.2)  # until a second try would have come as well
 
@@ -139,4 +139,4 @@ async def test_a_message_whose_answer_is_late_is_not_sent_again(distributed_stor
         await eventually(the_last_came, "the last message")
         await here.close()
         await there.close()
-    assert [message.seq for message in arrived if isinstance(message, Chunk)] == [0, 1]
+    assert [message.seq for message in arrived if isinstance(message, PostedChunk)] == [0, 1]

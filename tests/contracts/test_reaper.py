@@ -9,9 +9,9 @@ from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
-from agents.core.types import Ending
+from agents.core.types import TurnEnding
 from agents.models import Connection, Process, Session, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.session_deletion import delete_sessions
 from tests.contracts.rows import HOME, admitted, ask, decide, end, live_process, published, user
 
@@ -51,7 +51,10 @@ def test_a_turn_past_its_lease_fails_although_its_process_lives() -> None:
 
 
 def test_a_lingering_claim_that_ran_out_is_closed_in_the_row_as_well() -> None:
-    end(admitted(ask(published())), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    end(
+        admitted(ask(published())),
+        TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True),
+    )
     Turn.objects.update(claim_until=timezone.now() - timedelta(seconds=1))
     assert jobs.reap()["released"] == 1
     assert Turn.objects.get().released_at is not None
@@ -128,7 +131,7 @@ def test_retention_deletes_old_turns_and_long_dead_credentials_and_keeps_the_res
 
 def test_a_claim_does_not_linger_on_a_connection_that_is_gone() -> None:
     agent = published()
-    end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    end(admitted(ask(agent)), TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True))
     connection = Connection.objects.get(session_id=agent.ref.session_id)
     assert jobs.reap()["released"] == 0
     Connection.objects.filter(pk=connection.pk).delete()
@@ -137,6 +140,6 @@ def test_a_claim_does_not_linger_on_a_connection_that_is_gone() -> None:
 
 def test_a_socket_that_leaves_takes_its_lingering_claims_along() -> None:
     agent = published()
-    end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True))
+    end(admitted(ask(agent)), TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True))
     presence.remove_connection(Connection.objects.get(session_id=agent.ref.session_id).pk)
     assert Turn.objects.get().released_at is not None

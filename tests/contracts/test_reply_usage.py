@@ -9,17 +9,17 @@ from django.db import connection
 
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Release, Settle
-from agents.core.types import Ending, SettledTurn
+from agents.core.types import SettledTurn, TurnEnding
 from agents.models import CallerBudget, DailyUsage, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.pieces import ReportedUsage, Usage, find_usage, show_usage
 from kit.money import format_usd, to_microusd, to_usd
 from tests.contracts.rows import HOME, Published, admitted, ask, end, published
 from tests.contracts.test_round_trips import counting
 
 USED = Usage(1200, 80, 42_000)
-ANSWERED = Ending(outcome=Outcome.COMPLETED, text="so", latency_ms=5, usage=USED)
-TIMEOUT = Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, keeps_claim=True)
+ANSWERED = TurnEnding(outcome=Outcome.COMPLETED, text="so", latency_ms=5, usage=USED)
+TIMEOUT = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, keeps_claim=True)
 
 
 def read_costs(agent: Published) -> list[tuple[int | None, int | None, int | None]]:

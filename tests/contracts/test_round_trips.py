@@ -12,9 +12,9 @@ from accounts.tokens import mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.work import Settle
-from agents.core.types import Ending, SettledTurn
+from agents.core.types import SettledTurn, TurnEnding
 from agents.models import Event, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from kit import sql
 from tests.contracts.rows import COMPLETED, HOME, admitted, ask, end, published, user
 from tests.webhooks.subscriptions import subscribed
@@ -68,7 +68,7 @@ def test_an_end_that_others_were_before_costs_round_trips_and_writes_what_stands
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has none")
     turn, other = admitted(ask(published())), admitted(ask(published()))
-    end(turn, Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST))
+    end(turn, TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.CHANNEL_LOST))
     told: list[SettledTurn] = []
 
     def extra_writes(settled: SettledTurn) -> list[sql.Query]:
@@ -80,8 +80,8 @@ def test_an_end_that_others_were_before_costs_round_trips_and_writes_what_stands
         done = commit([Settle(turn, COMPLETED, extra_writes), Settle(other, COMPLETED)], home=HOME)
     assert trips[0] > 2
     assert [one.outcome for one in done.results if isinstance(one, SettledTurn)] == ["failed", "completed"]
-    assert told[-1].reason == Failure.CHANNEL_LOST
-    assert Turn.objects.get(chat_id=turn.ask.chat_id).traceparent == Failure.CHANNEL_LOST
+    assert told[-1].reason == TurnFailure.CHANNEL_LOST
+    assert Turn.objects.get(chat_id=turn.ask.chat_id).traceparent == TurnFailure.CHANNEL_LOST
     assert list(Event.objects.filter(type="reply").values_list("session_id", flat=True)) == [
         other.ask.target.session_id
     ]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from kit.describe import Time, Uuid
-from kit.rows import Source, show
+from kit.rows import RowSource, show
 
 NIL = UUID(int=0)
 
@@ -32,9 +32,9 @@ class Booking:
 
 
 class Shown(TypedDict):
-    id: Annotated[Uuid, Source("public_id")]
-    venueId: Annotated[Uuid | None, Source("venue.public_id")]
-    venueCity: Annotated[str | None, Source("venue.city")]
+    id: Annotated[Uuid, RowSource("public_id")]
+    venueId: Annotated[Uuid | None, RowSource("venue.public_id")]
+    venueCity: Annotated[str | None, RowSource("venue.city")]
     slotId: str | None
     userNote: str
     createdAt: Time
@@ -48,7 +48,7 @@ class ShownWithTags(Shown):
 
 
 class ShownInPart(TypedDict):
-    slot: NotRequired[Annotated[str, Source("slot_id")]]
+    slot: NotRequired[Annotated[str, RowSource("slot_id")]]
     userNote: NotRequired[str]
 
 

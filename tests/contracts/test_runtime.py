@@ -8,7 +8,7 @@ import pytest
 from agents.core.post import LocalPost
 from agents.core.waiting import WaitingTurns
 from agents.links.sockets import SocketLink
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from hub.runtime import SocketDrain, end, every, next_due
 from tests.contracts.test_link import Desk
 
@@ -83,7 +83,7 @@ class Leaving(Desk):
         self._link, self._number, self._left, self._clock = link, number, left, clock
 
     async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
     ) -> None:
         self._link.detach(self._number)
         self._left.append(self._clock.now)

@@ -7,21 +7,21 @@ import pytest
 from agents.core.errors import OverBudget, RateLimited, Unavailable
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Deny, Settle
-from agents.core.types import Ending, SettledTurn
+from agents.core.types import SettledTurn, TurnEnding
 from agents.models import DailyUsage, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from tests.contracts.rows import COMPLETED, HOME, admitted, ask, decide, end, published
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
-LOST = Ending(outcome=Outcome.FAILED, reason=Failure.CHANNEL_LOST)
-NOT_SENT = Ending(outcome=Outcome.FAILED, reason=Failure.NOT_DELIVERED, returns_budget=True)
+LOST = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.CHANNEL_LOST)
+NOT_SENT = TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.NOT_DELIVERED, returns_budget=True)
 
 
 def test_the_first_end_stands_and_the_loser_is_told_the_winner() -> None:
     turn = admitted(ask(published()))
-    assert end(turn, LOST) == SettledTurn(Outcome.FAILED, Failure.CHANNEL_LOST)
-    assert end(turn, COMPLETED) == SettledTurn(Outcome.FAILED, Failure.CHANNEL_LOST)
+    assert end(turn, LOST) == SettledTurn(Outcome.FAILED, TurnFailure.CHANNEL_LOST)
+    assert end(turn, COMPLETED) == SettledTurn(Outcome.FAILED, TurnFailure.CHANNEL_LOST)
     assert Turn.objects.get().outcome == "failed"
 
 

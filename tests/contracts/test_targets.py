@@ -7,7 +7,7 @@ from agents.core.admission import MAX_DEPTH
 from agents.core.ask_starter import NoSuchTarget
 from agents.core.errors import Blocked, Busy, Cycle, NotPublished, TooDeep
 from agents.core.ledger.state import LookUp, look_up
-from agents.core.types import Ask, Source, Target
+from agents.core.types import Ask, AskSource, AskTarget
 from agents.links.channel.refusals import find_routed, refusal_text
 from agents.models import Agent, AgentGrant, CallerBlock, Session, Share, Turn
 from agents.models.choices import Surface
@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
 def of_session(agent: Published, caller: str = "alice") -> Ask:
     """The same session, asked as such."""
-    return replace(ask(agent, caller), target=Target(None, agent.ref.session_id, "desk"), surface=Surface.PROMPT)
+    return replace(
+        ask(agent, caller), target=AskTarget(None, agent.ref.session_id, "desk"), surface=Surface.PROMPT
+    )
 
 
 def test_an_ask_to_a_session_drives_and_is_audited_but_has_no_budget() -> None:
@@ -87,7 +89,7 @@ def test_an_ask_is_passed_on_three_times_and_never_in_a_circle() -> None:
 def test_where_it_was_asked_from_is_kept_and_survives_that_session() -> None:
     agent = published()
     source = Session.objects.create(owner=user("alice"), routing_name="here")
-    admitted(replace(ask(agent), source=Source(source.pk)))
+    admitted(replace(ask(agent), source=AskSource(source.pk)))
     assert Turn.objects.get().source_session_id == source.pk
     source.delete()
     assert Turn.objects.get().source_session_id is None

@@ -5,7 +5,7 @@ import pytest
 
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.store import StoresById, TaskQuery, TaskStore, new_task_id
-from agents.core.types import Target
+from agents.core.types import AskTarget
 from tests.contracts.stored_tasks import HANDLE, Clock, at, ended, keep, story, task
 
 
@@ -25,7 +25,7 @@ def chosen(memory: TaskStore, other: TaskStore) -> StoresById:
 
 
 def new_id(kind: str = "") -> str:
-    return new_task_id(Target(1, 1, HANDLE, task_store=kind))
+    return new_task_id(AskTarget(1, 1, HANDLE, task_store=kind))
 
 
 async def test_an_id_says_where_its_task_is(chosen: StoresById, memory: TaskStore, other: TaskStore) -> None:

@@ -8,7 +8,7 @@ from accounts.authn import Identity
 from accounts.models import Credential
 from agents.core.errors import Cycle, TooDeep
 from agents.core.ledger.work import Result
-from agents.core.post import Prompt
+from agents.core.post import PostedPrompt
 from agents.core.types import Ask, OpenTurn
 from agents.links.channel.prompts import PendingPrompts
 from agents.links.channel.requests import find_acting_for
@@ -89,8 +89,8 @@ def test_what_an_agent_asks_for_another_user_is_passed_on_by_a_stranger() -> Non
         assert asker.chain == (3, 5)
 
 
-def prompt_of(asker_id: int, *, is_own: bool) -> Prompt:
-    return Prompt(
+def prompt_of(asker_id: int, *, is_own: bool) -> PostedPrompt:
+    return PostedPrompt(
         chat_id=f"c{is_own}",
         connection_id=1,
         home="",

@@ -8,7 +8,7 @@ import pytest
 from accounts.models import User
 from agents.links.channel.agent_frames import unfinished_of
 from agents.models import Event, Session, Turn
-from agents.models.choices import Failure, Interruption
+from agents.models.choices import Interruption, TurnFailure
 from kit.clock import db_now
 from kit.ids import time_ordered
 from tests.contracts.rows import Published, published, user
@@ -47,8 +47,8 @@ def test_what_the_agent_itself_ended_is_over() -> None:
     for outcome, reason in [
         ("completed", ""),
         ("completed", Interruption.INPUT_REQUIRED),
-        ("failed", Failure.AGENT_FAILED),
-        ("failed", Failure.REJECTED),
+        ("failed", TurnFailure.AGENT_FAILED),
+        ("failed", TurnFailure.REJECTED),
     ]:
         agent = published()
         ended(agent, outcome, reason)
@@ -56,7 +56,7 @@ def test_what_the_agent_itself_ended_is_over() -> None:
 
 
 def test_what_the_hub_ended_may_go_on() -> None:
-    for reason in [Failure.CANCELED, Failure.TIMEOUT, Failure.CHANNEL_LOST]:
+    for reason in [TurnFailure.CANCELED, TurnFailure.TIMEOUT, TurnFailure.CHANNEL_LOST]:
         agent = published()
         turn = ended(agent, "failed", reason)
         assert [one.prompt.chat_id for one in unfinished_of(agent.ref.session_id)] == [turn.chat_id], reason

@@ -9,10 +9,10 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Record, Settle
-from agents.core.presence import Registration, register_connection, remove_connection
-from agents.core.types import Ending, OpenTurn
+from agents.core.presence import AgentRegistration, register_connection, remove_connection
+from agents.core.types import OpenTurn, TurnEnding
 from agents.models import Share
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript import files, permissions
 from agents.transcript.recording import NewEvent, record
 from tests.contracts.rows import COMPLETED, HOME, Published, admitted, ask, end, live_process, published, user
@@ -54,7 +54,7 @@ def test_an_owner_hears_of_an_ask_and_its_answer() -> None:
 def test_an_owner_hears_of_a_refusal_and_of_a_failure_with_its_reason() -> None:
     agent = published(daily_budget=1)
     listening(owner_of(agent), events="agent.denied agent.replied")
-    end(admitted(ask(agent)), Ending(outcome=Outcome.FAILED, reason=Failure.TIMEOUT, latency_ms=9))
+    end(admitted(ask(agent)), TurnEnding(outcome=Outcome.FAILED, reason=TurnFailure.TIMEOUT, latency_ms=9))
     commit([Admit(ask(agent))], home=HOME)
     (_, failed), (_, denied) = heard(owner_of(agent))
     assert (failed["ok"], failed["deniedReason"]) == (False, "timeout")
@@ -111,7 +111,7 @@ def test_an_agent_is_told_of_when_it_comes_and_when_it_goes() -> None:
     live_process()
     token = mint(owner, Credential.Kind.CHANNEL, "test").credential
     bare = {"session_id": None, "host": "h", "os_user": "", "pid": 1, "channel_version": "", "cwd": "/srv/desk"}
-    coming = Registration(user_id=owner.pk, credential_id=token.pk, routing_name=None, **bare)
+    coming = AgentRegistration(user_id=owner.pk, credential_id=token.pk, routing_name=None, **bare)
     remove_connection(register_connection(coming, process_id=HOME).connection_id)
     types = [(one[0], one[1].get("event", {}).get("type", "")) for one in heard("owner")]
     assert types == [

@@ -11,7 +11,7 @@ from django.test import Client
 
 from agents.links.channel import frames
 from hub.descriptions.asyncapi import SOCKETS, asyncapi, name_of
-from kit.describe import Socket
+from kit.describe import DescribedSocket
 from tests.repository.tracked import ROOT
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ def payload(socket: str, tag: str) -> Json:
     return {**message["payload"], "components": asyncapi()["components"]}
 
 
-def tags(socket: Socket, action: str) -> set[str]:
+def tags(socket: DescribedSocket, action: str) -> set[str]:
     messages = asyncapi()["operations"][f"{socket.name}.{action}"]["messages"]
     return {found(found(one, asyncapi()), asyncapi())["name"] for one in messages}
 
@@ -39,7 +39,7 @@ def test_every_frame_of_the_channel_is_described() -> None:
     [channel] = [socket for socket in SOCKETS if socket.path == "/channel"]
     assert tags(channel, "receive") == set(frames.FROM_AGENT)
     assert tags(channel, "send") == {str(frame.__struct_config__.tag) for frame in frames.TO_AGENT}
-    every = {str(frame.__struct_config__.tag) for frame in frames.Frame.__subclasses__()}
+    every = {str(frame.__struct_config__.tag) for frame in frames.AgentChannelFrame.__subclasses__()}
     assert every == tags(channel, "receive") | tags(channel, "send")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gateway.wire.errors import ErrorCode
+from gateway.wire.errors import GatewayErrorCode
 from gateway.wire.frame_types import FRAME_TYPES, KINDS
 from hub.descriptions.gateway import ERRORS, RECEIVED, SCHEMAS, SENT, name_of
 from lab.hub_process import HubProcess
@@ -19,7 +19,7 @@ def test_every_frame_type_and_error_code_of_the_gateway_is_described() -> None:
     assert set(RECEIVED) == {one.name for one in FRAME_TYPES.values() if one.for_gateway}
     assert set(SENT) <= set(FRAME_TYPES)
     assert set(RECEIVED) | set(SENT) == set(FRAME_TYPES)
-    assert set(ERRORS) == set(ErrorCode)
+    assert set(ERRORS) == set(GatewayErrorCode)
     assert set(KINDS) == set(SCHEMAS)
 
 

@@ -12,8 +12,8 @@ from agents.core.errors import (
     OverCap,
     RateLimited,
 )
-from agents.models.choices import Failure
-from gateway.wire.errors import ErrorCode, FrameRefused, denied_error, failed_turn_error
+from agents.models.choices import TurnFailure
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, denied_error, failed_turn_error
 from gateway.wire.frame_types import FRAME_TYPES
 from gateway.wire.frames import MAX_FRAME_BYTES, Envelope, check_frame, error_frame, read_type
 from gateway.wire.protocol import DEFAULT_HEARTBEAT_S, GatewayProtocol, UpgradeRefused, read_parameters
@@ -195,7 +195,7 @@ def test_only_frames_that_need_no_caller_are_taken_before_auth(subtests: pytest.
             if type_name in {"auth", "handshake", "ping", "pong", "disconnect"}:
                 assert made.read(json.dumps(frame)).type == type_name
             else:
-                assert refusal(json.dumps(frame), made).code == ErrorCode.AUTH_REQUIRED
+                assert refusal(json.dumps(frame), made).code == GatewayErrorCode.AUTH_REQUIRED
 
 
 def test_an_error_names_its_frame_and_its_code_in_both_places() -> None:
@@ -212,7 +212,7 @@ def test_a_burst_of_200_frames_is_taken_and_the_next_must_wait() -> None:
     for _ in range(200):
         made.read('{"type":"ping"}')
     refused = refusal('{"type":"ping"}', made)
-    assert (refused.code, refused.retry_after_ms, refused.close_code) == (ErrorCode.RATE_LIMITED, 10, 0)
+    assert (refused.code, refused.retry_after_ms, refused.close_code) == (GatewayErrorCode.RATE_LIMITED, 10, 0)
     clock.now = 0.02
     assert made.read('{"type":"ping"}').type == "ping"
 
@@ -233,8 +233,8 @@ def test_a_client_that_is_too_fast_for_ten_seconds_is_closed() -> None:
 
 def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
     clock = Moment()
-    made, flaw = protocol(clock=clock), FrameRefused(ErrorCode.INVALID_JSON, "no")
-    assert made.count_flaw(FrameRefused(ErrorCode.AGENT_NOT_FOUND, "no")) is None
+    made, flaw = protocol(clock=clock), FrameRefused(GatewayErrorCode.INVALID_JSON, "no")
+    assert made.count_flaw(FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, "no")) is None
     for number in range(19):
         clock.now = number * 3.5
         assert made.count_flaw(flaw) is None
@@ -243,7 +243,7 @@ def test_twenty_flaws_within_a_minute_end_the_connection() -> None:
     clock.now = 62.0
     ending = made.count_flaw(flaw)
     assert ending is not None
-    assert (ending.code, ending.close_code) == (ErrorCode.PROTOCOL_ERROR, 1008)
+    assert (ending.code, ending.close_code) == (GatewayErrorCode.PROTOCOL_ERROR, 1008)
 
 
 def test_capabilities_replace_each_other_and_filter_pushes(subtests: pytest.Subtests) -> None:
@@ -274,13 +274,13 @@ def test_a_handshake_sets_the_heartbeat_too() -> None:
 def test_the_upgrade_names_protocol_agent_and_times() -> None:
     asked = read_parameters("agentId=alpha&token=t&timeout=5000&heartbeat=x", ["x", "a2a-v1"])
     assert (asked.subprotocol, asked.agent_id, asked.token, asked.timeout_ms) == ("a2a-v1", "alpha", "t", 5000)
-    assert [(flaw.code, flaw.field) for flaw in asked.flaws] == [(ErrorCode.INVALID_TYPE, "heartbeat")]
+    assert [(flaw.code, flaw.field) for flaw in asked.flaws] == [(GatewayErrorCode.INVALID_TYPE, "heartbeat")]
     assert asked.heartbeat_s == DEFAULT_HEARTBEAT_S
     assert read_parameters("timeout=10", []).timeout_ms == 30_000
     assert read_parameters("heartbeat=5000", []).heartbeat_s == 5.0
     assert read_parameters("", []).subprotocol is None
     (flaw,) = read_parameters("agentId=Alpha", []).flaws
-    assert (flaw.code, flaw.close_code) == (ErrorCode.INVALID_CONTENT, 1008)
+    assert (flaw.code, flaw.close_code) == (GatewayErrorCode.INVALID_CONTENT, 1008)
 
 
 def test_an_upgrade_to_another_protocol_is_refused(subtests: pytest.Subtests) -> None:
@@ -309,7 +309,7 @@ def test_every_refusal_and_failure_of_the_hub_has_its_code(subtests: pytest.Subt
             assert shown.retry_after_ms == (1000 if denied is RateLimited else 0)
     of_messages = denied_error(RateLimited(1, counts_messages=True))
     assert str(of_messages) == "at most 100 messages a second of one token, 200 at once"
-    failed = {reason: int(failed_turn_error(reason, "").code) for reason in Failure}
-    lost = {Failure.CHANNEL_LOST, Failure.NOT_DELIVERED, Failure.PROCESS_DIED, Failure.SHUTDOWN}
-    assert failed == {reason: 3002 if reason in lost else 3004 for reason in Failure}
-    assert str(failed_turn_error(Failure.AGENT_FAILED, "no idea")) == "no idea"
+    failed = {reason: int(failed_turn_error(reason, "").code) for reason in TurnFailure}
+    lost = {TurnFailure.CHANNEL_LOST, TurnFailure.NOT_DELIVERED, TurnFailure.PROCESS_DIED, TurnFailure.SHUTDOWN}
+    assert failed == {reason: 3002 if reason in lost else 3004 for reason in TurnFailure}
+    assert str(failed_turn_error(TurnFailure.AGENT_FAILED, "no idea")) == "no idea"

@@ -11,7 +11,7 @@ from django.db import connection
 
 from accounts.models import Credential, User
 from accounts.tokens import mint
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import AskingUser
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
@@ -69,7 +69,7 @@ def draft(
     return Draft(
         recipient_id=recipient.pk,
         behalf=ActingFor(
-            Asker(user_id=caller.pk, login=caller.login, chain=chain, passed_by_stranger=passed_by_stranger),
+            AskingUser(user_id=caller.pk, login=caller.login, chain=chain, passed_by_stranger=passed_by_stranger),
             sender.pk if sender is not None else 0,
         ),
         place=None,

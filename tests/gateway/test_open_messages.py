@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from agents.core.ask_starter import Asker
+from agents.core.ask_starter import AskingUser
 from agents.links.channel.requests import ActingFor
 from gateway.service.addressing import FrameSender, NewMessage, RecentMessages
 from gateway.service.frame_log import FrameLog, begin_note
 from gateway.service.message_router import BegunMessage, MessageRouter
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import NO_SESSION
-from gateway.wire.errors import ErrorCode, FrameRefused
+from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frames import Envelope, Json
 
 WITHIN_S = 10
@@ -50,7 +50,7 @@ async def send_twice(router: Router) -> list[Json]:
         said.append(frame)
 
     messages = OpenMessages(cast("MessageRouter", router), say)
-    behalf = ActingFor(Asker(user_id=1, login="owner"), NO_SESSION)
+    behalf = ActingFor(AskingUser(user_id=1, login="owner"), NO_SESSION)
 
     def start() -> "asyncio.Task[None]":
         note: Any = begin_note(FrameLog(write=lambda rows: None), time.monotonic, 0)
@@ -83,7 +83,7 @@ async def test_a_message_that_may_have_been_sent_is_not_sent_again(failure: Exce
 
 @pytest.mark.django_db
 async def test_a_message_that_was_refused_is_sent_again() -> None:
-    router = Router(FrameRefused(ErrorCode.AGENT_OFFLINE, "offline"))
+    router = Router(FrameRefused(GatewayErrorCode.AGENT_OFFLINE, "offline"))
     said = await send_twice(router)
     assert len(router.begun) == 2
     assert [one["content"]["code"] for one in said] == [3002, 3002]

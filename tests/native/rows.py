@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from accounts.authn import COOKIE
 from accounts.models import ClientGrant, Credential, User
 from accounts.tokens import get_or_create_local_user, mint
-from agents.core.presence import Registration
+from agents.core.presence import AgentRegistration
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from kit.ids import unguessable
 
@@ -88,9 +88,9 @@ def connect(session: Session, **process: Any) -> None:
     Connection.objects.create(session=session, process=holder, credential=credential)
 
 
-def registration(person: Person, session: Session | None = None) -> Registration:
+def registration(person: Person, session: Session | None = None) -> AgentRegistration:
     """What an agent of a person's channel token says when it connects, as a session that is known or a new one."""
-    return Registration(
+    return AgentRegistration(
         user_id=person.user.pk,
         credential_id=person.user.credentials.get(kind="channel", name="test").pk,
         session_id=str(session.public_id) if session else None,

@@ -51,7 +51,7 @@ def test_an_unreadable_file_refuses_them_all(alice: Person, bob: Person, session
         bob.user.is_active = False
         bob.user.save()
     wanted = {"absent": 999_999, "zero": 0, "huge": 2**70}.get(why, theirs.pk)
-    with pytest.raises(mentions.Unreadable) as refused:
+    with pytest.raises(mentions.FilesUnreadable) as refused:
         mentions.clone_mentioned_files(session.pk, [fine.pk, wanted], alice.user.pk)
     assert refused.value.file_ids == {wanted}
     assert live(session) == []

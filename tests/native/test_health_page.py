@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.core.errors import Denied
 from agents.models import Agent, Connection, Process
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from hub import logs
 from kit.page_tags import moment
 from tests.native.rows import Person, browser, connect, make_agent, make_turn
@@ -81,7 +81,7 @@ def test_it_counts_turns_and_why_they_ended(bob: Person, staff: Person, agent: A
     assert number(page, "Agents not free yet").startswith("1")
     assert (count_of(page, "timeout"), count_of(page, "busy"), count_of(page, "cycle")) == (2, 4, 0)
     assert "8 asked, 1 answered, 2 not answered, 4 refused." in page
-    for reason in [*map(str, Failure), *(str(denied.reason) for denied in Denied.__subclasses__())]:
+    for reason in [*map(str, TurnFailure), *(str(denied.reason) for denied in Denied.__subclasses__())]:
         count_of(page, reason)
 
 

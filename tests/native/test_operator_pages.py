@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.middleware import PAGE_POLICY
 from agents.models import Event, Session, Share, Turn
 from agents.transcript.access import sessions_visible_to
-from agents.transcript.timeline import NEWEST, Moment, Position, read_history
+from agents.transcript.timeline import NEWEST, Position, TimelineRow, read_history
 from operators.service.session_views import row_of
 from tests.browser.vectors import VECTORS
 from tests.native.rows import Person, browser, make_agent, make_session
@@ -83,7 +83,7 @@ def test_notes_and_artifacts_are_lines_with_words(session: Session) -> None:
         ("Stop", {}, "Stop", ""),
     ]:
         [event] = add_events(session, type=type_, payload=json.dumps(payload))
-        row = row_of(Moment(event.ts, event))
+        row = row_of(TimelineRow(event.ts, event))
         assert (row.look, row.title, row.text) == ("note", title, shown), (type_, payload, title, shown)
 
 

@@ -19,7 +19,7 @@ from a2a_bridge.wire.versions import DIALECTS
 from accounts.middleware import PAGE_POLICY
 from agents.core.errors import REFUSALS
 from agents.links.channel import frames
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.announcements import FROM_LIVE
 from lab.settings_page import all_declarations
 from tests.native.rows import Person, browser, connect, make_agent
@@ -45,7 +45,7 @@ def test_page_and_text_say_all_there_is(page: str, text: str) -> None:
     wanted += [
         *PAYLOADS,
         *map(str, error_codes().values()),
-        *map(str, Failure),
+        *map(str, TurnFailure),
         *(one.name for one in all_declarations()),
     ]
     wanted += [denied.reason for denied in REFUSALS]
@@ -140,7 +140,7 @@ def test_every_refusal_is_known_by_its_text_and_says_what_to_do() -> None:
 
 
 def test_every_failure_is_known_by_its_text() -> None:
-    for failure in Failure:
+    for failure in TurnFailure:
         text = bridge_errors.failure_text(failure, 7.5)
         assert any(re.search(one.pattern, text) for one in errors.failures())
 

@@ -11,7 +11,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.post import LocalPost
-from agents.core.types import Ask, SettledTurn, Target
+from agents.core.types import Ask, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.remote.approval import FRESH_S
 from agents.links.remote.card import NO_AUTH, Auth
@@ -91,7 +91,7 @@ class Caller:
         user = await db_call(get_or_create_local_user)(login)
         ask = Ask(
             chat_id=time_ordered(),
-            target=Target(agent.pk, agent.session_id, agent.handle),
+            target=AskTarget(agent.pk, agent.session_id, agent.handle),
             caller_id=user.pk,
             caller_login=login,
             surface=Surface.A2A,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents.core.presence import Registration, register_connection
+from agents.core.presence import AgentRegistration, register_connection
 from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
@@ -187,7 +187,7 @@ def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
     session_id = publish_far(alice, url).json()["sessionId"]
     Process.objects.create(id="p", host="h", pid=1)
     credential = alice.user.credentials.get(kind="channel")
-    wanted = Registration(
+    wanted = AgentRegistration(
         user_id=alice.user.pk,
         credential_id=credential.pk,
         session_id=session_id,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.core.post import Chunk, ExtraPiece
+from agents.core.post import ExtraPiece, PostedChunk
 from agents.core.waiting import text_of
 from agents.links.remote.events import read_event
 from agents.links.remote.reply import RemoteReply, ReplyTooLarge
@@ -29,9 +29,9 @@ class Told:
         self.pieces: list[Piece] = []
         self.reply = RemoteReply("chat", self._take)
 
-    def _take(self, message: Chunk | ExtraPiece) -> None:
+    def _take(self, message: PostedChunk | ExtraPiece) -> None:
         assert message.seq == len(self.pieces)
-        self.pieces.append(message.text if isinstance(message, Chunk) else message.piece)
+        self.pieces.append(message.text if isinstance(message, PostedChunk) else message.piece)
 
     @property
     def artifacts(self) -> dict[str, list[Part]]:

@@ -10,7 +10,7 @@ import msgspec
 from a2a_bridge.wire import errors as bridge_errors
 from a2a_bridge.wire.versions import DIALECTS
 from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
-from accounts.errors import Refused
+from accounts.errors import SignInRefused
 from accounts.models import Credential
 from accounts.tokens import PREFIXES
 from agents.api.usage import OPEN_REASON
@@ -25,7 +25,7 @@ from tests.repository.tracked import ROOT, named, shown
 from tests.routes import routes
 
 REFERENCE = ROOT / "docs" / "reference"
-ERROR_FRAMES = re.compile(r"(?:BadFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
+ERROR_FRAMES = re.compile(r"(?:BadChannelFrame|refuse)\(\s*\"(\w+)\"|super\(\).__init__\(\"(\w+)\"")
 COMMANDS = ("hub/management/commands/*.py",)
 CONSTANT = re.compile(r"[A-Z_]+\Z")
 
@@ -238,7 +238,7 @@ def test_every_decision_has_its_four_headings_and_is_listed() -> None:
 
 
 def test_every_refused_sign_in_has_its_line() -> None:
-    codes = {refused.code for refused in (Refused, *all_subclasses(Refused))}
+    codes = {refused.code for refused in (SignInRefused, *all_subclasses(SignInRefused))}
     assert codes <= rows("errors.md").keys()
 
 

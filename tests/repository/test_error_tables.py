@@ -22,7 +22,7 @@ from agents.core.errors import (
 )
 from agents.links.channel.refusals import refusal_text
 from agents.models import Turn
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from gateway.wire.errors import denied_error
 from kit.asgi import RETRY_SOON
 from lab import errors_page
@@ -70,19 +70,19 @@ def test_the_words_of_every_denial_are_checked() -> None:
 
 
 def test_the_text_of_a_failure_is_complete() -> None:
-    for failure in Failure:
+    for failure in TurnFailure:
         text = failure_text(failure, 60)
         assert text, failure
         assert "{" not in text, failure
 
 
 def test_a_timeout_names_the_wait_as_the_page_does() -> None:
-    assert failure_text(Failure.TIMEOUT, 60.0) == "agent did not reply within 60s"
-    assert failure_text(Failure.TIMEOUT, 2.5) == "agent did not reply within 2.5s"
+    assert failure_text(TurnFailure.TIMEOUT, 60.0) == "agent did not reply within 60s"
+    assert failure_text(TurnFailure.TIMEOUT, 2.5) == "agent did not reply within 2.5s"
 
 
 def test_reasons_are_distinct_and_fit_their_column() -> None:
-    reasons = [denied.reason for denied in REFUSALS] + [str(failure) for failure in Failure]
+    reasons = [denied.reason for denied in REFUSALS] + [str(failure) for failure in TurnFailure]
     assert len(set(reasons)) == len(reasons)
     assert max(map(len, reasons)) <= Turn._meta.get_field("reason").max_length
 

@@ -3,8 +3,8 @@
 from agents.core import explanations
 from agents.core.explanations import BY_REASON, COMPLETED, OUTCOME_LABELS, explain
 from agents.core.failures import FAILURES, REMOVED
-from agents.core.reasons import Reason
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.core.reasons import EndReason
+from agents.models.choices import Interruption, Outcome, TurnFailure
 
 ENDS = [(outcome, reason) for outcome, ends in BY_REASON.items() for reason in ends]
 ALL = [explain(outcome, reason) for outcome, reason in ENDS] + [
@@ -15,7 +15,7 @@ ALL = [explain(outcome, reason) for outcome, reason in ENDS] + [
 
 def test_every_outcome_and_reason_is_explained() -> None:
     assert set(BY_REASON) == set(Outcome)
-    assert set(FAILURES) == {*Failure, REMOVED}
+    assert set(FAILURES) == {*TurnFailure, REMOVED}
     assert set(COMPLETED) == {"", *Interruption}
     assert set(OUTCOME_LABELS) == {None, *Outcome}
 
@@ -35,7 +35,7 @@ def test_each_reader_gets_whole_sentences() -> None:
 
 def test_an_agent_that_asked_another_reads_a_clause() -> None:
     for one in (*BY_REASON[Outcome.DENIED].values(), *FAILURES.values()):
-        assert isinstance(one, Reason)
+        assert isinstance(one, EndReason)
         assert not (one.agent or one.text).endswith(".")
 
 
@@ -47,8 +47,8 @@ def test_owners_can_tell_the_reasons_apart() -> None:
 def test_a_cancel_and_a_refusal_are_no_faults() -> None:
     assert not any(one.is_fault for one in (*BY_REASON[Outcome.DENIED].values(), *COMPLETED.values()))
     calm = {reason for reason, one in FAILURES.items() if not one.is_fault}
-    assert calm == {Failure.CANCELED, Failure.REJECTED, Failure.HALTED, Failure.AGENT_CANCELED}
-    canceled = FAILURES[Failure.CANCELED]
+    assert calm == {TurnFailure.CANCELED, TurnFailure.REJECTED, TurnFailure.HALTED, TurnFailure.AGENT_CANCELED}
+    canceled = FAILURES[TurnFailure.CANCELED]
     assert (canceled.label, canceled.caller, canceled.counted) == (
         "canceled",
         "You canceled this.",
@@ -64,7 +64,7 @@ def test_an_ask_of_an_agent_was_not_canceled_by_its_caller() -> None:
     onward = explain("failed", "canceled", depth=1)
     assert onward.label == "canceled"
     assert "caller" not in onward.owner
-    assert onward.remains == FAILURES[Failure.CANCELED].remains
+    assert onward.remains == FAILURES[TurnFailure.CANCELED].remains
 
 
 def test_a_reason_of_a_later_release_is_shown_as_it_is() -> None:

@@ -3,7 +3,7 @@
 import re
 
 from gateway.surface.handlers.table import SERVICES
-from gateway.wire.errors import ErrorCode
+from gateway.wire.errors import GatewayErrorCode
 from gateway.wire.frame_types import FRAME_TYPES
 from tests.repository.test_docs import page, rows_of
 
@@ -22,7 +22,7 @@ def test_every_frame_has_its_line_with_its_required_fields() -> None:
 
 def test_every_error_code_has_its_line() -> None:
     lines = dict(re.findall(r"^\| (\d{4}) \| `(\w+)` \|", PAGE, re.MULTILINE))
-    assert lines == {str(code.value): code.name for code in ErrorCode}
+    assert lines == {str(code.value): code.name for code in GatewayErrorCode}
 
 
 def test_every_service_is_named() -> None:

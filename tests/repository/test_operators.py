@@ -4,7 +4,7 @@ import re
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
-from agents.models.choices import Failure, Surface
+from agents.models.choices import Surface, TurnFailure
 from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
@@ -37,7 +37,7 @@ def test_a_refusal_is_told_by_the_table() -> None:
 
 
 def test_a_failure_has_its_text() -> None:
-    assert "2.5 s" in failure_text(Failure.TIMEOUT, 2.5)
+    assert "2.5 s" in failure_text(TurnFailure.TIMEOUT, 2.5)
     assert failure_text("deleted", 60) == "it was deleted before it answered"
 
 
@@ -52,7 +52,7 @@ def test_every_code_has_its_line() -> None:
 def test_every_error_frame_and_close_code_has_its_line() -> None:
     section = page("frames.md").partition("### Errors and close codes of /cli\n")[2].partition("\n## ")[0]
     sources = "".join(path.read_text() for path in named("operators/*/*.py"))
-    codes = set(re.findall(r"(?:BadFrame|refuse)\(\"(\w+)\"", sources))
+    codes = set(re.findall(r"(?:BadOperatorFrame|refuse)\(\"(\w+)\"", sources))
     assert {"auth_failed", "halted", "token_revoked", "bad_frame", "unknown_type"} == codes
     assert all(f"`{code}`" in section for code in codes)
     closes = {socket.POLICY_VIOLATION, socket.SERVICE_RESTART, socket.TRY_AGAIN_LATER}

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from tests.native.rows import Person
 from tests.webhooks.subscriptions import fresh, subscribed
 from webhooks.service.sending import seal_secret, unseal_secret
@@ -50,9 +50,9 @@ def test_the_database_holds_no_secret(alice: Person) -> None:
 def test_a_changed_seal_does_not_open() -> None:
     sealed = seal_secret("whsec_x")
     assert unseal_secret(sealed) == "whsec_x"
-    with pytest.raises(Unreadable):
+    with pytest.raises(SecretUnreadable):
         unseal_secret(sealed[:-4] + "AAA=")
-    with pytest.raises(Unreadable):
+    with pytest.raises(SecretUnreadable):
         unseal_secret("whsec_x")
 
 
@@ -65,14 +65,14 @@ def test_the_newest_key_seals_and_all_of_them_open(settings: Any) -> None:
     assert [unseal_secret(one)[7:] for one in (first, second, third)] == ["secret key", "old key", "new key"]
     settings.WEBHOOK_KEYS = (NEW,)
     assert unseal_secret(third)
-    with pytest.raises(Unreadable):
+    with pytest.raises(SecretUnreadable):
         unseal_secret(second)
 
 
 def test_the_secret_key_may_change_with_its_fallback(settings: Any) -> None:
     sealed, before = seal_secret("x"), settings.SECRET_KEY
     settings.SECRET_KEY = NEW
-    with pytest.raises(Unreadable):
+    with pytest.raises(SecretUnreadable):
         unseal_secret(sealed)
     settings.SECRET_KEY_FALLBACKS = [before]
     assert unseal_secret(sealed) == "x"

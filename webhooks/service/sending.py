@@ -109,7 +109,7 @@ class WebhookOutbox(HttpOutbox):
         """See `Outbox`; None: there can be no request."""
         try:
             secrets = [unseal_secret(sealed) for sealed in row.subscription.sealed_secrets(now)]
-        except sealing.Unreadable:
+        except sealing.SecretUnreadable:
             return None
         body = body_of(row)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}

@@ -19,7 +19,7 @@ from accounts.quotas import QuotaExceeded
 from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
-from kit.rows import Source, show, show_each
+from kit.rows import RowSource, show, show_each
 from kit.safe_http import NotSent
 from webhooks.models import MAX_URL_CHARS, Delivery, Sendable, Subscription, SubscriptionQuerySet
 from webhooks.service import subscriptions as subscription_changes
@@ -52,16 +52,16 @@ class Webhook(TypedDict):
 
     id: int
     url: str
-    events: Annotated[list[str], Source("event_names")]
+    events: Annotated[list[str], RowSource("event_names")]
     filters: WebhookFilters
     status: Literal["active", "unhealthy"]
     paused: bool
     consecutiveFailures: int
     createdAt: Time
     lastDeliveryAt: Time | None
-    previousSecretUntil: Annotated[Time | None, Source("previous_until")]
-    keyId: Annotated[Uuid | None, Source("credential.api_key.public_id")]
-    keyName: Annotated[str | None, Source("credential.name")]
+    previousSecretUntil: Annotated[Time | None, RowSource("previous_until")]
+    keyId: Annotated[Uuid | None, RowSource("credential.api_key.public_id")]
+    keyName: Annotated[str | None, RowSource("credential.name")]
 
 
 class WebhookWithSecret(Webhook):

@@ -68,7 +68,7 @@ class Write:
     failure: Unavailable | None = None
 
 
-class _Kept(NamedTuple):
+class _TaskProgress(NamedTuple):
     """How far a task is."""
 
     seq: int
@@ -98,7 +98,7 @@ def _commit(writes: Sequence[Write]) -> None:
                 one.failure = written_by_a_later_release(one.task.id)
             elif _is_needed(one, found):
                 statements += _statements(one, found)
-                kept[one.task.id] = _Kept(one.task.seq, one.task.is_terminal, VERSION)
+                kept[one.task.id] = _TaskProgress(one.task.seq, one.task.is_terminal, VERSION)
         if statements:
             sql.rows_of_each(statements)
 
@@ -159,17 +159,19 @@ def locked(rows: QuerySet[StoredTask]) -> QuerySet[StoredTask]:
     return rows.order_by(in_order).select_for_update()
 
 
-def _lock(task_ids: set[str]) -> dict[str, _Kept]:
+def _lock(task_ids: set[str]) -> dict[str, _TaskProgress]:
     """How far these tasks are."""
     rows = locked(StoredTask.objects.filter(id__in=task_ids))
-    return {one[0]: _Kept(*one[1:]) for one in rows.values_list("id", "seq", "has_ended", "schema_version")}
+    return {
+        one[0]: _TaskProgress(*one[1:]) for one in rows.values_list("id", "seq", "has_ended", "schema_version")
+    }
 
 
 def _is_lock_failure(failure: OperationalError) -> bool:
     return (sql.state_of(failure) or getattr(failure.__cause__, "sqlite_errorname", None)) in LOCK_FAILURES
 
 
-def _is_needed(one: Write, kept: _Kept | None) -> bool:
+def _is_needed(one: Write, kept: _TaskProgress | None) -> bool:
     if one.expected_seq is not None:
         one.is_done = kept is not None and not kept.has_ended and kept.seq == one.expected_seq
         return one.is_done
@@ -177,7 +179,7 @@ def _is_needed(one: Write, kept: _Kept | None) -> bool:
     return kept is None or (kept.seq < one.task.seq and not kept.has_ended)
 
 
-def _statements(one: Write, kept: _Kept | None) -> list[sql.Query]:
+def _statements(one: Write, kept: _TaskProgress | None) -> list[sql.Query]:
     """The snapshot is written when it is due, and when there is none to which the events fit."""
     events = [event for event in one.events if kept is None or event.seq > kept.seq]
     fits = kept is not None and kept.schema_version == VERSION and events and events[0].seq == kept.seq + 1

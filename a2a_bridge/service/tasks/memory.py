@@ -14,7 +14,7 @@ MAX_BYTES_A_CALLER = 16 * 1024 * 1024
 EVENT_BYTES = 300
 
 
-class _Kept(Struct):
+class _KeptTask(Struct):
     """A task, its events since it was first kept, and when it expires."""
 
     task: Task
@@ -29,18 +29,18 @@ class _CallerTasks:
     __slots__ = ("size_bytes", "tasks")
 
     def __init__(self) -> None:
-        self.tasks: OrderedDict[str, _Kept] = OrderedDict()
+        self.tasks: OrderedDict[str, _KeptTask] = OrderedDict()
         self.size_bytes = 0
 
     def put(self, task: Task, expires: float) -> int:
         """Keep a task; by how many bytes the shelf grew."""
         size = task.size_bytes
         grown = size - self.drop(task.id)
-        self.tasks[task.id] = _Kept(task, expires, size)
+        self.tasks[task.id] = _KeptTask(task, expires, size)
         self.size_bytes += size
         return grown
 
-    def add(self, kept: _Kept, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
+    def add(self, kept: _KeptTask, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
         """Keep what happened to a task, and what its caller said to it; by how many bytes the shelf grew."""
         old, grown = kept.task, 0
         kept.task, kept.expires = task, expires
@@ -153,7 +153,7 @@ class MemoryTaskStore:
         """See `TaskStore`."""
         self._shelves.clear()
 
-    def _kept(self, task_id: str, caller_id: int) -> _Kept | None:
+    def _kept(self, task_id: str, caller_id: int) -> _KeptTask | None:
         shelf = self._shelves.get(caller_id)
         kept = shelf.tasks.get(task_id) if shelf else None
         return kept if kept and kept.expires > self._clock() else None

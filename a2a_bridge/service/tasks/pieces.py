@@ -19,7 +19,7 @@ from a2a_bridge.wire.task import (
     text_in,
 )
 from agents.core.types import SettledTurn
-from agents.models.choices import AGENTS_OWN_WORDS, Failure, Interruption, Outcome
+from agents.models.choices import AGENTS_OWN_WORDS, Interruption, Outcome, TurnFailure
 from agents.transcript.pieces import (
     LEFT_OUT,
     ApprovalAsked,
@@ -45,9 +45,9 @@ DECIDED = {
     "expired": "Not decided in time: {tool}",
 }
 FAILURES = {
-    Failure.CANCELED: State.CANCELED,
-    Failure.REJECTED: State.REJECTED,
-    Failure.AGENT_CANCELED: State.CANCELED,
+    TurnFailure.CANCELED: State.CANCELED,
+    TurnFailure.REJECTED: State.REJECTED,
+    TurnFailure.AGENT_CANCELED: State.CANCELED,
 }
 
 

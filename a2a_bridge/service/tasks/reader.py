@@ -10,7 +10,7 @@ from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.task import Task, TaskEvent, after, timestamp
 from agents.core.types import SettledTurn
 from agents.models import Process, QueuedAsk, Turn
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.models.session import alive_since
 from kit.async_db import db_call
 from kit.clock import approximate_now, db_now
@@ -72,7 +72,7 @@ class TaskReader:
     async def _mended(self, task: Task) -> Task:
         """The task in the state of its turn: the process that ran it may have died before it stored the end."""
         settled = await db_call(end_of_turn)(task.chat_id)
-        if settled is None or (settled.reason == Failure.NOT_RECORDED and _is_recent(task)):
+        if settled is None or (settled.reason == TurnFailure.NOT_RECORDED and _is_recent(task)):
             return task  # a turn is admitted a moment after its task goes on
         events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
         ended = after(task, events)
@@ -89,11 +89,11 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
             return None
         turn = Turn.objects.filter(chat_id=chat_id).first()  # its place may have become it since we looked
     if turn is None:
-        return SettledTurn(Outcome.FAILED, Failure.NOT_RECORDED)
+        return SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED)
     ended = turn.settled_at
     if ended is None or ended >= db_now() - END_WITHIN:
         return None if turn.outcome != Outcome.FAILED else SettledTurn(Outcome.FAILED, turn.reason)
-    reason = turn.reason if turn.outcome == Outcome.FAILED else Failure.REPLY_LOST
+    reason = turn.reason if turn.outcome == Outcome.FAILED else TurnFailure.REPLY_LOST
     return SettledTurn(Outcome.FAILED, reason)
 
 

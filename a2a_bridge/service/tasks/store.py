@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from a2a_bridge.wire.task import OPEN, TERMINAL, State, Task, TaskEvent, TaskPage
-from agents.core.types import Target
+from agents.core.types import AskTarget
 from kit import sql
 from kit.ids import unguessable
 
@@ -142,7 +142,7 @@ class TaskStore(Protocol):
         """Let go of what the store holds open."""
 
 
-def new_task_id(agent: Target) -> str:
+def new_task_id(agent: AskTarget) -> str:
     """`task-` and 32 hex digits; between them the kind of store, where the agent chose one."""
     return unguessable(f"{PREFIX}{agent.task_store}-" if agent.task_store else PREFIX)
 

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from a2a_bridge.wire import errors
 from agents.core.errors import REFUSALS, Denied
 from agents.core.failures import FAILURES
-from agents.core.reasons import Reason
+from agents.core.reasons import EndReason
 
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "reference"
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
@@ -76,7 +76,7 @@ class ReasonShown:
     Python and of JavaScript.
     """
 
-    entry: Reason
+    entry: EndReason
     texts: Sequence[str]
     when: str
     then: str

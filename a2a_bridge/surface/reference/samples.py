@@ -24,7 +24,7 @@ from a2a_bridge.wire.requests import ListTasks, PushTarget, Request, Send
 from a2a_bridge.wire.task import Message, Role, State, StatusEvent, Task, TaskEvent, TaskPage, after
 from agents.core.types import SettledTurn
 from agents.models import Agent
-from agents.models.choices import Failure, Interruption, Outcome
+from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.transcript.pieces import Json, Part, StatusNote
 from kit import sse
 from kit.jsonrpc import RpcError
@@ -106,9 +106,9 @@ def status_of(one: Dialect, state: State) -> str:
         State.COMPLETED: SettledTurn(Outcome.COMPLETED, "", "a reply"),
         State.INPUT_REQUIRED: SettledTurn(Outcome.COMPLETED, Interruption.INPUT_REQUIRED, "which one?"),
         State.AUTH_REQUIRED: SettledTurn(Outcome.COMPLETED, Interruption.AUTH_REQUIRED, "may I?"),
-        State.CANCELED: SettledTurn(Outcome.FAILED, Failure.CANCELED),
-        State.REJECTED: SettledTurn(Outcome.FAILED, Failure.REJECTED),
-        State.FAILED: SettledTurn(Outcome.FAILED, Failure.TIMEOUT),
+        State.CANCELED: SettledTurn(Outcome.FAILED, TurnFailure.CANCELED),
+        State.REJECTED: SettledTurn(Outcome.FAILED, TurnFailure.REJECTED),
+        State.FAILED: SettledTurn(Outcome.FAILED, TurnFailure.TIMEOUT),
     }
     events = story(ends[state]) if state in ends else [WORKING] if state is State.WORKING else []
     shown: str = to_builtins(one.render_task(after(ASKED, events), None))["status"]["state"]
@@ -140,7 +140,7 @@ def _result(one: Dialect, wanted: Request, operation: Operation, public_url: str
         case Operation.SEND:
             return one.render_answer(done, wanted)
         case Operation.CANCEL:
-            canceled = story(SettledTurn(Outcome.FAILED, Failure.CANCELED), [StatusNote("reading")])
+            canceled = story(SettledTurn(Outcome.FAILED, TurnFailure.CANCELED), [StatusNote("reading")])
             return one.render_task(after(ASKED, canceled), None)
         case Operation.LIST if isinstance(wanted, ListTasks):
             return get_renderer(one.render_page)(TaskPage((done,), 1, is_last=True), wanted, "")

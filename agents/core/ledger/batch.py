@@ -20,13 +20,13 @@ from agents.core.ledger.batch_events import (
     files_are_there,
     write_events,
 )
-from agents.core.ledger.database import Answer, Database, thread_database
+from agents.core.ledger.database import Database, StatementResult, thread_database
 from agents.core.ledger.ends import EndingRow, Ends, read_ends, record_usage, return_budget, settle, write_refusals
 from agents.core.ledger.state import StateReader
-from agents.core.ledger.statements import CallerSpendingRow, Moment, QueuedRow
+from agents.core.ledger.statements import CallerSpendingRow, DecisionTime, QueuedRow
 from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import Ask, OpenTurn
-from agents.models.choices import NO_CONNECTION, Failure, Outcome
+from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import AddressedMessage
 from kit import sql
 
@@ -91,7 +91,7 @@ class _Batch:
         self._releases: list[Release] = []
         self._touches: list[Touch] = []
         self._events = BatchEvents()
-        self.watchers: Answer | None = None  # the processes with operators, where there may be some
+        self.watchers: StatementResult | None = None  # the processes with operators, where there may be some
         self._turns: list[OpenTurn] = []
         self._sessions: set[int] = set()  # that this is about
         self._sources: set[int] = set()  # that asks came from
@@ -143,7 +143,7 @@ class _Batch:
         A statement fails the transaction where a turn is not open any more, or a webhook subscription is live.
         Then nothing is written, and `run` does the batch.
         """
-        self._moment = Moment(self._database, self._sessions)
+        self._moment = DecisionTime(self._database, self._sessions)
         self._database.send(EXPECT_NO_WEBHOOKS, {})
         self._events.is_watched = True
         self._ends.send_as_first(self._moment)
@@ -168,7 +168,7 @@ class _Batch:
         late = [work.chat_id for work in self._releases if work.chat_id] if self._releases else []
         late_sessions = statements.sessions_of(database, late) if late else {}
         self._sessions.update(late_sessions.values())
-        self._moment = Moment(database, self._sessions)  # they are locked now, in one order
+        self._moment = DecisionTime(database, self._sessions)  # they are locked now, in one order
         listeners = database.send(LISTENERS, {})
         # One of the sessions that asked may be deleted while its question is out.
         held = statements.lock_sessions_shared(database, self._sources) if self._sources else None
@@ -203,7 +203,9 @@ class _Batch:
         if self._ends.settles:
             self._ends.write_extras()
 
-    def _take_answers(self, listeners: Answer, held: Answer | None, ends: Answer | None) -> None:
+    def _take_answers(
+        self, listeners: StatementResult, held: StatementResult | None, ends: StatementResult | None
+    ) -> None:
         is_watched, webhooks_listen = listeners.fetchall()[0]
         self._events.is_watched, self._events.is_subscribed = bool(is_watched), bool(webhooks_listen)
         self._database.webhooks_listen = self._events.is_subscribed
@@ -212,7 +214,7 @@ class _Batch:
         if ends is not None:
             self._ends.take(ends)
 
-    def _drop_gone_sources(self, held: Answer) -> None:
+    def _drop_gone_sources(self, held: StatementResult) -> None:
         """A turn goes on without the session that asked, when that is gone."""
         there = {row[0] for row in held.fetchall()}
         self._denies = [replace(work, ask=_without_gone_source(work.ask, there)) for work in self._denies]
@@ -239,7 +241,7 @@ class _Batch:
         """End those of the asks that have an open row, and uncount them. Returns the chat ids that have a row."""
         written = read_ends(self._database, [ask.chat_id for ask in asks])
         unsent = [
-            EndingRow(chat_id, Outcome.FAILED, Failure.NOT_DELIVERED, None, 0)
+            EndingRow(chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0)
             for chat_id, (outcome, _) in written.items()
             if outcome is None
         ]

@@ -11,10 +11,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from agents.core.errors import Denied
-from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.statements import INSERT_EVENTS, EventRow, Moment
+from agents.core.ledger.database import Database, StatementResult
+from agents.core.ledger.statements import INSERT_EVENTS, DecisionTime, EventRow
 from agents.core.ledger.texts import Statement, statement
-from agents.core.types import Ask, Ending, OpenTurn, Source
+from agents.core.types import Ask, AskSource, OpenTurn, TurnEnding
 from agents.models import File
 from agents.models.choices import Outcome
 from agents.transcript.announcements import (
@@ -74,7 +74,7 @@ class BatchEvents:
         if self.is_subscribed:
             self._add_webhook_event(ask, "agent.dispatched", question=turn.text)
 
-    def settled(self, turn: OpenTurn, ending: Ending) -> None:
+    def settled(self, turn: OpenTurn, ending: TurnEnding) -> None:
         """Add the reply to the same transcripts; a failure to that of the asking session alone."""
         ok = ending.outcome is Outcome.COMPLETED
         if self.is_subscribed:
@@ -112,7 +112,7 @@ class BatchEvents:
         """The sessions all this is about."""
         return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
-    def announcement(self, watchers: Answer, moment: Moment) -> Announcement:
+    def announcement(self, watchers: StatementResult, moment: DecisionTime) -> Announcement:
         """The announcement to watching processes. `watchers`: sessions, each with a process and its public id."""
         processes: dict[int, tuple[str, ...]] = {}
         public_ids: dict[int, str] = {}
@@ -139,7 +139,7 @@ class BatchEvents:
             )
 
 
-def write_events(database: Database, events: BatchEvents, moment: Moment) -> Answer | None:
+def write_events(database: Database, events: BatchEvents, moment: DecisionTime) -> StatementResult | None:
     """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
 
     That is read after the commit: an operator who attaches later finds the events in the transcript.
@@ -197,7 +197,7 @@ def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
     return replace(turn, text=rewrite(turn.text, ids))
 
 
-def clone_files_for_source(database: Database, ask: Ask, source: Source, ending: Ending) -> Ending:
+def clone_files_for_source(database: Database, ask: Ask, source: AskSource, ending: TurnEnding) -> TurnEnding:
     """The reply with the ids its files have where it was asked from.
 
     Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
@@ -210,7 +210,7 @@ def clone_files_for_source(database: Database, ask: Ask, source: Source, ending:
         return _with_files_of_source(ask, source.session_id, ending)
 
 
-def _with_files_of_source(ask: Ask, source_id: int, ending: Ending) -> Ending:
+def _with_files_of_source(ask: Ask, source_id: int, ending: TurnEnding) -> TurnEnding:
     named = mentions(ending.text)[:MAX_FILES_LOOKED_UP]
     open_to_caller = Q(uploader_id=F("session__owner_id")) | Q(uploader_id=ask.caller_id)
     own = File.objects.live().filter(open_to_caller, session_id=ask.target.session_id, pk__in=named)

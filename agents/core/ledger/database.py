@@ -29,7 +29,7 @@ CACHE_KIB = 16_000  # of pages of SQLite; other connections have the 2,000 of `s
 _encode = msgspec.json.Encoder().encode
 
 
-class Answer(Protocol):
+class StatementResult(Protocol):
     """The rows and the row count that a statement returned."""
 
     def fetchall(self) -> list[Row]:
@@ -57,11 +57,11 @@ class Database(ABC):
         """Connect, if there is no connection. For statements outside a transaction."""
 
     @abstractmethod
-    def send(self, statement: Statement, values: Values) -> Answer:
+    def send(self, statement: Statement, values: Values) -> StatementResult:
         """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends."""
 
     @abstractmethod
-    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
+    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
         """Send a query that also sees this transaction's writes; its rows are available after the commit."""
 
     @abstractmethod
@@ -144,11 +144,11 @@ class SqliteDatabase(Database):
             self._home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         self._execute = self._home.connection.execute
 
-    def send(self, statement: Statement, values: Values) -> Answer:
-        answer: Answer = self._execute(statement.sqlite, values)
+    def send(self, statement: Statement, values: Values) -> StatementResult:
+        answer: StatementResult = self._execute(statement.sqlite, values)
         return answer
 
-    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
+    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
         """No other connection writes before the commit: what is true now is true then."""
         return self.send(statement, values)
 
@@ -185,7 +185,7 @@ class SqliteDatabase(Database):
         self._execute("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
 
 
-class _Sent:
+class _SentStatement:
     """A statement that was sent to PostgreSQL, or waits to be; and its rows. `is_fixed`: it is worth preparing."""
 
     __slots__ = ("_database", "is_fixed", "rows", "text", "values")
@@ -214,8 +214,8 @@ class PostgresqlDatabase(Database):
         self._driver: Any = home.Database  # type: ignore[attr-defined]  # the module psycopg
         self._raw: psycopg.Connection[Row] | None = None
         self._cursors: dict[str, psycopg.Cursor[Row]] = {}
-        self._unsent: list[_Sent] = []
-        self._after_commit: list[_Sent] = []
+        self._unsent: list[_SentStatement] = []
+        self._after_commit: list[_SentStatement] = []
         self._has_begun = False
 
     def open(self) -> None:
@@ -225,16 +225,16 @@ class PostgresqlDatabase(Database):
         if self._raw is not self._home.connection:
             self._raw, self._cursors = self._home.connection, {}
 
-    def send(self, statement: Statement, values: Values) -> Answer:
+    def send(self, statement: Statement, values: Values) -> StatementResult:
         return self._send(statement.postgresql, values)
 
-    def send_after_commit(self, statement: Statement, values: Values) -> Answer:
-        sent = _Sent(self, statement.postgresql, values)
+    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
+        sent = _SentStatement(self, statement.postgresql, values)
         self._after_commit.append(sent)
         return sent
 
     def send_queries(self, queries: Sequence[sql.Query]) -> None:
-        self._unsent += [_Sent(self, one.statement, one.values, is_fixed=False) for one in queries]
+        self._unsent += [_SentStatement(self, one.statement, one.values, is_fixed=False) for one in queries]
 
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
         self._send(insert.postgresql, {"rows": _as_json(rows)})
@@ -277,12 +277,12 @@ class PostgresqlDatabase(Database):
             if one.is_fixed:
                 self._cursors[one.text] = cursor
 
-    def _send(self, text: str, values: Values | None) -> _Sent:
-        sent = _Sent(self, text, values)
+    def _send(self, text: str, values: Values | None) -> _SentStatement:
+        sent = _SentStatement(self, text, values)
         self._unsent.append(sent)
         return sent
 
-    def _execute(self, one: _Sent) -> "psycopg.Cursor[Row]":
+    def _execute(self, one: _SentStatement) -> "psycopg.Cursor[Row]":
         """A cursor keeps what psycopg worked out for its text. What is for Django has its kind of cursor."""
         assert self._raw is not None  # noqa: S101  for the type checker
         if not one.is_fixed:

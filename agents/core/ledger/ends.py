@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from agents.core.errors import Denied
 from agents.core.ledger.batch_events import BatchEvents, clone_files_for_source
-from agents.core.ledger.database import Answer, Database
-from agents.core.ledger.statements import GRACE, INSERT_TURNS, Moment, TurnRow, turn_row
+from agents.core.ledger.database import Database, StatementResult
+from agents.core.ledger.statements import GRACE, INSERT_TURNS, DecisionTime, TurnRow, turn_row
 from agents.core.ledger.texts import NOW, Statement, checked, statement, table
 from agents.core.ledger.work import Result, Settle
 from agents.core.types import Ask, SettledTurn
@@ -100,7 +100,7 @@ class EndingRow(NamedTuple):
     keeps_claim: int
 
 
-class UsageRow(NamedTuple):
+class TurnUsageRow(NamedTuple):
     """The usage that the agent reported for one turn."""
 
     chat_id: str
@@ -140,14 +140,14 @@ class Ends:
             and not any(work.turn.ask.source for work in settles)
         )
 
-    def send(self, moment: Moment) -> Answer:
+    def send(self, moment: DecisionTime) -> StatementResult:
         """End the turns, at least one; the answer says which were open."""
         ends = settle(self._database, self._rows(), moment)
         if self._used:  # also where another process ended the turn
             record_usage(self._database, self._used)
         return ends
 
-    def send_as_first(self, moment: Moment) -> None:
+    def send_as_first(self, moment: DecisionTime) -> None:
         """End the turns, on PostgreSQL; it fails the transaction where one is not open any more."""
         if self.settles:
             settle_all(self._database, self._rows(), moment)
@@ -156,7 +156,7 @@ class Ends:
         for i, work in self.settles.items():
             self._win(i, work)
 
-    def take(self, ends: Answer) -> None:
+    def take(self, ends: StatementResult) -> None:
         """Which of the turns were open; give back what was counted for asks that never left."""
         won = {row[0]: (row[1], row[2]) for row in ends.fetchall()}
         lost: dict[int, Settle] = {}
@@ -222,7 +222,7 @@ def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
     )
 
 
-def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: Moment) -> None:
+def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]], moment: DecisionTime) -> None:
     """A row for each of the first 20 like refusals a minute; the rest are counted in the last row."""
     groups: dict[RefusalKey, list[Ask]] = defaultdict(list)
     for ask, denied in refused:
@@ -252,7 +252,7 @@ def _recent_refusals(
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in found}
 
 
-def _refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
+def _refusal_row(ask: Ask, reason: str, moment: DecisionTime) -> TurnRow:
     """A refused ask: ended as it began, nothing counted, nothing held; of its question the beginning."""
     return turn_row(
         ask,
@@ -265,12 +265,12 @@ def _refusal_row(ask: Ask, reason: str, moment: Moment) -> TurnRow:
     )
 
 
-def settle(database: Database, endings: Sequence[EndingRow], moment: Moment) -> Answer:
+def settle(database: Database, endings: Sequence[EndingRow], moment: DecisionTime) -> StatementResult:
     """End open turns; those this ended, each with its agent and the day it was counted on."""
     return database.send(_SETTLE, moment.values | database.table_of("endings", endings))
 
 
-def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment) -> None:
+def settle_all(database: Database, endings: Sequence[EndingRow], moment: DecisionTime) -> None:
     """End turns that are all open, on PostgreSQL: it fails the transaction (DIVISION_BY_ZERO) where one is not."""
     database.send(_SETTLE_ALL, moment.values | database.table_of("endings", endings) | {"turns": len(endings)})
 
@@ -278,7 +278,8 @@ def settle_all(database: Database, endings: Sequence[EndingRow], moment: Moment)
 def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
     """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
     rows = [
-        UsageRow(chat_id, one.input_tokens, one.output_tokens, one.cost_microusd) for chat_id, one in used.items()
+        TurnUsageRow(chat_id, one.input_tokens, one.output_tokens, one.cost_microusd)
+        for chat_id, one in used.items()
     ]
     values = database.table_of("used", rows)
     for one in _RECORD_USAGE:

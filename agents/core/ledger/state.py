@@ -6,11 +6,11 @@ from uuid import UUID
 
 from accounts.authn import TOUCH_EVERY, Identity
 from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, QueuePosition
-from agents.core.ledger.database import Answer, Database, Row, thread_database
-from agents.core.ledger.statements import Moment
+from agents.core.ledger.database import Database, Row, StatementResult, thread_database
+from agents.core.ledger.statements import DecisionTime
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
-from agents.core.types import HookedSession, LookUpResult, Target
+from agents.core.types import AskTarget, HookedSession, LookUpResult
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome
 from kit import sql
 
@@ -188,9 +188,9 @@ def _found(
     return LookUpResult(identity, agent, session if is_its_own else None)
 
 
-def _target(row: Row) -> Target:
+def _target(row: Row) -> AskTarget:
     agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes, has_follow_ups = row[3:]
-    return Target(
+    return AskTarget(
         agent_id,
         session_id,
         handle,
@@ -223,7 +223,7 @@ def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
 class StateReader:
     """Reads what decides about these asks: sends the statements at once, and takes the answers in `read`."""
 
-    def __init__(self, database: Database, admits: Collection[Admit], moment: Moment) -> None:
+    def __init__(self, database: Database, admits: Collection[Admit], moment: DecisionTime) -> None:
         self._database = database
         self._values = moment.values
         self._caller_ids: set[int] = set()
@@ -284,7 +284,7 @@ class StateReader:
 
     def _send(
         self, statement: Statement, name: str, values: Collection[object], **more: Collection[object]
-    ) -> Answer:
+    ) -> StatementResult:
         lists = {name: self._database.list_of(values)}
         if more:
             lists |= {other: self._database.list_of(those) for other, those in more.items()}

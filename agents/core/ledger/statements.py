@@ -1,6 +1,6 @@
 """The moment of a batch, and the rows and statements that write asks and events.
 
-Turns are written under the locks of their sessions (`Moment`); `ends` has the statements of their ends.
+Turns are written under the locks of their sessions (`DecisionTime`); `ends` has the statements of their ends.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from agents.core.ledger.database import Answer, Database
+from agents.core.ledger.database import Database, StatementResult
 from agents.core.ledger.texts import READ_CLOCK, Statement, checked, insert, statement, table
 from agents.core.types import Ask, OpenTurn
 from agents.models.session import PROCESS_DEAD_S
@@ -30,7 +30,7 @@ SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS 
 )
 
 
-class Moment:
+class DecisionTime:
     """When a batch is decided: by the database's clock, once the sessions it is about are locked, in one order.
 
     SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
@@ -177,7 +177,7 @@ _RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 _RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
 
 
-def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> Answer:
+def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> StatementResult:
     """The sessions that exist; they are not deleted before the transaction ends."""
     return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
 
@@ -192,17 +192,17 @@ def delete_positions(database: Database, chat_ids: Sequence[str]) -> None:
     database.send(_DELETE_POSITIONS, {"ids": database.list_of(chat_ids)})
 
 
-def release_turns(database: Database, chat_ids: Sequence[str], moment: Moment) -> None:
+def release_turns(database: Database, chat_ids: Sequence[str], moment: DecisionTime) -> None:
     """Free the lingering claims of ended turns whose agent finished after all."""
     database.send(_RELEASE_TURNS, moment.values | {"ids": database.list_of(chat_ids)})
 
 
-def release_sessions(database: Database, session_ids: Sequence[int], moment: Moment) -> None:
+def release_sessions(database: Database, session_ids: Sequence[int], moment: DecisionTime) -> None:
     """Free every lingering claim of these sessions."""
     database.send(_RELEASE_SESSIONS, moment.values | {"ids": database.list_of(session_ids)})
 
 
-def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None:
+def spend(database: Database, counts: Mapping[int, int], moment: DecisionTime) -> None:
     """Count asks of agents on this day.
 
     Raises:
@@ -214,7 +214,7 @@ def spend(database: Database, counts: Mapping[int, int], moment: Moment) -> None
         raise RuntimeError("a budget changed under the batch")
 
 
-def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
+def open_row(turn: OpenTurn, home: str, moment: DecisionTime) -> TurnRow:
     """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
     return turn_row(
         turn.ask,
@@ -227,7 +227,7 @@ def open_row(turn: OpenTurn, home: str, moment: Moment) -> TurnRow:
     )
 
 
-def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow:
+def turn_row(ask: Ask, question: str, moment: DecisionTime, **decided: Any) -> TurnRow:
     """The row of an ask, with what was decided about it."""
     return TurnRow(
         chat_id=ask.chat_id,
@@ -247,7 +247,7 @@ def turn_row(ask: Ask, question: str, moment: Moment, **decided: Any) -> TurnRow
     )
 
 
-def queued_row(ask: Ask, wait_s: float, home: str, moment: Moment) -> QueuedRow:
+def queued_row(ask: Ask, wait_s: float, home: str, moment: DecisionTime) -> QueuedRow:
     """An ask that begins to wait for a free agent."""
     return QueuedRow(
         agent_id=ask.target.agent_id,

@@ -16,7 +16,7 @@ from agents.core.errors import Denied, MustWait, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw, Work
 from agents.core.ledger.worker import Item, OnBatch, Queue, Reserve, Worker
-from agents.core.types import Ask, Ending, LookUpResult, OpenTurn, SettledTurn
+from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.transcript.announcements import Carrier
 from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
@@ -106,7 +106,9 @@ class Ledger:
         """
         self._hand_over(Item(Withdraw(ask), asyncio.get_running_loop(), None))
 
-    async def settle(self, turn: OpenTurn, ending: Ending, extra_writes: ExtraWrites | None = None) -> SettledTurn:
+    async def settle(
+        self, turn: OpenTurn, ending: TurnEnding, extra_writes: ExtraWrites | None = None
+    ) -> SettledTurn:
         """End a turn; the first ending stands, and this returns the one that stands.
 
         `extra_writes`: see `Settle`.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from agents.core.errors import Denied
-from agents.core.types import Ask, Ending, OpenTurn, SettledTurn
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
 from kit import sql
@@ -37,7 +37,7 @@ class Settle(Struct, frozen=True):
     """
 
     turn: OpenTurn
-    ending: Ending
+    ending: TurnEnding
     extra_writes: ExtraWrites | None = None
     has_extra_writes: bool = True
 

@@ -24,7 +24,7 @@ from agents.core.ledger.batch import commit
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import LookUpResult
-from agents.models.choices import Failure, Outcome
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.announcements import Carrier
 from kit import sql
 
@@ -286,7 +286,7 @@ def _without_optional_writes(work: Work) -> Settle | None:
         return replace(work, extra_writes=None, has_extra_writes=False)
     if work.ending.outcome is not Outcome.COMPLETED:
         return None
-    ending = replace(work.ending, outcome=Outcome.FAILED, reason=Failure.NOT_RECORDED, text="")
+    ending = replace(work.ending, outcome=Outcome.FAILED, reason=TurnFailure.NOT_RECORDED, text="")
     return replace(work, ending=ending)
 
 

@@ -12,17 +12,17 @@ from accounts.authn import Identity, presented
 from agents.core.errors import NoSuchTurn, TooManyFollowUps, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import FollowUpTaker
-from agents.core.post import Prompt
-from agents.core.presence import Registered, Registration, register_connection
+from agents.core.post import PostedPrompt
+from agents.core.presence import AgentRegistration, Registered, register_connection
 from agents.core.trust import is_own_turn, isolates
 from agents.links.channel import frames
 from agents.links.channel.frames import (
+    AgentChannelFrame,
     AgentsRequest,
-    BadFrame,
+    BadChannelFrame,
     ChatEvent,
     DispatchRequest,
     Error,
-    Frame,
     PeersRequest,
     PermissionRequest,
     ProbeRequest,
@@ -34,9 +34,9 @@ from agents.links.channel.frames import (
 from agents.links.channel.payloads import Reply, ReplyFrame, TaskArtifact, TaskStatus, kept_of
 from agents.links.channel.prompts import LONGEST_TURN_S, Prompts
 from agents.links.channel.protocol import UnknownChat, size_of
-from agents.links.channel.requests import OpenRequests, Say, find_acting_for
+from agents.links.channel.requests import ConnectionRequests, Say, find_acting_for
 from agents.models import Agent, Event, Session, Turn
-from agents.models.choices import AGENTS_OWN_WORDS, Failure, Outcome
+from agents.models.choices import AGENTS_OWN_WORDS, Outcome, TurnFailure
 from agents.transcript import permissions
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.pieces import MAX_REPLY_BYTES
@@ -53,17 +53,17 @@ class AgentFrameHandler:
     identity: Identity
     session_id: int
     prompts: Prompts
-    requests: OpenRequests
+    requests: ConnectionRequests
     follow_ups: FollowUpTaker
     ledger: Ledger
     meter: StorageMeter
     send: Say
 
-    async def take(self, frame: Frame) -> None:
+    async def take(self, frame: AgentChannelFrame) -> None:
         """One frame.
 
         Raises:
-            BadFrame: it is not in order; so the agent is told.
+            BadChannelFrame: it is not in order; so the agent is told.
         """
         match frame:
             case ChatEvent():
@@ -97,7 +97,7 @@ class AgentFrameHandler:
     async def _follow_up(self, reply: Reply) -> None:
         """Keep a reply to a turn that has its reply. An isolated agent follows up only for its present caller."""
         if size_of(reply.text) > MAX_REPLY_BYTES:
-            raise BadFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
+            raise BadChannelFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
         text = reply.text.replace("\0", "\ufffd")  # PostgreSQL keeps no NUL
         payload = payload_of(text=text, chatId=reply.chat_id, followUp=True)
         if not await self._has_room(payload.encode()):
@@ -109,7 +109,7 @@ class AgentFrameHandler:
         except NoSuchTurn:
             raise UnknownChat from None
         except TooManyFollowUps as many:
-            raise BadFrame("too_many_follow_ups", str(many)) from None
+            raise BadChannelFrame("too_many_follow_ups", str(many)) from None
         await self._store(NewEvent(self.session_id, "chat", "reply", payload))
 
     async def _keep(self, type_: str, said: TaskStatus | TaskArtifact) -> None:
@@ -143,7 +143,7 @@ class AgentFrameHandler:
 
     async def _request_permission(self, frame: PermissionRequest) -> None:
         if not frame.request_id.isprintable():
-            raise BadFrame("bad_frame", "requestId: want printable text")
+            raise BadChannelFrame("bad_frame", "requestId: want printable text")
         driver = self.prompts.driver(frame.chat_id or "")
         try:
             row = await db_call(permissions.request)(
@@ -154,7 +154,7 @@ class AgentFrameHandler:
                 chat_id=driver.turn if driver and driver.is_certain else "",
             )
         except TooManyPending:
-            raise BadFrame("too_many_requests", "too many permission requests wait already") from None
+            raise BadChannelFrame("too_many_requests", "too many permission requests wait already") from None
         except NoSuchRequest:  # the session was deleted: the socket is about to hear it
             return
         if asked := permissions.find_requests_for_caller(row):
@@ -165,7 +165,7 @@ def _cleaned(payload: Raw) -> str:
     try:
         return clean(bytes(payload))
     except BadPayload as bad:
-        raise BadFrame("bad_frame", str(bad)) from None
+        raise BadChannelFrame("bad_frame", str(bad)) from None
 
 
 MAX_UNFINISHED = 100
@@ -175,7 +175,7 @@ MAX_UNFINISHED = 100
 class Unfinished:
     """A question from an earlier connection that the agent's program may still be working on."""
 
-    prompt: Prompt
+    prompt: PostedPrompt
     for_s: float
 
 
@@ -187,7 +187,7 @@ class RegisteredAgent:
     unfinished: Sequence[Unfinished]
 
 
-def register_agent(registration: Registration, *, process_id: str) -> RegisteredAgent:
+def register_agent(registration: AgentRegistration, *, process_id: str) -> RegisteredAgent:
     """Register a connection, and read the unfinished prompts of its session."""
     registered = register_connection(registration, process_id=process_id)
     if registered.is_new:
@@ -209,7 +209,7 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
     of_session = lately.filter(agent=None).values("pk")
     recent = Turn.objects.filter(
         pk__in=of_agents.union(of_session, all=True), connection_id__isnull=False, caller__isnull=False
-    ).exclude(reason=Failure.NOT_DELIVERED)
+    ).exclude(reason=TurnFailure.NOT_DELIVERED)
     # Most sessions come back without a question of late: one query instead of three.
     if not recent.exists():
         return []
@@ -227,13 +227,13 @@ def digest_in(frame: Register) -> str:
     return token.digest if token else ""
 
 
-def registration_of(frame: Register, identity: Identity) -> Registration:
+def registration_of(frame: Register, identity: Identity) -> AgentRegistration:
     """The registration of an agent, as a database keeps it."""
 
     def clean(text: str | None) -> str:
         return (text or "").replace("\0", "")
 
-    return Registration(
+    return AgentRegistration(
         user_id=identity.user_id,
         credential_id=identity.credential_id,
         session_id=frame.session_id,
@@ -261,7 +261,7 @@ def _not_over(last_stop: datetime | None) -> Q:
 def _unfinished(turn: Turn, now: datetime, *, is_own: bool) -> Unfinished:
     """Only the last session of a chain is stored, so a stranger's onward question may not be passed on."""
     is_isolated_agent = turn.agent is not None and turn.agent.isolated
-    prompt = Prompt(
+    prompt = PostedPrompt(
         chat_id=turn.chat_id,
         connection_id=0,
         home="",

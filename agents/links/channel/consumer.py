@@ -14,7 +14,7 @@ from agents.core import presence
 from agents.core.errors import NotDelivered, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock, FollowUpTaker
-from agents.core.post import Evict, Hook, Prompt, Withdrawn
+from agents.core.post import Evict, Hook, PostedPrompt, Withdrawn
 from agents.core.presence import MayNotConnect, Registered
 from agents.links.channel import frames
 from agents.links.channel.agent_frames import (
@@ -25,14 +25,14 @@ from agents.links.channel.agent_frames import (
     registration_of,
 )
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
-from agents.links.channel.frames import BadFrame, Error, Frame, Register
+from agents.links.channel.frames import AgentChannelFrame, BadChannelFrame, Error, Register
 from agents.links.channel.prompts import Prompts, prompt_frame
 from agents.links.channel.protocol import TooLarge
-from agents.links.channel.requests import OpenRequests, Requests
+from agents.links.channel.requests import ConnectionRequests, Requests
 from agents.links.sockets import SocketLink, ToSocket
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript import permissions
-from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionDecided, Resolution
+from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOutcome, Resolution
 from agents.transcript.storage import StorageMeter
 from kit.asgi import headers_of
 from kit.async_db import db_call
@@ -73,7 +73,7 @@ class AgentSocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
-        self._requests = OpenRequests(requests=requests, start=link.start, say=self._send_if_open)
+        self._requests = ConnectionRequests(requests=requests, start=link.start, say=self._send_if_open)
         self._follow_ups = follow_ups
         self._identity: Identity | None = None
         self._registered: Registered | None = None
@@ -131,12 +131,12 @@ class AgentSocket(FrameSocket):
 
     @property
     def session_id(self) -> int:
-        """See `agents.links.sockets.Socket`."""
+        """See `agents.links.sockets.ServedSocket`."""
         assert self._registered is not None  # noqa: S101  for the type checker: the link holds registered ones
         return self._registered.session_id
 
-    async def prompt(self, prompt: Prompt) -> None:
-        """Send a question. See `agents.links.sockets.Socket`."""
+    async def prompt(self, prompt: PostedPrompt) -> None:
+        """Send a question. See `agents.links.sockets.ServedSocket`."""
         if self._over:
             raise NotDelivered
         # Before it is sent: the agent's answer may be read before `_send_encoded` returns.
@@ -153,7 +153,7 @@ class AgentSocket(FrameSocket):
             raise NotDelivered from None
 
     async def take(self, message: ToSocket) -> None:
-        """Something from the hub. See `agents.links.sockets.Socket`."""
+        """Something from the hub. See `agents.links.sockets.ServedSocket`."""
         match message:
             case Evict():  # a newer connection has the session
                 await self.close_from_hub(NORMAL, bye="" if message.same_program else SUPERSEDED, retry=False)
@@ -162,7 +162,7 @@ class AgentSocket(FrameSocket):
             case AgentFrame():
                 with suppress(OSError):
                     await self._send_bytes(bytes(message.frame))
-            case PermissionDecided():
+            case PermissionOutcome():
                 with suppress(OSError):
                     await self._send(_response(message.resolution))
                 if message.piece is not None:
@@ -197,9 +197,9 @@ class AgentSocket(FrameSocket):
         return now - self._last_pinged >= PING_EVERY_S or now - self._last_heard >= SILENT_AFTER_S
 
     async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: Failure = Failure.CHANNEL_LOST
+        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
     ) -> None:
-        """Close the socket from the hub's side. See `agents.links.sockets.Socket`."""
+        """Close the socket from the hub's side. See `agents.links.sockets.ServedSocket`."""
         await self._fail_open_prompts(reason)
         await self._close_with(code, frames.encode(frames.Bye(reason=bye, retry=retry)) if bye else None)
 
@@ -210,13 +210,13 @@ class AgentSocket(FrameSocket):
 
     # Inside.
 
-    async def _send_if_open(self, frame: Frame) -> None:
+    async def _send_if_open(self, frame: AgentChannelFrame) -> None:
         """Answer a request, if the agent is still there."""
         if not self._over:
             with suppress(OSError):
                 await self._send(frame)
 
-    async def _send(self, frame: Frame) -> None:
+    async def _send(self, frame: AgentChannelFrame) -> None:
         if not self._closed:
             async with asyncio.timeout(SEND_WITHIN_S):
                 await self._send_encoded(frames.encode(frame))
@@ -224,18 +224,18 @@ class AgentSocket(FrameSocket):
     async def _take(self, text: str | None) -> None:
         try:
             if text is None:
-                raise BadFrame("bad_frame", "want JSON text")
+                raise BadChannelFrame("bad_frame", "want JSON text")
             frame = frames.decode(text)
             if isinstance(frame, Register):
                 await self._register(frame)
             elif self._frame_handler is None:
-                raise BadFrame("not_registered", "the first frame must be register")
+                raise BadChannelFrame("not_registered", "the first frame must be register")
             else:
                 await self._frame_handler.take(frame)
         except TooLarge as large:
             await self._prompts.too_large(large)
             await self._send(large.error)
-        except BadFrame as bad:
+        except BadChannelFrame as bad:
             await self._send(bad.error)
 
     async def _cancel(self, chat_id: str) -> None:
@@ -258,7 +258,7 @@ class AgentSocket(FrameSocket):
 
     async def _register(self, frame: Register) -> None:
         if self._registered is not None:
-            raise BadFrame("already_registered", "this connection is registered")
+            raise BadChannelFrame("already_registered", "this connection is registered")
         if self._identity is None and not await self._authenticate(digest_in(frame)):
             return
         # Looking up the token took a while: the socket may have ended, and a row for it would have no socket.
@@ -326,7 +326,7 @@ class AgentSocket(FrameSocket):
         async with self._link.registering:
             await db_call(presence.remove_connection)(connection_id, delete_session=self._deletes_session)
 
-    async def _fail_open_prompts(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Take nothing more from this socket, and fail its open prompts at once."""
         # Set before the first await: a prompt that arrives meanwhile is
         # refused, not given to a socket that failed.

@@ -26,7 +26,7 @@ from agents.transcript.token_usage import add_turn_usage, usage_in
 from kit import strict_json
 from kit.asgi import ClientLeft, HttpRequest, RequestRefused, Send, respond, respond_refused
 from kit.async_db import db_call
-from kit.describe import CHANNEL_TOKEN, DescribedAnswer, Done, ErrorBody, Operation
+from kit.describe import CHANNEL_TOKEN, DescribedAnswer, DescribedOperation, Done, ErrorBody
 from kit.newest import NewestEntries
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ async def _add_usage(session_id: int, payload: str) -> None:
 
 
 OPERATIONS = (
-    Operation(
+    DescribedOperation(
         method="post",
         path=EVENT_PATH,
         name="postEvent",

@@ -26,11 +26,11 @@ Mode = Literal["ask", "tell"]
 ChatId = Id | None
 
 
-class Frame(Struct, frozen=True, rename="camel", tag_field="type"):
+class AgentChannelFrame(Struct, frozen=True, rename="camel", tag_field="type"):
     """Any frame; its class says its `type`."""
 
 
-class Register(Frame, frozen=True, tag="register"):
+class Register(AgentChannelFrame, frozen=True, tag="register"):
     """The first frame. `session_id`: the session to come back to; `token`: fallback for the header.
 
     `features`: what the agent takes beyond the first frames; names the hub does not know are ignored.
@@ -48,13 +48,13 @@ class Register(Frame, frozen=True, tag="register"):
     features: Annotated[list[Name], Meta(max_length=100)] | None = None
 
 
-class Pong(Frame, frozen=True, tag="pong"):
+class Pong(AgentChannelFrame, frozen=True, tag="pong"):
     """Answer to a ping."""
 
     ts: Any = None
 
 
-class ChatEvent(Frame, frozen=True, tag="chat_event"):
+class ChatEvent(AgentChannelFrame, frozen=True, tag="chat_event"):
     """`event_type` reply, reply_chunk, task_status or task_artifact, with the payload of that name.
 
     Other types are accepted.
@@ -65,7 +65,7 @@ class ChatEvent(Frame, frozen=True, tag="chat_event"):
     ts: Any = None
 
 
-class TailEvent(Frame, frozen=True, tag="tail_event"):
+class TailEvent(AgentChannelFrame, frozen=True, tag="tail_event"):
     """An event of the agent's program. `Stop` ends its turn."""
 
     event_type: Name
@@ -73,7 +73,7 @@ class TailEvent(Frame, frozen=True, tag="tail_event"):
     ts: Any = None
 
 
-class Welcome(Frame, frozen=True, tag="welcome"):
+class Welcome(AgentChannelFrame, frozen=True, tag="welcome"):
     """The connection is registered. `features`: what this hub takes beyond the first frames."""
 
     session_id: str
@@ -82,13 +82,13 @@ class Welcome(Frame, frozen=True, tag="welcome"):
     features: list[str] = msgspec.field(default_factory=list)
 
 
-class Ping(Frame, frozen=True, tag="ping"):
+class Ping(AgentChannelFrame, frozen=True, tag="ping"):
     """Every 25 s; any frame back shows life."""
 
     ts: str
 
 
-class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
+class Prompt(AgentChannelFrame, frozen=True, omit_defaults=True, tag="prompt"):
     """A question to answer under its chat id. `text` holds all of it that is text.
 
     `task_id`, `context_id`: of the A2A task; what answers a request for input is another prompt with the same.
@@ -106,40 +106,40 @@ class Prompt(Frame, frozen=True, omit_defaults=True, tag="prompt"):
     message_id: str = ""
 
 
-class Cancel(Frame, frozen=True, tag="cancel"):
+class Cancel(AgentChannelFrame, frozen=True, tag="cancel"):
     """The caller of that prompt canceled it. Only for an agent with the feature `cancel`."""
 
     chat_id: str
 
 
-class Bye(Frame, frozen=True, tag="bye"):
+class Bye(AgentChannelFrame, frozen=True, tag="bye"):
     """The hub is about to close; `retry` says whether to come back."""
 
     reason: str
     retry: bool
 
 
-class Error(Frame, frozen=True, tag="error"):
+class Error(AgentChannelFrame, frozen=True, tag="error"):
     """auth_failed and token_revoked end the connection; every other code leaves it open."""
 
     code: str
     message: str
 
 
-class AgentsRequest(Frame, frozen=True, tag="list_agents_request"):
+class AgentsRequest(AgentChannelFrame, frozen=True, tag="list_agents_request"):
     """Which published agents are there? `q`: words, searched as in the directory."""
 
     correlation_id: Id
     q: Name | None = None
 
 
-class PeersRequest(Frame, frozen=True, tag="list_peers_request"):
+class PeersRequest(AgentChannelFrame, frozen=True, tag="list_peers_request"):
     """Which other sessions may be asked?"""
 
     correlation_id: Id
 
 
-class RouteRequest(Frame, frozen=True, tag="route_request"):
+class RouteRequest(AgentChannelFrame, frozen=True, tag="route_request"):
     """Ask another session, or a published agent, by any spelling of its name. `chatId`: the prompt it is for."""
 
     correlation_id: Id
@@ -149,7 +149,7 @@ class RouteRequest(Frame, frozen=True, tag="route_request"):
     chat_id: ChatId = None
 
 
-class DispatchRequest(Frame, frozen=True, tag="dispatch_request"):
+class DispatchRequest(AgentChannelFrame, frozen=True, tag="dispatch_request"):
     """Ask a published agent by its handle. `chatId`: the prompt it is for."""
 
     correlation_id: Id
@@ -159,7 +159,7 @@ class DispatchRequest(Frame, frozen=True, tag="dispatch_request"):
     chat_id: ChatId = None
 
 
-class ProbeRequest(Frame, frozen=True, tag="probe_request"):
+class ProbeRequest(AgentChannelFrame, frozen=True, tag="probe_request"):
     """Ask several sessions at once; `peers` null: all that are connected. `chatId`: the prompt it is for."""
 
     correlation_id: Id
@@ -168,7 +168,7 @@ class ProbeRequest(Frame, frozen=True, tag="probe_request"):
     chat_id: ChatId = None
 
 
-class PermissionRequest(Frame, frozen=True, tag="permission_request"):
+class PermissionRequest(AgentChannelFrame, frozen=True, tag="permission_request"):
     """The agent's program wants leave for a tool call. `chat_id`: the prompt that it is for."""
 
     request_id: Id
@@ -190,7 +190,7 @@ class ListedAgent(msgspec.Struct, frozen=True, rename="camel"):
     isolated: bool
 
 
-class AgentsResponse(Frame, frozen=True, tag="list_agents_response"):
+class AgentsResponse(AgentChannelFrame, frozen=True, tag="list_agents_response"):
     """The agents that `callerLogin` may ask."""
 
     correlation_id: str
@@ -206,14 +206,14 @@ class ListedPeer(msgspec.Struct, frozen=True, rename="camel"):
     online: bool
 
 
-class PeersResponse(Frame, frozen=True, tag="list_peers_response"):
+class PeersResponse(AgentChannelFrame, frozen=True, tag="list_peers_response"):
     """The sessions that may be asked."""
 
     correlation_id: str
     peers: list[ListedPeer]
 
 
-class RouteResponse(Frame, frozen=True, tag="route_response"):
+class RouteResponse(AgentChannelFrame, frozen=True, tag="route_response"):
     """The answer to a route or a dispatch; a `reply` that begins with `error: ` says why there is none."""
 
     correlation_id: str
@@ -221,7 +221,7 @@ class RouteResponse(Frame, frozen=True, tag="route_response"):
     reply: str
 
 
-class ProbeResponse(Frame, frozen=True, omit_defaults=True, tag="probe_response"):
+class ProbeResponse(AgentChannelFrame, frozen=True, omit_defaults=True, tag="probe_response"):
     """One peer's answer; the last frame is `done`, without a peer."""
 
     correlation_id: str
@@ -230,7 +230,7 @@ class ProbeResponse(Frame, frozen=True, omit_defaults=True, tag="probe_response"
     done: bool = False
 
 
-class RouteReply(Frame, frozen=True, tag="route_reply"):
+class RouteReply(AgentChannelFrame, frozen=True, tag="route_reply"):
     """The reply to a question that the agent sent elsewhere without waiting; it wants no reply itself.
 
     `origin`: `operator` when an operator of the session asked, `mcp` when its agent did (mode `tell`).
@@ -243,7 +243,7 @@ class RouteReply(Frame, frozen=True, tag="route_reply"):
     origin: RouteOrigin
 
 
-class PermissionResponse(Frame, frozen=True, tag="permission_response"):
+class PermissionResponse(AgentChannelFrame, frozen=True, tag="permission_response"):
     """The decision on a permission request."""
 
     request_id: str
@@ -252,7 +252,7 @@ class PermissionResponse(Frame, frozen=True, tag="permission_response"):
 
 
 Request = AgentsRequest | PeersRequest | RouteRequest | DispatchRequest | ProbeRequest
-FROM_AGENT: dict[str, type[Frame]] = {
+FROM_AGENT: dict[str, type[AgentChannelFrame]] = {
     "register": Register,
     "pong": Pong,
     "chat_event": ChatEvent,
@@ -264,7 +264,7 @@ FROM_AGENT: dict[str, type[Frame]] = {
     "probe_request": ProbeRequest,
     "permission_request": PermissionRequest,
 }
-TO_AGENT: tuple[type[Frame], ...] = (
+TO_AGENT: tuple[type[AgentChannelFrame], ...] = (
     Welcome,
     Ping,
     Prompt,
@@ -280,7 +280,7 @@ TO_AGENT: tuple[type[Frame], ...] = (
 )
 
 
-class BadFrame(Exception):
+class BadChannelFrame(Exception):
     """A message that is no frame; `error` is what to tell the agent, the connection stays."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -300,34 +300,34 @@ _decoders = {name: msgspec.json.Decoder(frame).decode for name, frame in FROM_AG
 encode = msgspec.json.Encoder().encode
 
 
-def decode(text: str) -> Frame:
+def decode(text: str) -> AgentChannelFrame:
     """One message as a frame.
 
     Raises:
-        BadFrame: not JSON that a sound program sends, no `type`, an unknown type, or fields of the wrong shape.
+        BadChannelFrame: not JSON of a sound program, no `type`, an unknown type, or fields of the wrong shape.
     """
     try:
         strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
     except BadShape as bad:
-        raise BadFrame("bad_frame", str(bad)) from None
+        raise BadChannelFrame("bad_frame", str(bad)) from None
     except NotJson:
-        raise BadFrame("bad_frame", "not one JSON object") from None
+        raise BadChannelFrame("bad_frame", "not one JSON object") from None
     try:
         name = _head(text).type
         if name not in _decoders:
-            raise BadFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
+            raise BadChannelFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
         return _decoders[name](text)
     except msgspec.ValidationError as wrong:
-        raise BadFrame("bad_frame", str(wrong)[:300]) from None
+        raise BadChannelFrame("bad_frame", str(wrong)[:300]) from None
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise BadFrame("bad_frame", "not one JSON object") from None
+        raise BadChannelFrame("bad_frame", "not one JSON object") from None
 
 
 def read_reply_frame(event: ChatEvent) -> ReplyFrame | None:
     """The piece or the end of a reply in a chat event, None when it is of another type.
 
     Raises:
-        BadFrame: the payload is not of that type's shape.
+        BadChannelFrame: the payload is not of that type's shape.
     """
     read = DECODE_REPLY.get(event.event_type)
     if read is None:
@@ -335,7 +335,7 @@ def read_reply_frame(event: ChatEvent) -> ReplyFrame | None:
     try:
         return read(event.payload)
     except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
-        raise BadFrame("bad_frame", f"payload: {wrong}"[:300]) from None
+        raise BadChannelFrame("bad_frame", f"payload: {wrong}"[:300]) from None
 
 
 def now() -> str:

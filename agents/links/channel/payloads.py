@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from agents.models.choices import Failure, Interruption
+from agents.models.choices import Interruption, TurnFailure
 from agents.transcript.pieces import ArtifactPiece, Json, Part, ReportedUsage, StatusNote
 from clawbridge.part_checks import MAX_URL_CHARS, is_base64, is_web_url
 from kit import strict_json
@@ -26,8 +26,8 @@ REASONS: dict[str, str] = {
     "input_required": Interruption.INPUT_REQUIRED,
     "auth_required": Interruption.AUTH_REQUIRED,
     "completed": "",
-    "failed": Failure.AGENT_FAILED,
-    "rejected": Failure.REJECTED,
+    "failed": TurnFailure.AGENT_FAILED,
+    "rejected": TurnFailure.REJECTED,
 }
 STATES_WITH_TEXT = frozenset({"working", "input_required", "auth_required"})
 KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the others is kept as the reply

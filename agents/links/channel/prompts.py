@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from agents.core.ports import Clock
-from agents.core.post import Final, Prompt
+from agents.core.post import Final, PostedPrompt
 from agents.links.channel import frames
 from agents.links.channel.payloads import ReplyFrame
 from agents.links.channel.protocol import ChannelProtocol, TooLarge
 from agents.links.sockets import Report
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
 from kit.durations import seconds
 
@@ -33,7 +33,7 @@ class PendingPrompt(Struct):
     `stops`: how many `Stop` events end this prompt: one for each prompt given earlier, and its own.
     """
 
-    prompt: Prompt
+    prompt: PostedPrompt
     waited_until: float
     until: float
     turn: str = ""
@@ -81,7 +81,7 @@ class PendingPrompts:
         self._is_at_work = False  # as far as hooks say: its owner types, too
         self._forgets_at = 0.0
 
-    def begin(self, prompt: Prompt, now: float) -> None:
+    def begin(self, prompt: PostedPrompt, now: float) -> None:
         """Add a prompt that is about to be sent."""
         if now >= self._forgets_at:
             self._forgets_at = now + FORGETS_EVERY_S
@@ -91,7 +91,7 @@ class PendingPrompts:
             prompt, now + prompt.wait_s, until, turn=prompt.chat_id, stops=self._stops_ahead() + 1
         )
 
-    def resume(self, prompt: Prompt, for_s: float, now: float) -> None:
+    def resume(self, prompt: PostedPrompt, for_s: float, now: float) -> None:
         """Await the reply to a prompt of an earlier connection, which may still come; its turn has ended."""
         self._drives[prompt.chat_id] = PendingPrompt(prompt, now, now + for_s)
 
@@ -160,7 +160,7 @@ class PendingPrompts:
             is_own=is_own,
         )
 
-    def _chain(self, prompt: Prompt, now: float) -> tuple[int, ...]:
+    def _chain(self, prompt: PostedPrompt, now: float) -> tuple[int, ...]:
         """The sessions that an onward question came through.
 
         The hub does not know which prompt led to that question: for the limit of depth the longest chain counts.
@@ -198,7 +198,7 @@ class Prompts:
         self._asked: set[str] = set()  # ids of requests that callers were asked, few: see MAX_PENDING
         self._decided: set[str] = set()
 
-    def begin(self, prompt: Prompt) -> None:
+    def begin(self, prompt: PostedPrompt) -> None:
         """Add a prompt that is about to be sent."""
         now = self._clock()
         self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
@@ -209,7 +209,7 @@ class Prompts:
         self._protocol.withdraw(chat_id)
         self._driving.remove(chat_id)
 
-    def resume(self, prompt: Prompt, for_s: float) -> None:
+    def resume(self, prompt: PostedPrompt, for_s: float) -> None:
         """Await the reply to a prompt of an earlier connection, which the agent may still answer."""
         self._driving.resume(prompt, for_s, self._clock())
 
@@ -224,7 +224,7 @@ class Prompts:
         """Report what is of a reply; False when it is of one that was too large already.
 
         Raises:
-            BadFrame: it answers what this socket was not asked, or passes a cap.
+            BadChannelFrame: it answers what this socket was not asked, or passes a cap.
         """
         reports = self._protocol.take_reply(saying)
         for report in reports:
@@ -269,7 +269,7 @@ class Prompts:
         """End the work on a prompt: the agent answered it by one frame, and does nothing more for its caller."""
         self._driving.remove(chat_id)
 
-    async def lost(self, reason: Failure = Failure.CHANNEL_LOST) -> None:
+    async def lost(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Fail the open prompts at once with this reason, because the connection is over."""
         await self._report(self._protocol.lost(reason))
 
@@ -293,7 +293,7 @@ class Prompts:
         self._protocol.forget_before(now - LATE_REPLY_S)
 
 
-def prompt_frame(prompt: Prompt) -> frames.Prompt:
+def prompt_frame(prompt: PostedPrompt) -> frames.Prompt:
     """A question as its agent gets it."""
     return frames.Prompt(
         chat_id=prompt.chat_id,

@@ -8,19 +8,19 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from agents.core.post import Chunk, ExtraPiece, Final
-from agents.links.channel.frames import FROM_AGENT, TO_AGENT, BadFrame, ChatEvent
+from agents.core.post import ExtraPiece, Final, PostedChunk
+from agents.links.channel.frames import FROM_AGENT, TO_AGENT, BadChannelFrame, ChatEvent
 from agents.links.channel.payloads import Reply, ReplyChunk, ReplyFrame, TaskArtifact, TaskStatus, size_of_json
 from agents.links.sockets import Report
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, Extra, Usage
-from kit.describe import CHANNEL_TOKEN, Socket
+from kit.describe import CHANNEL_TOKEN, DescribedSocket
 
 MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
 MAX_CHUNK_BYTES = 65_536
 
 
-class TooLarge(BadFrame):
+class TooLarge(BadChannelFrame):
     """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
 
     def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
@@ -29,7 +29,7 @@ class TooLarge(BadFrame):
         self.is_finished = is_finished
 
 
-class UnknownChat(BadFrame):
+class UnknownChat(BadChannelFrame):
     """A reply to a chat id that is not open on this connection."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class ChannelProtocol:
 
         Raises:
             UnknownChat: it answers what this socket was not asked, or has answered.
-            BadFrame: it passes a cap, or is not in order.
+            BadChannelFrame: it passes a cap, or is not in order.
         """
         expected = self._expected.get(saying.chat_id)
         if expected is None:
@@ -155,7 +155,7 @@ class ChannelProtocol:
         expected.tells, expected.until = False, now
         return [_final(chat_id, expected)]
 
-    def lost(self, reason: Failure = Failure.CHANNEL_LOST) -> list[Report]:
+    def lost(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> list[Report]:
         """Fail every open prompt with this reason, because the connection is over."""
         reports = [_final(chat_id, one, reason=reason) for chat_id, one in self._expected.items()]
         self._expected.clear()
@@ -165,7 +165,7 @@ class ChannelProtocol:
         """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
         expected = self._expected[large.chat_id]
         expected.is_over = True
-        failed = _final(large.chat_id, expected, reason=Failure.REPLY_TOO_LARGE)
+        failed = _final(large.chat_id, expected, reason=TurnFailure.REPLY_TOO_LARGE)
         return [failed, *self._finish(large.chat_id)] if large.is_finished else [failed]
 
     def _whole(self, reply: Reply, expected: AwaitedReply) -> list[Report]:
@@ -189,7 +189,7 @@ class ChannelProtocol:
                 wide = f"a chunk holds at most {MAX_CHUNK_BYTES} bytes"
                 raise TooLarge(chunk.chat_id, wide, is_finished=chunk.done)
             number = expected.count(chunk.chat_id, size, is_finished=chunk.done)
-            reports.append(Report(expected.home, Chunk(chunk.chat_id, number, chunk.text)))
+            reports.append(Report(expected.home, PostedChunk(chunk.chat_id, number, chunk.text)))
         return reports + self._finish(chunk.chat_id) if chunk.done else reports
 
     def _ended(self, status: TaskStatus, expected: AwaitedReply) -> list[Report]:
@@ -206,7 +206,7 @@ class ChannelProtocol:
         if expected.is_over:
             return []
         if isinstance(saying, TaskArtifact) and saying.append and not expected.has_open(saying.artifact_id):
-            raise BadFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
+            raise BadChannelFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
         piece: Extra = saying.piece
         number = expected.count(saying.chat_id, size_of_json(piece))
         if isinstance(saying, TaskArtifact):
@@ -231,7 +231,7 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-SOCKET = Socket(
+SOCKET = DescribedSocket(
     path="/channel",
     summary="An agent dials out, registers, is asked, and replies.",
     security=[CHANNEL_TOKEN],

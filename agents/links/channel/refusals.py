@@ -9,13 +9,13 @@ frame follows. No tool call is left hanging.
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.failures import find_failure
-from agents.core.types import Target
+from agents.core.types import AskTarget
 from agents.links.channel.frames import (
+    AgentChannelFrame,
     AgentsRequest,
     AgentsResponse,
     DispatchRequest,
     Error,
-    Frame,
     ListedAgent,
     ListedPeer,
     PeersRequest,
@@ -28,7 +28,7 @@ from agents.links.channel.frames import (
 )
 from agents.models import Agent
 from agents.models.session import online_sessions
-from agents.transcript.access import NotAllowed, Role
+from agents.transcript.access import NotAllowed, SessionRole
 
 MAX_LISTED = 500
 
@@ -56,12 +56,12 @@ def askable_agents(user_id: int, words: str) -> list[ListedAgent]:
 
 def askable_peers(user_id: int, own_session_id: int) -> list[ListedPeer]:
     """Sessions a user may prompt, without the agent's own."""
-    peers = load_peers(user_id, at_least=Role.PROMPTER)
+    peers = load_peers(user_id, at_least=SessionRole.PROMPTER)
     others = [peer for peer in peers if peer.session.pk != own_session_id]
     return [ListedPeer(peer.name, f"@{peer.session.routing_name}", peer.is_online) for peer in others]
 
 
-def find_routed(name: str, user_id: int) -> Target:
+def find_routed(name: str, user_id: int) -> AskTarget:
     """A session the user may prompt, else a published agent of that handle.
 
     Raises:
@@ -78,7 +78,7 @@ def find_routed(name: str, user_id: int) -> Target:
         return agent
 
 
-def get_agent(handle: str, user_id: int) -> Target:
+def get_agent(handle: str, user_id: int) -> AskTarget:
     """The published agent of a handle.
 
     Raises:
@@ -124,7 +124,7 @@ def as_reply(sentence: str) -> str:
     return f"error: {sentence}"
 
 
-def refuse(request: Request, code: str, sentence: str, *, login: str) -> list[Frame]:
+def refuse(request: Request, code: str, sentence: str, *, login: str) -> list[AgentChannelFrame]:
     """The frames that end a request with nothing; `login`: on whose behalf it was."""
     correlation_id, error = request.correlation_id, Error(code=code, message=sentence)
     match request:

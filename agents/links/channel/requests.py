@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from accounts.authn import Identity
-from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, Asker, AskStarter
+from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, AskingUser, AskStarter
 from agents.core.errors import Unavailable
 from agents.core.ports import Notifier, RouteOrigin
-from agents.core.types import SettledTurn, Source, Target
+from agents.core.types import AskSource, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.links.channel import refusals
 from agents.links.channel.frames import (
+    AgentChannelFrame,
     AgentsRequest,
     AgentsResponse,
     DispatchRequest,
-    Frame,
     ListedPeer,
     PeersRequest,
     PeersResponse,
@@ -63,8 +63,8 @@ READING_AT_ONCE = 2  # a flood of lists must not starve the rest of the process 
 TOLD = "(tell mode — no reply)"
 ENDED = "(the turn ended without a reply)"
 
-Find = Callable[[str, int], Target]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
-Say = Callable[[Frame], Awaitable[None]]
+Find = Callable[[str, int], AskTarget]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
+Say = Callable[[AgentChannelFrame], Awaitable[None]]
 Start = Callable[[Coroutine[Any, Any, None], str], None]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,7 +77,7 @@ class ActingFor:
     `session_id`: its own session; `isolated`: it may reach no other.
     """
 
-    asker: Asker
+    asker: AskingUser
     session_id: int
     isolated: bool = False
 
@@ -89,8 +89,8 @@ class ActingFor:
 def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> ActingFor:
     """Find the user on whose behalf an agent acts: its driver, else its owner."""
     if driver is None:
-        return ActingFor(Asker(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
-    asker = Asker(
+        return ActingFor(AskingUser(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
+    asker = AskingUser(
         user_id=driver.user_id,
         login=driver.login,
         chain=driver.chain,
@@ -262,7 +262,7 @@ class Requests:
                 surface=question.surface,
                 wait_s=question.wait_s,
                 tells=question.tells,
-                source=Source(context.behalf.session_id, reports=question.tells, peer_login=target.handle),
+                source=AskSource(context.behalf.session_id, reports=question.tells, peer_login=target.handle),
                 files=mentions(question.text),
             )
         except NOT_ASKED as refusal:
@@ -274,7 +274,7 @@ class Requests:
             return await db_call(function)(*args, **kwargs)
 
 
-class OpenRequests:
+class ConnectionRequests:
     """The requests of one connection: admitted in the order in which they came, and waited for all at once.
 
     A request stops waiting when the agent is gone.
@@ -288,7 +288,7 @@ class OpenRequests:
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_order = asyncio.Lock()
 
-    def take(self, request: Request, behalf: ActingFor) -> list[Frame]:
+    def take(self, request: Request, behalf: ActingFor) -> list[AgentChannelFrame]:
         """Begin to serve a request; the frames that refuse it when it may not be served now."""
         # Listing published agents stays allowed: it asks nothing of any other session.
         if behalf.isolated and not isinstance(request, AgentsRequest):

@@ -25,7 +25,7 @@ from agents.links.remote.card import (
     may_have_credentials,
 )
 from agents.links.remote.card_content import CardChanges, find_changes
-from agents.links.remote.events import CardRefused, ServerMoved, Unreachable
+from agents.links.remote.events import CardRefused, ServerMoved, ServerUnreachable
 from agents.links.remote.server_state import close_breaker, forget_names, open_breaker_at_once
 from agents.models import RemoteCard, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS
@@ -243,7 +243,7 @@ class Cards:
         except BadCard as bad:
             if card is not None and age < STALE_S:
                 return card
-            raise Unreachable(f"its card is of no use: {bad}") from None
+            raise ServerUnreachable(f"its card is of no use: {bad}") from None
         return await self._approved(place, fetched)
 
     async def _fetch(self, place: CardSource) -> ServerCard:

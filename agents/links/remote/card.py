@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts import sealing
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents import settings
 from agents.links.remote.card_content import BadSignature, check_signature, content_of, digest_of
 from agents.models import RemoteServer
@@ -68,8 +68,8 @@ def auth_of(server: RemoteServer) -> Auth:
         return NO_AUTH
     try:
         return Auth(server.auth_scheme, sealing.unseal(server.credentials, PURPOSE))
-    except Unreadable:
-        raise Unreadable("the credentials cannot be read any more: give them anew") from None
+    except SecretUnreadable:
+        raise SecretUnreadable("the credentials cannot be read any more: give them anew") from None
 
 
 def seal(auth: Auth) -> str:

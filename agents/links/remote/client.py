@@ -24,7 +24,7 @@ from agents.links.remote.events import (
     RemoteFailure,
     RemoteTask,
     ServerFailing,
-    Unreachable,
+    ServerUnreachable,
     read,
     read_event,
 )
@@ -131,7 +131,7 @@ class RemoteClient:
                     raise await _refusal(incoming)
                 yield incoming
         except NotSent as refused:
-            raise Unreachable(str(refused)) from None
+            raise ServerUnreachable(str(refused)) from None
         except TooMuch as much:
             raise Malformed(f"the remote agent's answer is too long: {much}") from None
         except Unanswered as failure:

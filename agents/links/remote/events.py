@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.pieces import ArtifactPiece, Json, Part, find_usage, text_in
 
 MAX_WORDS = 500
@@ -22,38 +22,38 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 class RemoteFailure(Exception):
     """A call without an answer. `counts`: the breaker counts it as a failure of the server."""
 
-    reason = Failure.AGENT_FAILED
+    reason = TurnFailure.AGENT_FAILED
     counts = True
 
     def __init__(self, words: str) -> None:
         super().__init__(words[:MAX_WORDS])
 
 
-class Unreachable(RemoteFailure):
+class ServerUnreachable(RemoteFailure):
     """The hub sent the server nothing."""
 
-    reason = Failure.NOT_DELIVERED
+    reason = TurnFailure.NOT_DELIVERED
 
 
-class BreakerOpen(Unreachable):
+class BreakerOpen(ServerUnreachable):
     """The server failed too often, and the hub does not call it for a while."""
 
     counts = False
 
 
-class CardRefused(Unreachable):
+class CardRefused(ServerUnreachable):
     """The server's card keeps the hub from asking: the breaker opens, and each trial looks at the card again."""
 
     counts = False
 
 
-class ServerMoved(Unreachable):
+class ServerMoved(ServerUnreachable):
     """The owner moved or deleted the server while its card was fetched: the card says nothing of the new place."""
 
     counts = False
 
 
-class NotSigned(Unreachable):
+class NotSigned(ServerUnreachable):
     """The hub cannot sign the caller's name, which this server has to get."""
 
     counts = False
@@ -62,7 +62,7 @@ class NotSigned(Unreachable):
 class Lost(RemoteFailure):
     """The question left, but the connection broke before the answer was whole."""
 
-    reason = Failure.CHANNEL_LOST
+    reason = TurnFailure.CHANNEL_LOST
 
 
 class Malformed(RemoteFailure):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.core.errors import NotDelivered
 from agents.core.ports import Clock, Release
 from agents.core.post import Final
@@ -23,7 +23,7 @@ from agents.links.remote.events import (
     RemoteEvent,
     RemoteFailure,
     RemoteMessage,
-    Unreachable,
+    ServerUnreachable,
 )
 from agents.links.remote.reply import INTERRUPTED, RemoteReply, ReplyTooLarge
 from agents.links.remote.server_state import (
@@ -37,7 +37,7 @@ from agents.links.remote.server_state import (
     remember_names,
 )
 from agents.models import RemoteServer
-from agents.models.choices import Failure
+from agents.models.choices import TurnFailure
 from agents.transcript.pieces import Part
 from clawbridge.breaker import Permit
 from kit.async_db import db_call
@@ -141,10 +141,10 @@ class RemoteLink:
             # its drain or the reaper ends the turn.
             if not call.is_withdrawn:
                 raise
-            final = call.reply.ended(Failure.CANCELED)
+            final = call.reply.ended(TurnFailure.CANCELED)
         except Exception:  # whatever happens, the turn ends
             logger.exception("remote.broken", extra={"chat_id": call.turn.ask.chat_id})
-            final = call.reply.ended(Failure.CHANNEL_LOST)
+            final = call.reply.ended(TurnFailure.CHANNEL_LOST)
         finally:
             del self._calls[call.turn.ask.chat_id]
         # Nothing was sent, and the turn still waits: `deliver` raises
@@ -164,10 +164,10 @@ class RemoteLink:
             await self._cancel(call)
             if not call.has_answered:
                 await self._count_failure(call, "no answer in time")
-            return ended(Failure.TIMEOUT)
+            return ended(TurnFailure.TIMEOUT)
         except ReplyTooLarge:
             # Before cancelling: the caller need not wait until the server has taken the cancellation.
-            self._pass_end(ended(Failure.REPLY_TOO_LARGE))
+            self._pass_end(ended(TurnFailure.REPLY_TOO_LARGE))
             await self._cancel(call)
             return ended("")
         except RemoteFailure as failure:
@@ -269,11 +269,11 @@ def _load_server(ask: Ask) -> KnownServer:
     """
     server = RemoteServer.objects.filter(session_id=ask.target.session_id).first()
     if server is None:
-        raise Unreachable("there is no such server any more")
+        raise ServerUnreachable("there is no such server any more")
     try:
         auth = auth_of(server)
-    except Unreadable as unreadable:
-        raise Unreachable(str(unreadable)) from None
+    except SecretUnreadable as unreadable:
+        raise ServerUnreachable(str(unreadable)) from None
     place = CardSource(
         server_id=server.pk,
         url=server.card_url,

@@ -94,7 +94,7 @@ def look_again(
     Raises:
         BadAuth: they were given for another host.
         BadCard: there is no card the hub can use.
-        accounts.sealing.Unreadable: its credentials cannot be read.
+        accounts.sealing.SecretUnreadable: its credentials cannot be read.
     """
     url = card_url or server.card_url
     if auth is None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agents.core.post import Chunk, ExtraPiece, Final
+from agents.core.post import ExtraPiece, Final, PostedChunk
 from agents.links.remote.events import (
     PART_BYTES,
     HeldArtifact,
@@ -28,7 +28,7 @@ from agents.links.remote.events import (
     status_metadata_in,
     written_as,
 )
-from agents.models.choices import Failure, Interruption
+from agents.models.choices import Interruption, TurnFailure
 from agents.transcript.pieces import (
     MAX_PIECES,
     MAX_REPLY_BYTES,
@@ -55,9 +55,9 @@ UNDER_WAY = frozenset({"submitted", "working", "unspecified", "unknown"})
 ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said when the server says nothing
     "input_required": (Interruption.INPUT_REQUIRED, "The agent asks for more input."),
     "auth_required": (Interruption.AUTH_REQUIRED, "The agent asks for credentials."),
-    "failed": (Failure.AGENT_FAILED, "the remote agent failed"),
-    "rejected": (Failure.REJECTED, "the remote agent refused the question"),
-    "canceled": (Failure.AGENT_CANCELED, "the remote agent canceled the task"),
+    "failed": (TurnFailure.AGENT_FAILED, "the remote agent failed"),
+    "rejected": (TurnFailure.REJECTED, "the remote agent refused the question"),
+    "canceled": (TurnFailure.AGENT_CANCELED, "the remote agent canceled the task"),
 }
 INTERRUPTED = frozenset({"input_required", "auth_required"})
 
@@ -75,7 +75,9 @@ class RemoteReply:
     `is_continued`: the question continues a task, which may hold artifacts that are not known here.
     """
 
-    def __init__(self, chat_id: str, tell: Callable[[Chunk | ExtraPiece], object], *, task_id: str = "") -> None:
+    def __init__(
+        self, chat_id: str, tell: Callable[[PostedChunk | ExtraPiece], object], *, task_id: str = ""
+    ) -> None:
         self._chat_id = chat_id
         self._tell = tell
         self._held: dict[str, HeldArtifact] = {}
@@ -190,7 +192,7 @@ class RemoteReply:
         text = text_in(parts)
         if text and len(parts) == 1 and is_text(parts[0]) and metadata is None and not extensions:
             self._count_bytes(len(text.encode()))
-            self._pass_on(Chunk(self._chat_id, self._pieces, text))
+            self._pass_on(PostedChunk(self._chat_id, self._pieces, text))
         elif parts:
             made = RemoteArtifact(MESSAGE, parts, metadata=metadata, extensions=extensions)
             self._artifact(made, append=False, last=True)
@@ -305,10 +307,10 @@ class RemoteReply:
         self._count_bytes(len(encode(piece)))
         self._pass_on(piece)
 
-    def _pass_on(self, piece: Extra | Chunk) -> None:
+    def _pass_on(self, piece: Extra | PostedChunk) -> None:
         if self._pieces == MAX_PIECES:
             raise ReplyTooLarge
-        self._tell(piece if isinstance(piece, Chunk) else ExtraPiece(self._chat_id, self._pieces, piece))
+        self._tell(piece if isinstance(piece, PostedChunk) else ExtraPiece(self._chat_id, self._pieces, piece))
         self._pieces += 1
 
     def _count_bytes(self, size: int) -> None:

@@ -22,7 +22,7 @@ from agents.core.types import Ask
 from agents.links.remote.events import BreakerOpen
 from agents.models import RemoteName, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS, MAX_ID_CHARS
-from clawbridge.breaker import Breaker, BreakerRules, Permit
+from clawbridge.breaker import BreakerMemory, BreakerRules, Permit
 from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 
@@ -32,7 +32,7 @@ MAX_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
 MAX_CONTEXTS = 10_000  # of one caller at one server; those used last stay
-_CLOSED = Breaker()
+_CLOSED = BreakerMemory()
 
 
 def breaker_rules() -> BreakerRules:
@@ -71,7 +71,7 @@ class ServerBreakers:
     """The failures in a row that this process saw, by server."""
 
     def __init__(self) -> None:
-        self._closed: dict[int, Breaker] = {}
+        self._closed: dict[int, BreakerMemory] = {}
 
     def succeeded(self, server_id: int, permit: Permit) -> bool:
         """Forget failures; whether `close_breaker` must be called, which writes."""
@@ -132,7 +132,7 @@ def write_reachable(server_id: int) -> None:
     Session.objects.filter(remote__pk=server_id).update(reachable_from=Coalesce(Subquery(retry_at), db_now()))
 
 
-def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> Breaker | None:
+def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> BreakerMemory | None:
     """The breaker in the row of a server; None: there is no such row. A probe that is out is not failure apart."""
     server = found.only("retry_at", "opens").first()
     if server is None:
@@ -141,10 +141,10 @@ def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> Breaker | None:
         return _CLOSED
     opens = server.opens
     opened_at_s = server.retry_at.timestamp() - rules.open_for_s(opens)
-    return Breaker(opened_at_s=opened_at_s, openings=opens, in_a_row=opens)
+    return BreakerMemory(opened_at_s=opened_at_s, openings=opens, in_a_row=opens)
 
 
-def _store(server_id: int, breaker: Breaker, rules: BreakerRules, words: str | None = None) -> None:
+def _store(server_id: int, breaker: BreakerMemory, rules: BreakerRules, words: str | None = None) -> None:
     """Write a breaker to the row of its server and to the session. `words`: of its failure; None: unchanged."""
     retry_at = datetime.fromtimestamp(breaker.retry_at_s(rules), UTC) if breaker.is_open else None
     failure = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
-from accounts.sealing import Unreadable
+from accounts.sealing import SecretUnreadable
 from agents.core import directory
 from agents.core.card_settings import EDITABLE
 from agents.core.presence import make_slug
@@ -220,7 +220,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> ServerCard | No
     except BadCard as bad:
         form.add_error("card_url", f"{bad}.")
         return None
-    except (BadAuth, Unreadable) as bad:
+    except (BadAuth, SecretUnreadable) as bad:
         form.add_error("auth", f"{bad}.")
         return None
     if not keeps:

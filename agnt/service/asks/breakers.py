@@ -19,7 +19,7 @@ from agnt.models import Breaker as BreakerRow
 from agnt.models import Network, Venue
 from agnt.service.figures import AgntCounts
 from clawbridge.agnt.breakers import COOLDOWN_S, Blame, CircuitOpen, Pair, PairPermit, enter, leave
-from clawbridge.breaker import Breaker, BreakerFailure
+from clawbridge.breaker import BreakerFailure, BreakerMemory
 from kit.clock import approximate_now, db_now
 
 OPEN, HALF_OPEN, CLOSED = "open", "half_open", "closed"
@@ -134,13 +134,13 @@ def _rows_of(key: VenueKey) -> QuerySet[BreakerRow]:
 def _read(key: VenueKey, rows: Collection[Any] | QuerySet[BreakerRow, Any]) -> Pair:
     """The breakers in rows; one without a row is closed."""
     found = {row[0]: _make(*row[1:]) for row in rows}
-    return Pair(found.get(key.venue_id, Breaker()), found.get(None, Breaker()))
+    return Pair(found.get(key.venue_id, BreakerMemory()), found.get(None, BreakerMemory()))
 
 
 def _make(
     failures: list[tuple[float, str]], opened_at_s: float | None, probe_until_s: float | None, openings: int
-) -> Breaker:
-    return Breaker(tuple(BreakerFailure(*one) for one in failures), opened_at_s, probe_until_s, openings)
+) -> BreakerMemory:
+    return BreakerMemory(tuple(BreakerFailure(*one) for one in failures), opened_at_s, probe_until_s, openings)
 
 
 def _lock(key: VenueKey) -> Pair:
@@ -159,7 +159,7 @@ def _lock(key: VenueKey) -> Pair:
 
 def _write(key: VenueKey, before: Pair, after: Pair) -> None:
     """Write the breakers that have changed, in the transaction that locked them."""
-    changes: tuple[tuple[int | None, Breaker, Breaker], ...] = (
+    changes: tuple[tuple[int | None, BreakerMemory, BreakerMemory], ...] = (
         (None, before.network, after.network),
         (key.venue_id, before.venue, after.venue),
     )

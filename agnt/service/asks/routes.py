@@ -18,11 +18,11 @@ from accounts.models import User
 from agents.core.dispatch import CANCELED, NO_REPLY, Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Offline, Unavailable
 from agents.core.types import Ask as TurnAsk
-from agents.core.types import Ending, SettledTurn, Target
+from agents.core.types import AskTarget, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn
 from agents.links.remote.card import target_rules
 from agents.models import Agent
-from agents.models.choices import Failure, Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from agents.transcript.pieces import Part
 from agnt.models import Venue
 from agnt.service.asks.replies import VenueFailed, as_venue_failure, decline, find_data, read_data
@@ -38,7 +38,9 @@ from kit.safe_http import NotPublic, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.tasks import TaskSet
 
 # Ends of turns that are not the doing of the venue: its agent may be well.
-NOT_OF_VENUE = frozenset({Failure.SHUTDOWN, Failure.NOT_RECORDED, Failure.CANCELED, Failure.HALTED})
+NOT_OF_VENUE = frozenset(
+    {TurnFailure.SHUTDOWN, TurnFailure.NOT_RECORDED, TurnFailure.CANCELED, TurnFailure.HALTED}
+)
 TURN_WAITS_LONGER_S = 1.0  # so that the ask cancels the turn, which tells the agent: a timeout does not
 NO_ANSWER = "want an answer within ttl_ms"
 HOW_TO = {CONFIRM: HOW_TO_REPLY, CANCEL: HOW_TO_CANCEL}
@@ -49,7 +51,7 @@ NO_PAUSE = float("inf")  # before a second try: there is none, the caller repeat
 class AgentRoute(msgspec.Struct, frozen=True):
     """The session of a venue's agent, and the login of the user that the hub asks as."""
 
-    target: Target
+    target: AskTarget
     login: str
 
 
@@ -58,7 +60,7 @@ def find_agent(asked: VenueAsk) -> AgentRoute | None:
     found = Agent.objects.published().filter(pk=asked.venue.agent_id or 0, owner=asked.network.owner_id)
     logins = User.objects.filter(pk=asked.network.service_user_id).values("login")
     row = found.annotate(login=Subquery(logins)).values_list("session_id", "handle", "login").first()
-    return AgentRoute(Target(None, row[0], row[1]), row[2]) if row else None
+    return AgentRoute(AskTarget(None, row[0], row[1]), row[2]) if row else None
 
 
 def write_question(venue: Venue, ask: Ask) -> str:
@@ -128,7 +130,7 @@ class VenueAgents:
             VenueFailed: it was not admitted, or not in time.
         """
         starting = self._starting.keep(self._dispatcher.ask(turn, _nothing), name="ask venue")
-        ending: Ending | None = CANCELED
+        ending: TurnEnding | None = CANCELED
         try:
             done, _ = await asyncio.wait({starting}, timeout=_left_s(deadline))
             if not done:
@@ -149,7 +151,7 @@ class VenueAgents:
             rule = f"the agent takes no turn: {type(refused).__name__}"
             raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, was_sent=False) from None
 
-    def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: Ending) -> None:
+    def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: TurnEnding) -> None:
         if not started.cancelled() and started.exception() is None:
             self._dispatcher.cancel(started.result().turn.ask.chat_id, ending)
 
@@ -162,10 +164,10 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
     """
     if settled.outcome is Outcome.COMPLETED and not settled.reason:
         return find_data(running.pieces, settled.text)
-    if settled.reason == Failure.TIMEOUT:
+    if settled.reason == TurnFailure.TIMEOUT:
         raise VenueFailed(ErrorCode.TTL_EXCEEDED, NO_ANSWER)
     # The agent asks back, and no caller is there to answer; or the turn failed.
-    if settled.reason == Failure.REJECTED:
+    if settled.reason == TurnFailure.REJECTED:
         raise decline(settled.own_words)
     rule = f"the agent's turn ended without an answer: {settled.reason or settled.outcome}"
     blame = Blame.UNKNOWN if settled.reason in NOT_OF_VENUE else Blame.VENUE

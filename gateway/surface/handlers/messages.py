@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import Any
 
-from agents.links.channel.frames import BadFrame
+from agents.links.channel.frames import BadChannelFrame
 from agents.links.channel.requests import ActingFor
 from gateway.service import status_feed
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, key_of
@@ -36,7 +36,7 @@ async def take_message(client: TeamClient, envelope: Envelope) -> None:
     if seat is not None and (frame_id := seat.find_open(envelope)) is not None:
         try:
             await seat.take_reply(frame_id, envelope)
-        except BadFrame as bad:
+        except BadChannelFrame as bad:
             raise bad_content(str(bad), reason=bad.error.code) from None
     elif (seat is not None and seat.drop_late(envelope)) or envelope.type != "message":
         logger.info("gateway.late_response")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from gateway.service.client import TeamClient
 from gateway.surface.handlers import history, messages, team, triad
 from gateway.surface.handlers.messages import send
-from gateway.wire.errors import ErrorCode, FrameRefused, bad_content
+from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frames import Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
 
@@ -89,5 +89,5 @@ def get_handler(type_name: str) -> Handler:
     """
     if type_name not in HANDLERS:
         text = f"this hub does not serve {type_name} here"
-        raise FrameRefused(ErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
+        raise FrameRefused(GatewayErrorCode.UNKNOWN_TYPE, text, field="type", reason="not_supported")
     return HANDLERS[type_name]

@@ -14,8 +14,8 @@ from gateway.service.status_feed import status_frame
 from gateway.wire import frames
 from gateway.wire.errors import (
     NOT_FOUND,
-    ErrorCode,
     FrameRefused,
+    GatewayErrorCode,
     bad_content,
     bad_type,
     denied_error,
@@ -67,7 +67,7 @@ async def show_workspaces(client: TeamClient, envelope: Envelope) -> None:
         wanted = await router.read(_name_in_team, str(name), owner_id)
         workspaces = [one for one in workspaces if one["name"] == wanted][:1]
         if not workspaces:
-            raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
+            raise FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, NOT_FOUND)
     await client.reply(envelope, "workspace", {"workspaces": workspaces})
 
 
@@ -242,7 +242,9 @@ async def _read_channel(client: TeamClient, envelope: Envelope, owner_id: int) -
     unknown = await client.gateway.router.read(find_unknown, owner_id, wanted) if wanted else None
     if unknown is not None:
         text = f"the team has no agent of the name {unknown[:64]!r}"
-        raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, text, field="content.agents" if unknown in names else "")
+        raise FrameRefused(
+            GatewayErrorCode.AGENT_NOT_FOUND, text, field="content.agents" if unknown in names else ""
+        )
     if proposal_id := find_proposal_id(channel):
         await client.gateway.triad.call(get_proposal, owner_id, proposal_id)
     return channel, names
@@ -255,7 +257,7 @@ def _read_names(envelope: Envelope) -> Collection[str]:
     unknown = next((name for name in names if not is_agent_name(name)), None)
     if unknown is not None:
         text = f"no agent has the name {unknown[:64]!r}"
-        raise FrameRefused(ErrorCode.AGENT_NOT_FOUND, text, field="content.agents")
+        raise FrameRefused(GatewayErrorCode.AGENT_NOT_FOUND, text, field="content.agents")
     return names
 
 
