@@ -11,6 +11,7 @@ from lab import ROOT
 
 SHORT = {
     "lab.bench": ("--quick", "--homes", "embedded", "--seconds", "1"),
+    "lab.bench.agnt": ("--seconds", "1", "--venues", "50"),
     "lab.bench.completions": ("--homes", "embedded", "--rounds", "1", "--seconds", "1"),
     "lab.bench.directory": ("--homes", "embedded", "--agents", "50", "--times", "3"),
     "lab.bench.events": ("--homes", "embedded", "--seconds", "1", "--connections", "4"),

@@ -8,14 +8,9 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Credential
-from agents.models import Connection, Session, Turn
 from lab import ROOT
-from lab.bench.scale_plans import plans
-from lab.bench.seed import fill
-from lab.bench.soak import Sample, grown
-from lab.figures import BenchResult
-from tests.contracts.rows import live_process
+
+pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
@@ -27,29 +22,6 @@ def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
     return done.stdout, json.loads(kept.read_text())
 
 
-def sample(at_s: float, rss_kib: int) -> Sample:
-    return Sample(at_s, rss_kib, fds=1, threads=1, tasks=1, db_connections=1, redis_clients=1, redis_kib=1)
-
-
-def test_a_goal_is_met_or_it_is_said_that_it_is_not() -> None:
-    result = BenchResult("name", "title")
-    result.goal("cost", "at most", 1.15, 1.14)
-    result.goal("cost", "at most", 1.15, 1.16)
-    result.goal("speed", "at least", 4, 3.9)
-    assert [line[-1] for line in result.goals] == ["met", "NOT MET", "NOT MET"]
-    assert "NOT MET" in result.text
-
-
-def test_growth_is_counted_from_the_end_of_the_warm_up() -> None:
-    climbing = [sample(at_s, 100 + at_s) for at_s in range(0, 100)]
-    assert grown(climbing, "rss_kib", 50) == (152, 197)
-    level = [sample(at_s, min(at_s, 50)) for at_s in range(0, 100)]
-    assert grown(level, "rss_kib", 50) == (50, 50)
-
-
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_soak_counts_tasks_descriptors_and_how_visits_ended(tmp_path: Path) -> None:
     options = ("--minutes", "0.1", "--every", "1", "--rate", "20", "--home", "embedded")
     told, kept = run("soak", tmp_path, *options)
@@ -60,9 +32,6 @@ def test_the_soak_counts_tasks_descriptors_and_how_visits_ended(tmp_path: Path) 
     assert "completed" in next(line for line in told.splitlines() if line.startswith("send "))
 
 
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_abuse_reads_the_memory_of_a_hub_that_answers_large_questions(tmp_path: Path) -> None:
     told, kept = run("abuse", tmp_path, "--minutes", "0.1")
     assert all(look["rss_mib"] > 20 for look in kept["runs"])
@@ -71,9 +40,6 @@ def test_abuse_reads_the_memory_of_a_hub_that_answers_large_questions(tmp_path: 
     }
 
 
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.distributed
 def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path: Path) -> None:
     options = ("--processes", "2", "--connections", "4", "--rounds", "1", "--seconds", "1")
@@ -85,23 +51,6 @@ def test_an_ask_that_crosses_processes_is_compared_with_one_that_stays(tmp_path:
     assert "crosses / stays" in told
 
 
-@pytest.mark.slow
-@pytest.mark.django_db
-def test_no_statement_of_an_ask_reads_all_of_a_table_with_a_past() -> None:
-    asked = fill(asked=10, agents=20, turns=6000)
-    home = live_process()
-    for channel in Credential.objects.filter(kind=Credential.Kind.CHANNEL):
-        session = Session.objects.get(owner=channel.user)
-        Connection.objects.create(session=session, process=home, credential=channel)
-    found = plans(asked)
-    assert Turn.objects.exclude(chat_id__startswith="past-").filter(outcome="completed").count() == len(asked)
-    assert any("agents_turn" in one["statement"] for one in found)
-    assert not [one for one in found if one["scans"]]
-
-
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_asks_of_a_hub_with_a_past_are_measured(tmp_path: Path) -> None:
     options = ("--home", "embedded", "--sizes", "20x6000", "--rounds", "1", "--seconds", "1", "--batches", "3")
     _, kept = run("scale_growth", tmp_path, *options)
@@ -113,9 +62,6 @@ def test_asks_of_a_hub_with_a_past_are_measured(tmp_path: Path) -> None:
     assert not [one for one in found["plans"][name] if one["scans"]]
 
 
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_crowd_is_counted_before_and_after(tmp_path: Path) -> None:
     options = ("--home", "embedded", "--agents", "30", "--streams", "25", "--seconds", "1", "--times", "5")
     _, kept = run("scale_crowded", tmp_path, *options)
@@ -124,9 +70,6 @@ def test_a_crowd_is_counted_before_and_after(tmp_path: Path) -> None:
     assert crowd["agents_kib"] > 0
 
 
-@pytest.mark.deep
-@pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_half_load_is_half_of_what_went_before(tmp_path: Path) -> None:
     told, kept = run("scale_latency", tmp_path, "--homes", "embedded", "--rounds", "1", "--seconds", "1")
     _, hub = kept["runs"]

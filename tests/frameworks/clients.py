@@ -17,6 +17,11 @@ from tests.sdks.observations import Observation
 
 PROGRAMS = Path(__file__).parent / "programs"
 NOTHING = "nothing"
+PACKAGES = {
+    "adk": "google-adk",
+    "strands": "strands-agents",
+    "beeai": "beeai-framework",
+}  # else as the environment
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,11 @@ class Framework:
 
     name: str
     environment: str
-    package: str
     uses: str
     scenario: str = "ask"
     options: Mapping[str, Any] = field(default_factory=dict)
     faults: Mapping[str, Fault] = field(default_factory=dict)
-    lacks: Mapping[str, str] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=lambda: NO_CANCEL)
 
     def __str__(self) -> str:
         return self.name
@@ -54,8 +58,9 @@ class Framework:
     @property
     def version(self) -> str:
         """The version in the lock of its environment."""
-        found = re.search(rf"(?m)^{self.package}==(\S+)", FRAMEWORKS[self.environment].lock.read_text())
-        assert found, f"{self.package} is not in the lock of {self.environment}"
+        package = PACKAGES.get(self.environment, self.environment)
+        found = re.search(rf"(?m)^{package}==(\S+)", FRAMEWORKS[self.environment].lock.read_text())
+        assert found, f"{package} is not in the lock of {self.environment}"
         return found[1]
 
     @asynccontextmanager
@@ -108,13 +113,9 @@ MESSAGES_ALONE = (
     "by JSON-RPC `RemoteAgent` reads only the messages of a Task, no artifact and no Message:"
     " leave `a2a_protocol` at its default"
 )
-OF_AGNO_BY_RPC = {
-    "plain": Fault((NOTHING,), MESSAGES_ALONE),
+OF_AGNO_BY_RPC = dict.fromkeys(("plain", "data", "file", "several"), Fault((NOTHING,), MESSAGES_ALONE)) | {
     "stream": Fault(("reading",), MESSAGES_ALONE),
     "input": Fault((r"which one\?", NOTHING), MESSAGES_ALONE),
-    "data": Fault((NOTHING,), MESSAGES_ALONE),
-    "file": Fault((NOTHING,), MESSAGES_ALONE),
-    "several": Fault((NOTHING,), MESSAGES_ALONE),
     "turns": Fault((NOTHING, NOTHING), MESSAGES_ALONE),
 }
 OF_AGNO_STREAMING = {
@@ -175,99 +176,78 @@ OF_CREWAI_MODEL = OF_CREWAI | {
 }
 TRUSTING = {"trust_remote_completion_status": True}
 ALL = (
-    Framework("ADK", "adk", "google-adk", "`RemoteA2aAgent`", lacks=NO_CANCEL),
+    Framework("ADK", "adk", "`RemoteA2aAgent`"),
     Framework(
         "ADK, streaming",
         "adk",
-        "google-adk",
         "`RemoteA2aAgent` with a streaming `ClientFactory`",
         options={"streaming": True},
-        lacks=NO_CANCEL,
     ),
     Framework(
         "ADK, as a tool",
         "adk",
-        "google-adk",
         "`AgentTool(RemoteA2aAgent)`",
         "ask_as_tool",
         {"streaming": True},
         OF_TOOLS,
-        NO_CANCEL,
     ),
-    Framework("Strands", "strands", "strands-agents", "`A2AAgent`", faults=OF_STRANDS, lacks=NO_CANCEL),
-    Framework("Agno", "agno", "agno", '`RemoteAgent(protocol="a2a")`', lacks=NO_CANCEL),
+    Framework("Strands", "strands", "`A2AAgent`", faults=OF_STRANDS),
+    Framework("Agno", "agno", '`RemoteAgent(protocol="a2a")`'),
     Framework(
         "Agno, streaming",
-        "agno",
         "agno",
         '`RemoteAgent(protocol="a2a")` with `stream=True`',
         options={"streaming": True},
         faults=OF_AGNO_STREAMING,
-        lacks=NO_CANCEL,
     ),
     Framework(
         "Agno, by JSON-RPC",
         "agno",
-        "agno",
         '`RemoteAgent` with `a2a_protocol="json-rpc"`',
         options={"protocol": "json-rpc"},
         faults=OF_AGNO_BY_RPC,
-        lacks=NO_CANCEL,
     ),
     Framework(
         "fasta2a",
         "fasta2a",
-        "fasta2a",
         "`A2AClient(url).send_message`; `fetch_card=True` refuses what A2A 1.0 has in a card",
-        lacks=NO_CANCEL,
     ),
     Framework(
         "fasta2a, streaming",
         "fasta2a",
-        "fasta2a",
         "`A2AClient(url).stream_message`",
         options={"streaming": True},
         faults=OF_FASTA2A_STREAMING,
-        lacks=NO_CANCEL,
     ),
-    Framework("BeeAI", "beeai", "beeai-framework", "`A2AAgent`", faults=OF_BEEAI, lacks=NO_CANCEL),
+    Framework("BeeAI", "beeai", "`A2AAgent`", faults=OF_BEEAI),
     Framework(
         "BeeAI, not streaming",
         "beeai",
-        "beeai-framework",
         "`A2AAgent`, run with `streaming=False`",
         options={"streaming": False},
         faults=OF_BEEAI,
-        lacks=NO_CANCEL,
     ),
     Framework(
         "CrewAI",
         "crewai",
-        "crewai",
         "`Agent(a2a=A2AClientConfig(trust_remote_completion_status=True))`",
         options={"settings": TRUSTING},
         faults=OF_CREWAI,
-        lacks=NO_CANCEL,
     ),
     Framework(
         "CrewAI, polling",
         "crewai",
-        "crewai",
         "the same with `updates=PollingConfig()`",
         options={"settings": TRUSTING, "polling": True},
         faults=OF_CREWAI_POLLING,
-        lacks=NO_CANCEL,
     ),
     Framework(
         "CrewAI, its model answers",
         "crewai",
-        "crewai",
         "`Agent(a2a=A2AClientConfig())`",
         faults=OF_CREWAI_MODEL,
-        lacks=NO_CANCEL,
     ),
     Framework(
-        "python-a2a",
         "python-a2a",
         "python-a2a",
         "`A2AClient`",
