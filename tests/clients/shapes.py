@@ -5,32 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 Shape = Any
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _iso(value: Any) -> bool:
-    return isinstance(value, str) and ISO.fullmatch(value) is not None
-
-
-def _uuid(value: Any) -> bool:
-    return isinstance(value, str) and UUID.fullmatch(value) is not None
-
-
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
+def of_type(kind: type) -> Shape:
+    """A value of that type; of no subclass, since `True` is no number."""
+    return lambda value: type(value) is kind
 
 
 def matching(pattern: str) -> Shape:
@@ -50,7 +29,9 @@ class Maybe:
         self.shape = shape
 
 
-text, number, flag, iso, uuid, some_object = _text, _number, _flag, _iso, _uuid, _object
+text, number, flag, some_object = of_type(str), of_type(int), of_type(bool), of_type(dict)
+iso = matching(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+uuid = matching(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 ROLE = one_of("owner", "viewer", "prompter", "approver")
 SLUG = matching("@[a-z0-9-]+")
 HANDLE = matching("[^@/]+/[^/]+")
@@ -96,17 +77,6 @@ SESSION = {
 }
 EVENT = {"id": number, "sessionId": uuid, "kind": one_of("chat", "tail"), "type": text}
 EVENT |= {"payload": some_object, "ts": iso}
-OP_MESSAGE = {
-    "id": number,
-    "sessionId": uuid,
-    "authorLogin": text,
-    "text": text,
-    "mentions": [text],
-    "ts": iso,
-    "editedAt": Maybe(iso),
-    "deletedAt": Maybe(iso),
-}
-SHARE = {"login": text, "userLogin": text, "role": ROLE, "sharedByLogin": text, "createdAt": iso}
 FILE = {
     "id": number,
     "sessionId": uuid,
@@ -227,5 +197,5 @@ def check(value: Any, shape: Shape, at: str = "answer") -> Any:
             check(one, shape[0], f"{at}[{index}]")
     else:
         fits: Callable[[Any], bool] = shape
-        assert fits(value), f"{at}: {value!r} is not {getattr(shape, '__name__', 'of that form')}"
+        assert fits(value), f"{at}: {value!r} is not of its form"
     return value

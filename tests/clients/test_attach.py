@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lab.agents import Chunker, Echo
+from lab.agents import Echo
 from lab.callers import web
 from lab.hub_process import HubProcess
 from tests.clients.claw import claw
@@ -28,7 +28,6 @@ FRAMES: dict[str, Any] = {
     "presence": {"sessionId": uuid, "attached": [matching("[^@].*")]},
     "channel_status": {"sessionId": uuid, "connected": flag, "ts": iso},
     "file_event": {"sessionId": uuid, "action": one_of("uploaded", "deleted", "referenced"), "file": FILE},
-    "chat_reply_chunk": {"sessionId": uuid, "chatId": text, "text": text, "done": flag},
     "ack": {"ok": one_of(True)},
     "error": {"ok": one_of(False), "code": text, "message": text},
 }
@@ -93,7 +92,7 @@ async def test_attach_from_first_fetch_to_close(clients_hub: HubProcess) -> None
             assert (await cli.heard("channel_status"))["connected"] is False
             await agent.connect()
             assert (await cli.heard("channel_status", count=2))["connected"] is True
-            assert {one["type"] for one in cli.frames} == set(FRAMES) - {"chat_reply_chunk"}
+            assert {one["type"] for one in cli.frames} == set(FRAMES)
             for frame in cli.frames:
                 check(frame, FRAMES[frame["type"]], frame["type"])
             await cli.socket.close(1000, "user quit")
@@ -108,16 +107,3 @@ def check_timeline(answer: Any, kinds: set[str]) -> None:
         check(one, TIMELINE[one["kind"]])
     assert {one["kind"] for one in answer["items"]} == kinds
     assert [one["ts"] for one in answer["items"]] == sorted(one["ts"] for one in answer["items"])
-
-
-async def test_a_reply_in_pieces_is_one_event_besides(clients_hub: HubProcess) -> None:
-    hub, owner = clients_hub, claw(clients_hub, "owner")
-    async with (
-        Chunker(hub.url, hub.mint("owner", "channel"), pieces=["one ", "two"]) as agent,
-        Operator(hub.url, owner.token) as cli,
-    ):
-        await cli.subscribe(agent.session_id)
-        await cli.answer("prompt", sessionId=agent.session_id, text="count")
-        assert (await cli.event("reply"))["payload"]["text"] == "one two"
-        pieces = [check(one, FRAMES["chat_reply_chunk"]) for one in cli.of("chat_reply_chunk")]
-        assert "".join(one["text"] for one in pieces) == "one two"
