@@ -146,17 +146,22 @@ async def test_figures_are_for_this_machine_or_the_token(watched: Watched) -> No
             assert (head.status_code, head.content) == (status, b""), headers
 
 
+async def spans_of(watched: Watched, trace: str, count: int) -> list[Span]:
+    """The spans of a trace, once so many have arrived."""
+
+    async def arrived() -> list[Span] | None:
+        found = [one for one in watched.collector.spans if one.trace == trace]
+        return found if len(found) == count else None
+
+    return await eventually(arrived, f"{count} spans")
+
+
 async def test_an_ask_is_four_spans_below_its_callers(watched: Watched) -> None:
     async with online(watched.hub, Echo) as agent:
         await traced_ask(watched.hub, agent.handle, UNSAMPLED)
         await traced_ask(watched.hub, agent.handle, PARENT)
         prompt = agent.prompts[-1]
-
-    async def arrived() -> list[Span] | None:
-        found = [one for one in watched.collector.spans if one.trace == PARENT[3:35]]
-        return found if len(found) == 4 else None
-
-    spans = {one.name: one for one in await eventually(arrived, "four spans")}
+    spans = {one.name: one for one in await spans_of(watched, PARENT[3:35], 4)}
     ask = spans.pop("ask")
     assert ask.parent == PARENT[36:52]
     assert f"00-{ask.trace}-{ask.span}-01" == prompt["traceparent"]
@@ -173,12 +178,7 @@ async def test_a_refused_ask_is_an_error_and_a_trace_of_its_own(watched: Watched
     async with online(watched.hub, Echo, agent={"dailyBudgetQueries": 0}) as agent:
         answer = await call(watched.hub.url, agent.handle, bob, "SendMessage", question("q"))
     trace = answer.headers["traceparent"][3:35]
-
-    async def arrived() -> list[Span] | None:
-        found = [one for one in watched.collector.spans if one.trace == trace]
-        return found if len(found) == 2 else None
-
-    admission, ask = sorted(await eventually(arrived, "two spans"), key=lambda one: one.name)
+    admission, ask = sorted(await spans_of(watched, trace, 2), key=lambda one: one.name)
     assert (ask.parent, admission.parent) == ("", ask.span)
     assert ask.is_error
     assert ask.attributes["clawbridge.reason"] == "budget_exhausted"

@@ -18,6 +18,13 @@ WITHIN_S = 60
 PIECES = [f"piece {number}" for number in range(40)]
 
 
+async def until_failed(caller: Caller, task_id: str) -> None:
+    async def ended() -> bool:
+        return bool((await caller.get(task_id))["status"]["state"] == "TASK_STATE_FAILED")
+
+    await eventually(ended, "the task has failed", within_s=WITHIN_S, every_s=0.5)
+
+
 async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
@@ -40,11 +47,7 @@ async def test_a_task_whose_hub_died_is_failed_with_what_was_told_of_it(
         await agent.closed.wait()
         await asyncio.to_thread(hub.serve, 0)
         task_id = seen[0].content["id"]
-
-        async def ended() -> bool:
-            return bool((await caller.get(task_id))["status"]["state"] == "TASK_STATE_FAILED")
-
-        await eventually(ended, "the task has failed", within_s=WITHIN_S, every_s=0.5)
+        await until_failed(caller, task_id)
         task = await caller.get(task_id)
         async with caller.open("SubscribeToTask", {"id": task_id}, Last_Event_ID=seen[0].id) as again:
             replayed = [event async for event in again]
@@ -83,10 +86,6 @@ async def test_an_ask_that_waited_for_its_agent_has_failed_and_what_was_in_memor
         hub.kill9(0)
         await agent.closed.wait()
         await asyncio.to_thread(hub.serve, 0)
-
-        async def ended() -> bool:
-            return bool((await caller.get(waits["id"]))["status"]["state"] == "TASK_STATE_FAILED")
-
-        await eventually(ended, "the ask that waited has failed", within_s=WITHIN_S, every_s=0.5)
+        await until_failed(caller, waits["id"])
         assert (await elsewhere.refusal("GetTask", {"id": forgotten["id"]}))["code"] == -32001
     assert [prompt["text"] for prompt in agent.prompts] == ["hold"]

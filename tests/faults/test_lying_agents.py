@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from lab.agents import Echo, SpeaksWhenEvicted, Stall, TaskPeer, TwoAnswers, online
 from lab.callers import failed_text, get_task, reply_text, send, stream
 from lab.channel_agent import ChannelAgent
@@ -91,17 +89,6 @@ async def test_of_two_answers_the_first_stands(hub: HubProcess, alice: str) -> N
             assert [one["status"]["state"] for one in tasks] == ["WORKING", "COMPLETED"]
             assert reply_text(tasks[-1]) == "the first answer"
             agent.frames = [frame for frame in agent.frames if frame["type"] != "error"]
-
-
-@pytest.mark.slow
-async def test_a_reply_after_the_end_changes_nothing(short_wait_hub: HubProcess) -> None:
-    hub, alice = short_wait_hub, short_wait_hub.mint("alice", "session")
-    async with online(hub, Stall, only_first=True) as agent:
-        task = await send(hub.url, agent.handle, "stall", alice)
-        assert failed_text(task) == "agent did not reply within 2s"
-        await agent.reply(agent.prompts[0]["chatId"], "late")
-        assert reply_text(await send(hub.url, agent.handle, "next", alice)) == "echo: next"
-        assert (await get_task(hub.url, agent.handle, task["id"], alice))["result"] == task
 
 
 async def test_a_reply_on_an_evicted_socket_is_dropped(hub: HubProcess, alice: str) -> None:

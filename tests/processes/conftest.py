@@ -6,6 +6,12 @@ import pytest
 
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from tests.v1.caller import Caller
+
+
+def callers(hub: HubProcess, handle: str) -> list[Caller]:
+    """Alice, at each process."""
+    return [Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls]
 
 
 @pytest.fixture(scope="package")

@@ -15,8 +15,9 @@ from lab.waiting import eventually
 from tests.http_json import Client
 from tests.openclaw.caller import Caller as OlderCaller
 from tests.openclaw.caller import message as older_message
+from tests.processes.conftest import callers
 from tests.pushes.client import CREATE, heard, states
-from tests.v1.caller import Caller, message, reply_of
+from tests.v1.caller import message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 REPEATS = 160
@@ -25,18 +26,12 @@ RATE = 20
 ASKS = 40
 
 
-def alices(hub: HubProcess, handle: str) -> tuple[Caller, Caller]:
-    """Alice at the one process and at the other."""
-    here, there = (Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls)
-    return here, there
-
-
 @pytest.mark.parametrize("at", [0, 1])
 async def test_a_broken_stream_goes_on_elsewhere_with_every_event_once(
     two_process_hub: HubProcess, at: int
 ) -> None:
     async with online(two_process_hub, TaskPeer, at=at) as agent:
-        here, there = alices(two_process_hub, agent.handle)
+        here, there = callers(two_process_hub, agent.handle)
         asked = {"message": message("note one | text a chapter | hold | say more | say and more")}
         seen = []
         async with here.open("SendStreamingMessage", asked) as events:
@@ -95,7 +90,7 @@ async def test_an_older_client_resubscribes_elsewhere(two_process_hub: HubProces
 
 async def test_a_question_back_is_answered_elsewhere(two_process_hub: HubProcess) -> None:
     async with online(two_process_hub, TaskPeer, at=0) as agent:
-        here, there = alices(two_process_hub, agent.handle)
+        here, there = callers(two_process_hub, agent.handle)
         task = await there.send("ask which one?")
         assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
         first, second = await asyncio.gather(
@@ -111,7 +106,7 @@ async def test_a_question_back_is_answered_elsewhere(two_process_hub: HubProcess
 async def test_an_address_kept_elsewhere_is_told_by_the_worker(worked_hub: HubProcess) -> None:
     with receiving() as receiver:
         async with online(worked_hub, TaskPeer, at=1) as agent:
-            here, there = alices(worked_hub, agent.handle)
+            here, there = callers(worked_hub, agent.handle)
             task = await here.begin("hold | text a chapter")
 
             async def is_working() -> bool:

@@ -10,16 +10,12 @@ from lab.agents import Held, TaskPeer, online
 from lab.callers import Json, Stream, bearer, call, envelope, question, reply_text, rpc_path, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.processes.conftest import callers
 from tests.v1.caller import Caller, message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 ROUNDS = 8
 Answer = TypeVar("Answer")
-
-
-def callers(hub: HubProcess, handle: str) -> list[Caller]:
-    """Alice, at each process."""
-    return [Caller(url, handle, hub.mint("alice", "session")) for url in hub.urls]
 
 
 async def joining(caller: Caller, sending: Coroutine[None, None, Answer]) -> "asyncio.Task[Answer]":

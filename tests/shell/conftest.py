@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pty
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +54,17 @@ class Shell:
                 yield process
             finally:
                 process.kill()
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    """The ends of a terminal: that of who types, and that of a program."""
+    ours, its = pty.openpty()
+    try:
+        yield ours, its
+    finally:
+        os.close(ours)
+        os.close(its)
 
 
 class Command:

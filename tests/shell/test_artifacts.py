@@ -5,8 +5,9 @@ import json
 import os
 import pty
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lab import ROOT
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
 from lab.processes import python
+from lab.receivers import Handler, serving_http
 from tests.shell.conftest import WITHIN_S, Shell
 
 STEPS = 'text a1 chapter one, | more a1 chapter two | data a2 {"b": 4} | raw a3 hello | raw A3 world'
@@ -87,23 +89,20 @@ async def test_no_file_is_replaced_unless_that_is_wanted(embedded_hub: HubProces
         assert (none.code, "need --save" in none.errors) == (2, True)
 
 
-@asynccontextmanager
-async def file_server(heads: list[bytes]) -> AsyncIterator[str]:
+@contextmanager
+def file_server(heads: list[Message]) -> Iterator[str]:
     """The address of a file of 2 MiB, at any path but `/absent`; notes what clients sent."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heads.append(await reader.readuntil(b"\r\n\r\n"))
-        if b"/absent" in heads[-1]:
-            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        else:
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(LARGE) + LARGE
-            )
-        await writer.drain()
-        writer.close()
+    class FileHandler(Handler):
+        def do_GET(self) -> None:
+            heads.append(self.headers)
+            if self.path == "/absent":
+                self.answer(404)
+            else:
+                self.answer(200, LARGE)
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with serving_http(FileHandler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def save_on_a_terminal(shell: Shell, *arguments: str) -> tuple[int, str]:
@@ -123,18 +122,19 @@ def save_on_a_terminal(shell: Shell, *arguments: str) -> tuple[int, str]:
 
 
 async def test_links_are_downloaded_when_wanted_without_the_token(embedded_hub: HubProcess, shell: Shell) -> None:
-    heads: list[bytes] = []
-    async with online(embedded_hub, TaskPeer) as agent, file_server(heads) as server:
-        task = await ask(shell, agent, f"url a1 {server}/large | url a2 {server}/absent | text a3 here")
-        save = ("artifacts", task, "--limit", "3", "--save")
-        plain = await shell.run(*save, str(shell.folder / "plain"))
-        assert (plain.code, plain.output) == (0, f"{shell.folder / 'plain' / 'a3.txt'}\n")
-        assert f"a1 is at {server}/large: --links downloads it" in plain.errors
-        assert not heads
-        folder = shell.folder / "all"
-        code, shown = await asyncio.to_thread(save_on_a_terminal, shell, *save, str(folder), "--links")
-        assert (code, "100%" in shown) == (9, True), shown
-        assert "answered HTTP 404" in shown
-        assert (folder / "a1").read_bytes() == LARGE
-        assert sorted(path.name for path in Path(folder).iterdir()) == ["a1", "a3.txt"]
-        assert [b"authorization" in head.lower() for head in heads] == [False, False]
+    heads: list[Message] = []
+    with file_server(heads) as server:
+        async with online(embedded_hub, TaskPeer) as agent:
+            task = await ask(shell, agent, f"url a1 {server}/large | url a2 {server}/absent | text a3 here")
+            save = ("artifacts", task, "--limit", "3", "--save")
+            plain = await shell.run(*save, str(shell.folder / "plain"))
+            assert (plain.code, plain.output) == (0, f"{shell.folder / 'plain' / 'a3.txt'}\n")
+            assert f"a1 is at {server}/large: --links downloads it" in plain.errors
+            assert not heads
+            folder = shell.folder / "all"
+            code, shown = await asyncio.to_thread(save_on_a_terminal, shell, *save, str(folder), "--links")
+            assert (code, "100%" in shown) == (9, True), shown
+            assert "answered HTTP 404" in shown
+            assert (folder / "a1").read_bytes() == LARGE
+            assert sorted(path.name for path in Path(folder).iterdir()) == ["a1", "a3.txt"]
+            assert ["Authorization" in head for head in heads] == [False, False]

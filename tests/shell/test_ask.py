@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import os
-import pty
 import re
 import signal
 
@@ -13,8 +12,9 @@ import pytest
 from lab.agents import Echo, TaskPeer, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
+from lab.receivers import Handler, serving_http
 from lab.waiting import eventually
-from tests.shell.conftest import WITHIN_S, Direct, Shell
+from tests.shell.conftest import WITHIN_S, Direct, Shell, terminal
 
 
 async def test_a_reply_is_printed_while_it_comes(embedded_hub: HubProcess, shell: Shell) -> None:
@@ -120,17 +120,13 @@ async def test_a_signal_cancels_the_task_on_the_hub(
 
 
 async def test_an_agent_that_asks_back_is_answered_on_the_terminal(embedded_hub: HubProcess, shell: Shell) -> None:
-    ours, its = pty.openpty()
-    try:
+    with terminal() as (ours, its):
         os.write(ours, b"Tuesday\n")
         async with online(embedded_hub, TaskPeer) as agent:
             with shell.typing("ask", agent.handle, "ask which \x1b[2Jday?", stdin=its) as process:
                 output, errors = await asyncio.to_thread(process.communicate, timeout=WITHIN_S)
             assert (process.returncode, output) == (0, "you said: Tuesday\n")
             assert errors == "which \N{REPLACEMENT CHARACTER}[2Jday?\n> "
-    finally:
-        os.close(ours)
-        os.close(its)
 
 
 async def test_a_question_is_read_from_standard_input(embedded_hub: HubProcess, shell: Shell) -> None:
@@ -181,22 +177,22 @@ async def test_an_answer_without_a_task_is_printed(embedded_hub: HubProcess, she
         assert json.loads(as_json.output)["message"]["parts"][0]["text"] == "at once: hi"
 
 
-async def not_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+class NoHub(Handler):
     """A web server that is no hub: a page at `/site`, else a redirect."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"(?i)content-length: (\d+)", head)
-    # A server that closes before it has read all resets the connection.
-    await reader.readexactly(int(length[1]) if length else 0)
-    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
-    redirect = b"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
-    writer.write(page if head.split(b" ")[1].startswith(b"/site/") else redirect)
-    await writer.drain()
-    writer.close()
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.startswith("/site/"):
+            self.answer(200, b"<html>", Content_Type="text/html")
+        else:
+            self.answer(302, Location="https://elsewhere.example/")
+
+    do_POST = do_GET
 
 
 async def test_a_server_that_is_no_hub_gets_no_traceback(shell: Shell) -> None:
-    async with await asyncio.start_server(not_a_hub, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with serving_http(NoHub) as port:
+        url = f"http://127.0.0.1:{port}"
         for command in (("ask", "a/b", "hi"), ("agents",), ("tasks",), ("login",)):
             refused = await shell.run(*command, "--hub", f"{url}/site")
             assert (refused.code, "no Clawbridge hub" in refused.errors) == (9, True), refused.errors

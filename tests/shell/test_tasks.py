@@ -3,13 +3,12 @@
 import asyncio
 import json
 import os
-import pty
 import re
 import signal
 
 from lab.agents import TaskPeer, gone, online
 from lab.hub_process import HubProcess
-from tests.shell.conftest import WITHIN_S, Direct, Shell
+from tests.shell.conftest import WITHIN_S, Direct, Shell, terminal
 
 ENDS = {
     "completed": "reply done",
@@ -83,14 +82,10 @@ async def test_a_task_that_is_no_longer_kept_is_named(embedded_hub: HubProcess, 
 
 
 async def test_without_a_text_the_terminal_is_asked(embedded_hub: HubProcess, shell: Shell) -> None:
-    ours, its = pty.openpty()
-    try:
+    with terminal() as (ours, its):
         async with online(embedded_hub, TaskPeer) as agent:
             asked = await shell.run("ask", agent.handle, "ask which day?", "--json")
             os.write(ours, b"Tuesday\n")
             with shell.typing("reply", json.loads(asked.output)["task"]["id"], stdin=its) as process:
                 output, errors = await asyncio.to_thread(process.communicate, timeout=WITHIN_S)
             assert (process.returncode, output, errors) == (0, "you said: Tuesday\n", "which day?\n> ")
-    finally:
-        os.close(ours)
-        os.close(its)

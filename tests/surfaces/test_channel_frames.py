@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from lab.agents import Chunker, Echo, Flood, Stall, online
-from lab.callers import bearer, failed_text, reply_text, send, stream, text_of, web
+from lab.callers import bearer, failed_text, get_task, reply_text, send, stream, text_of, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
@@ -150,7 +150,8 @@ async def test_a_late_reply_frees_the_claim_and_does_not_revive_the_task(short_w
     hub = short_wait_hub
     alice, bob = hub.mint("alice", "session"), hub.mint("bob", "session")
     async with online(hub, Stall, only_first=True) as agent:
-        assert failed_text(await send(hub.url, agent.handle, "stall", alice)) == "agent did not reply within 2s"
+        task = await send(hub.url, agent.handle, "stall", alice)
+        assert failed_text(task) == "agent did not reply within 2s"
         assert failed_text(await send(hub.url, agent.handle, "mine?", bob)) == BUSY
         await agent.reply(agent.prompts[0]["chatId"], "late")
 
@@ -159,6 +160,7 @@ async def test_a_late_reply_frees_the_claim_and_does_not_revive_the_task(short_w
             return bool(task["status"]["state"] == "COMPLETED")
 
         await eventually(free, "the claim is free")
+        assert (await get_task(hub.url, agent.handle, task["id"], alice))["result"] == task
 
 
 async def test_events_are_for_the_token_that_registered_the_session(hub: HubProcess) -> None:
