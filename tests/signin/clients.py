@@ -5,7 +5,7 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -13,6 +13,7 @@ import httpx
 
 from lab.callers import TLS, Json, bearer
 from lab.hub_process import HubProcess
+from lab.receivers import Handler
 from tests.github import GitHub
 
 COOKIE = "cw_session"
@@ -96,17 +97,12 @@ class CommandLine(Pkce):
         self.landed: list[dict[str, str]] = []
         outer = self
 
-        class RequestHandler(BaseHTTPRequestHandler):
+        class RequestHandler(Handler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
                 if parts.path == "/callback":
                     outer.landed.append({name: one[0] for name, one in parse_qs(parts.query).items()})
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"you can close this window")
-
-            def log_message(self, format: str, *args: Any) -> None:
-                return
+                self.answer(200, b"you can close this window")
 
         self._server = HTTPServer(("127.0.0.1", 0), RequestHandler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

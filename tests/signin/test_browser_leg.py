@@ -32,12 +32,6 @@ def test_a_browser_goes_to_github_and_comes_back_signed_in(browser: Browser, git
     assert "@ann" in browser.get("/").text
 
 
-def test_signing_in_again_is_the_same_account(browser: Browser, other_browser: Browser) -> None:
-    browser.sign_in("again")
-    other_browser.sign_in("again")
-    assert browser.get("/api/v1/me").json() == other_browser.get("/api/v1/me").json()
-
-
 def test_two_tabs_may_sign_in_at_once(browser: Browser) -> None:
     first, second = browser.start(next="/first"), browser.start(next="/second")
     assert browser.get(browser.agree(second)).headers["location"] == "/second"
@@ -67,12 +61,6 @@ def test_who_says_no_at_github_is_told_so(browser: Browser, github: GitHub) -> N
     assert answer.status_code == 400
     assert "did not allow" in answer.text
     assert browser.session is None
-
-
-def test_a_program_gets_its_refusal_as_json(browser: Browser) -> None:
-    answer = browser.get("/api/v1/auth/oauth/callback?code=x&state=y", headers={"Accept": "*/*"})
-    assert answer.status_code == 400
-    assert answer.json()["error"] == "invalid_state"
 
 
 def test_the_development_sign_in_is_off_where_github_is_configured(browser: Browser) -> None:

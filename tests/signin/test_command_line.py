@@ -7,17 +7,6 @@ from tests.github import GitHub
 from tests.signin.clients import Browser, MakeCli, program, refused, status
 
 
-def test_a_command_line_logs_in_and_mints_a_token_that_it_deletes(browser: Browser, make_cli: MakeCli) -> None:
-    cli = make_cli()
-    answer = cli.login(browser, "carol")
-    with program(cli.hub.url, answer["session"]["token"]) as client:
-        assert client.get("/api/v1/me").json() == answer["user"]
-        minted = client.post("/api/v1/tokens/channel", json={"name": "laptop"}).json()
-        assert (minted["kind"], minted["userAgent"]) == ("channel", "clawborrator-cli")
-        for _ in range(2):
-            assert client.delete(f"/api/v1/tokens/{minted['id']}").status_code == 204
-
-
 def test_a_new_login_from_the_same_machine_replaces_the_old_one(browser: Browser, make_cli: MakeCli) -> None:
     old = make_cli("m-1").login(browser)["session"]["token"]
     elsewhere = make_cli("m-2").login(browser)["session"]["token"]

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,7 +18,7 @@ from accounts.oauth.identity_providers import GitHubProfile
 from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.signup import Provider, read_providers, read_signup
 from lab.callers import TLS
-from lab.processes import free_port
+from lab.processes import Program, free_port, python
 from tests.github import deny
 from tests.native.rows import browser, person
 from tests.oidc import CLIENT_ID, COOKIE, START, Oidc, me, other_key, sign_in_by_oidc
@@ -204,30 +202,22 @@ def test_the_state_travels_and_nothing_else_of_the_attempt(oidc: Oidc) -> None:
 
 
 @pytest.fixture
-def independent(settings: Any) -> Iterator[Provider]:
+def independent(settings: Any, tmp_path: Path) -> Iterator[Provider]:
     """A provider of other people's making, `oidc-provider-mock`, as a process on a port."""
     port = free_port()
-    command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]
     claims = json.dumps({"sub": "s-1", "preferred_username": "Zoe", "email": "zoe@example.org"})
-    process = subprocess.Popen([*command, "--user-claims", claims], stderr=subprocess.DEVNULL)
+    options = ("--port", str(port), "--require-nonce", "true", "--user-claims", claims)
     provider = Provider(1, f"http://127.0.0.1:{port}", "any", "any", "Independent")
-    try:
-        wait_until_up(f"{provider.issuer}/.well-known/openid-configuration")
+
+    def answers(_: Program) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            address = f"{provider.issuer}/.well-known/openid-configuration"
+            return httpx.get(address, trust_env=False, verify=TLS).status_code == 200
+        return False
+
+    with Program(python("-m", "oidc_provider_mock", *options), tmp_path / "log", is_ready=answers):
         settings.OIDC_PROVIDERS = (provider,)
         yield provider
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def wait_until_up(address: str) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with contextlib.suppress(httpx.TransportError):
-            if httpx.get(address, trust_env=False, verify=TLS).status_code == 200:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing answers at {address}")
 
 
 def test_a_provider_of_other_peoples_making_signs_in(independent: Provider) -> None:

@@ -216,10 +216,11 @@ def test_a_client_is_told_what_it_registered_for(browser: Browser) -> None:
         ({"grant_types": ["refresh_token", "urn:x:unknown"]}, GRANT_TYPES),
         ({"grant_types": ["authorization_code"]}, ["authorization_code"]),
         ({"grant_types": None}, ["authorization_code"]),
-        ({}, ["authorization_code"]),
+        ({"token_endpoint_auth_method": "client_secret_post"}, ["authorization_code"]),
     ):
         answer = register(browser, **asked)
         assert answer.json()["grant_types"] == told, asked
+        assert answer.json()["token_endpoint_auth_method"] == "none"
         assert "client_secret" not in answer.json()
         page = browser.get(consent(Pkce(), answer.json()["client_id"])).text
         assert ("renews the token" in page, "valid for 30 days" in page) == (

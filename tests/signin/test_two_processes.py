@@ -11,7 +11,7 @@ from lab.callers import TLS
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage, manage
 from tests.github import GitHub
-from tests.signin.clients import CommandLine, MakeBrowser, program
+from tests.signin.clients import CommandLine, MakeBrowser, program, status
 from tests.signin.conftest import PLENTY
 from tests.signin.test_apps import Device
 
@@ -60,8 +60,7 @@ def test_of_many_exchanges_at_once_none_leaves_a_good_token_behind(
                 answers = list(pool.map(exchange, range(6)))
             assert sorted(one.status_code for one in answers) == [200, 400, 400, 400, 400, 400]
             winner = next(one for one in answers if one.status_code == 200)
-            with program(grown_hub.url, winner.json()["session"]["token"]) as client:
-                assert client.get("/api/v1/me").status_code == 401
+            assert status(grown_hub, winner.json()["session"]["token"]) == 401
 
 
 def test_a_device_and_the_quota_on_postgresql(
