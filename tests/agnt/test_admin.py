@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.test import Client
 
 from accounts.models import Credential
 from agnt.models import ApiKey, Booking, Network, Venue
@@ -162,15 +163,14 @@ def test_what_a_key_may_do_is_changed_as_by_rest_and_logged(alice: Person, staff
     assert list(LogEntry.objects.values_list("user", flat=True)) == [staff.user.pk, alice.user.pk]
 
 
-def test_the_end_of_a_key_is_shown(alice: Person) -> None:
-    client = browser(alice.session)
+def test_the_end_of_a_key_is_shown(alice: Person, page: Client) -> None:
     for lifetime, has_end in ((DAY, True), (None, False)):
         key = make_key(alice.user, lifetime=lifetime).key
-        page = client.get(f"{KEYS}{key.pk}/change/").content.decode()
-        shown = re.search(r'field-expires_at.*?class="readonly">([^<]*)<', page, re.DOTALL)
+        form = text(page, f"{KEYS}{key.pk}/change/")
+        shown = re.search(r'field-expires_at.*?class="readonly">([^<]*)<', form, re.DOTALL)
         assert shown is not None
         assert (shown[1] != "-") == has_end
-    assert "column-expires_at" in client.get(KEYS).content.decode()
+    assert "column-expires_at" in text(page, KEYS)
 
 
 def test_a_wrong_right_is_refused_in_the_form(alice: Person, subtests: pytest.Subtests) -> None:
@@ -184,11 +184,10 @@ def test_a_wrong_right_is_refused_in_the_form(alice: Person, subtests: pytest.Su
     assert (found.tier, found.scope, found.senders) == ("free", "query", ["a1"])
 
 
-def test_a_key_that_has_ended_is_not_changed(alice: Person) -> None:
-    client = browser(alice.session)
+def test_a_key_that_has_ended_is_not_changed(alice: Person, page: Client) -> None:
     for column in ("expires_at", "revoked_at"):
         made = make_key(alice.user)
         Credential.objects.filter(pk=made.key.credential_id).update(**{column: made.key.created_at})
         url = f"{KEYS}{made.key.pk}/change/"
-        assert "_save" not in client.get(url).content.decode()
-        assert client.post(url, {"tier": "pro", "scope": "full", "senders": ""}).status_code == 403
+        assert "_save" not in text(page, url)
+        assert page.post(url, {"tier": "pro", "scope": "full", "senders": ""}).status_code == 403

@@ -3,16 +3,22 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from accounts.models import Credential
 from agnt.models import ApiKey
-from agnt.service.keys import find_key, load_signing_keys
+from agnt.service.keys import MintedKey, find_key, load_signing_keys
 from clawbridge.agnt.signing import read_key
 from tests.agnt.network_rows import DAY, count_calls, make_key
 from tests.native.rows import Person, api, names
 
 KEYS = "/api/v1/network/keys"
+
+
+@pytest.fixture
+def made(alice: Person) -> MintedKey:
+    return make_key(alice.user)
 
 
 def mint_by_rest(person: Person, **body: Any) -> Any:
@@ -113,8 +119,7 @@ def test_what_a_body_names_is_changed_and_counts_from_the_next_envelope_on(alice
     assert (answer.json()["callsToday"], "secret" in answer.json()) == (7, False)
 
 
-def test_a_wrong_change_is_a_400_and_changes_nothing(alice: Person) -> None:
-    made = make_key(alice.user)
+def test_a_wrong_change_is_a_400_and_changes_nothing(alice: Person, made: MintedKey) -> None:
     for field, values in (WRONG_RIGHTS | {"expires_in": [60]}).items():
         for value in values:
             assert change(alice, made.key, **{"tier": "pro", field: value}).status_code == 400, (field, value)
@@ -122,8 +127,7 @@ def test_a_wrong_change_is_a_400_and_changes_nothing(alice: Person) -> None:
     assert (found.tier, found.scope, found.senders) == ("free", "query", [])
 
 
-def test_a_key_is_revoked_and_its_usage_stays(alice: Person) -> None:
-    made = make_key(alice.user)
+def test_a_key_is_revoked_and_its_usage_stays(alice: Person, made: MintedKey) -> None:
     count_calls(made.key, 7)
     for _ in range(2):
         assert api(alice.session).delete(f"{KEYS}/{made.key.public_id}").status_code == 204
@@ -146,8 +150,7 @@ def test_a_key_that_has_expired_is_listed_as_such_and_not_changed(alice: Person)
     assert rotate(alice, made.key).status_code == 409
 
 
-def test_a_new_secret_signs_and_the_one_before_verifies_for_the_overlap(alice: Person) -> None:
-    made = make_key(alice.user)
+def test_a_new_secret_signs_and_the_one_before_verifies_for_the_overlap(alice: Person, made: MintedKey) -> None:
     answer = rotate(alice, made.key, overlap=600)
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store"), answer.content
     new = answer.json()

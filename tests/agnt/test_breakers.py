@@ -46,6 +46,12 @@ def make_venue(network: Network, slug: str) -> VenueKey:
     return VenueKey(network.pk, Venue.objects.create(network=network, slug=slug, name=slug).pk)
 
 
+@pytest.fixture
+def key(network: Network) -> VenueKey:
+    """A venue of that network."""
+    return make_venue(network, "a")
+
+
 def fail(breakers: Process, key: VenueKey, times: int = 1) -> None:
     for _ in range(times):
         breakers.leave(key, breakers.enter(key), Blame.NETWORK)
@@ -73,8 +79,7 @@ def statements(work: Callable[[], Any]) -> list[str]:
     return [one["sql"].split()[0] for one in run.captured_queries]
 
 
-def test_a_call_that_succeeds_reads_once_and_writes_nothing(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
+def test_a_call_that_succeeds_reads_once_and_writes_nothing(breakers: Process, key: VenueKey) -> None:
     assert statements(lambda: breakers.leave(key, breakers.enter(key), Blame.NONE)) == ["SELECT"]
     assert not Breaker.objects.exists()
     fail(breakers, key)
@@ -83,8 +88,7 @@ def test_a_call_that_succeeds_reads_once_and_writes_nothing(breakers: Process, n
     assert list(Breaker.objects.values()) == before
 
 
-def test_a_refusal_while_it_is_open_takes_no_lock(breakers: Process, network: Network) -> None:
-    key = make_venue(network, "a")
+def test_a_refusal_while_it_is_open_takes_no_lock(breakers: Process, key: VenueKey) -> None:
     fail(breakers, key, 5)
     assert statements(lambda: refused(breakers, key)) == ["SELECT"]
 
@@ -125,9 +129,8 @@ def test_venues_of_a_network_share_its_breaker_and_no_other(breakers: Process, n
     assert not Breaker.objects.filter(venue=three.venue_id).exists()
 
 
-def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transactional_db: None) -> None:
-    network = get_or_create_network(person("owner").user)
-    key = make_venue(network, "a")
+@pytest.mark.django_db(transaction=True)
+def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, key: VenueKey) -> None:
     permit = breakers.enter(key)
     Venue.objects.all().delete()
     breakers.leave(key, permit, Blame.NETWORK)
@@ -136,9 +139,7 @@ def test_a_venue_may_be_deleted_while_it_is_asked(breakers: Process, transaction
 
 
 @pytest.mark.django_db(transaction=True)
-def test_failures_at_one_moment_all_count() -> None:
-    network = get_or_create_network(person("owner").user)
-    key = make_venue(network, "a")
+def test_failures_at_one_moment_all_count(key: VenueKey) -> None:
     breakers = Process()
     permits = [breakers.enter(key) for _ in range(AT_ONCE)]
     at_once(*[lambda: breakers.leave(key, permits.pop(), Blame.NETWORK)] * AT_ONCE)
@@ -149,9 +150,7 @@ def test_failures_at_one_moment_all_count() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_ten_calls_at_second_300_one_probes() -> None:
-    network = get_or_create_network(person("owner").user)
-    key = make_venue(network, "a")
+def test_of_ten_calls_at_second_300_one_probes(network: Network, key: VenueKey) -> None:
     opened_at_s = db_now().timestamp() - 300
     Breaker.objects.create(network=network, venue_id=key.venue_id, opened_at_s=opened_at_s, openings=1)
 

@@ -313,35 +313,22 @@ async def test_a_caller_reads_what_became_of_its_booking(hub: Hub, key: MintedKe
 async def test_a_booking_is_the_customers(hub: Hub, key: MintedKey, subtests: pytest.Subtests) -> None:
     booked = result_of(await hub.post(key, confirm("rows")))["booking_id"]
     owner, other_owner = key.key.network.owner, await db_call(User.objects.create)(login="other")
-    tier = ApiKey.Tier.FREE
-    make = db_call(mint_key)
-    keys: dict[str, tuple[MintedKey, str]] = {
-        "of the same customer": (
-            await make(owner, "k", tier=tier, scope=Scope.BOOKING, customer=key.key.customer),
-            "",
-        ),
-        "of another customer": (
-            await make(owner, "k", tier=tier, scope=Scope.BOOKING, customer="x"),
-            "booking_not_found",
-        ),
-        "of another network": (
-            await make(other_owner, "k", tier=tier, scope=Scope.BOOKING, customer=key.key.customer),
-            "booking_not_found",
-        ),
-        "that only reads": (
-            await make(owner, "k", tier=tier, scope=Scope.QUERY, customer=key.key.customer),
-            "scope_denied",
-        ),
-    }
-    for name, (other, code) in keys.items():
+    mine, made = key.key.customer, {}
+    for name, whose, scope, customer, code in (
+        ("of the same customer", owner, Scope.BOOKING, mine, ""),
+        ("of another customer", owner, Scope.BOOKING, "x", "booking_not_found"),
+        ("of another network", other_owner, Scope.BOOKING, mine, "booking_not_found"),
+        ("that only reads", owner, Scope.QUERY, mine, "scope_denied"),
+    ):
+        made[name] = await db_call(mint_key)(whose, "k", scope=scope, customer=customer)
         for intent in ("booking.status", "booking.cancel"):
             with subtests.test(name, intent=intent):
-                answer = await hub.post(other, about(booked, intent))
+                answer = await hub.post(made[name], about(booked, intent))
                 assert (error_of(answer) if code else result_of(answer)["booking_id"]) == (code or booked)
     await db_call(change_key)(key.key, customer="x")
     assert result_of(await hub.post(key, about(booked)))["booking_id"] == booked
-    assert result_of(await hub.post(keys["of the same customer"][0], about(booked)))["booking_id"] == booked
-    assert error_of(await hub.post(keys["of another customer"][0], about(booked))) == "booking_not_found"
+    assert result_of(await hub.post(made["of the same customer"], about(booked)))["booking_id"] == booked
+    assert error_of(await hub.post(made["of another customer"], about(booked))) == "booking_not_found"
 
 
 async def test_orders_about_a_booking_go_to_the_network_and_name_it(hub: Hub, key: MintedKey) -> None:

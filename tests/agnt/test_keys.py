@@ -22,6 +22,7 @@ from agnt.service.keys import (
     MAX_OVERLAP,
     MIN_OVERLAP,
     FoundKey,
+    MintedKey,
     find_key,
     get_master_key,
     load_signing_keys,
@@ -38,6 +39,11 @@ from kit.redaction import without_secrets
 from tests.native.rows import Person, browser
 
 MASTER = "master-secret-0001"
+
+
+@pytest.fixture
+def made(alice: Person) -> MintedKey:
+    return mint_key(alice.user, "one")
 
 
 def found(token: str) -> FoundKey:
@@ -57,8 +63,7 @@ def test_the_digest_is_that_of_the_wire() -> None:
     assert digest("agnt_live_0123456789abcdef0123456789abcdef") == stored
 
 
-def test_a_key_has_its_form_and_only_its_digest_is_stored(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_a_key_has_its_form_and_only_its_digest_is_stored(made: MintedKey) -> None:
     assert made.token.startswith("agnt_live_")
     assert len(made.token) == len("agnt_live_") + 32
     credential = made.key.credential
@@ -96,8 +101,7 @@ def test_a_found_key_says_what_an_envelope_may(alice: Person) -> None:
     assert found(mint_key(alice.user, "two").token).may_send_as("bot-3")
 
 
-def test_the_time_of_use_is_stale_until_it_is_stored(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_the_time_of_use_is_stale_until_it_is_stored(made: MintedKey) -> None:
     assert found(made.token).is_stale
     Credential.touch([made.key.credential_id])
     assert not found(made.token).is_stale
@@ -124,8 +128,7 @@ def test_only_live_keys_are_found(alice: Person, bob: Person) -> None:
     assert find_key(good.token) is not None
 
 
-def test_a_credential_of_another_kind_with_a_row_of_a_key_is_none(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_a_credential_of_another_kind_with_a_row_of_a_key_is_none(made: MintedKey) -> None:
     Credential.objects.filter(pk=made.key.credential_id).update(kind="app")
     assert find_key(made.token) is None
 
@@ -189,8 +192,7 @@ def test_an_overlap_has_bounds(alice: Person, subtests: pytest.Subtests) -> None
     assert load_signing_keys(found(made.token)).current.hex() == made.secret
 
 
-def test_secrets_are_sealed_anew_with_a_new_key(alice: Person, settings: Any) -> None:
-    made = mint_key(alice.user, "one")
+def test_secrets_are_sealed_anew_with_a_new_key(made: MintedKey, settings: Any) -> None:
     rotated = rotate_secret(made.key)
     sealed = ApiKey.objects.get(pk=made.key.pk).secret
     settings.WEBHOOK_KEYS = ("the first key of all, long ago made",)
@@ -200,8 +202,7 @@ def test_secrets_are_sealed_anew_with_a_new_key(alice: Person, settings: Any) ->
     assert [keys.current.hex(), keys.previous.hex()] == [rotated, made.secret]
 
 
-def test_a_secret_that_no_key_opens_is_unreadable(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_a_secret_that_no_key_opens_is_unreadable(made: MintedKey) -> None:
     ApiKey.objects.filter(pk=made.key.pk).update(secret="gAAAAdamaged")
     with pytest.raises(SecretUnreadable):
         load_signing_keys(found(made.token))
@@ -261,8 +262,7 @@ def test_the_page_of_the_account_revokes_a_key_and_replaces_none(alice: Person) 
     assert find_key(made.token) is None
 
 
-def test_an_erased_owner_takes_the_service_user_along(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_an_erased_owner_takes_the_service_user_along(alice: Person, made: MintedKey) -> None:
     service_user = made.key.network.service_user
     close(alice.user.pk)
     assert find_key(made.token) is None
@@ -273,8 +273,7 @@ def test_an_erased_owner_takes_the_service_user_along(alice: Person) -> None:
     assert service_user.login.startswith("erased-")
 
 
-def test_a_key_that_is_deleted_leaves_the_network(alice: Person) -> None:
-    made = mint_key(alice.user, "one")
+def test_a_key_that_is_deleted_leaves_the_network(alice: Person, made: MintedKey) -> None:
     Credential.objects.filter(pk=made.key.credential_id).delete()
     assert not ApiKey.objects.exists()
     assert find_network(alice.user) == made.key.network

@@ -18,7 +18,7 @@ from lab import ROOT
 from lab.agents import publish
 from lab.callers import bearer, web
 from tests.agnt import venues
-from tests.agnt.venues import NOTHING_COUNTED, Keeper
+from tests.agnt.venues import NOTHING_COUNTED, Keeper, secret_of
 from tests.agnt.wire import Program, add_venue, error_of, note_change, result_of
 from tests.channel.agents import sql
 
@@ -78,13 +78,6 @@ async def publish_session(keeper: Keeper) -> None:
     note_change(keeper.hub, keeper.login)
 
 
-async def read_secret(keeper: Keeper, venue_id: str) -> str:
-    """The signing secret of the venue, as its owner reads it."""
-    token = keeper.hub.mint(keeper.login, "session")
-    async with web(keeper.hub.url, headers=bearer(token)) as client:
-        return str((await client.get(f"/api/v1/network/venues/{venue_id}/secret")).json()["secret"])
-
-
 @pytest.mark.parametrize(
     "printed", [pytest.param(COMMANDS, id="readme"), pytest.param(HOWTO_COMMANDS, id="howto")]
 )
@@ -92,7 +85,7 @@ async def test_the_program_of_the_page_takes_bookings(
     keeper: Keeper, asker: Program, tmp_path: Path, printed: str
 ) -> None:
     venue_id = add_venue(keeper.hub, keeper.login, SLUG, agent_name="agent-la-brisa")
-    async with printed_venue(keeper, printed, await read_secret(keeper, venue_id), tmp_path):
+    async with printed_venue(keeper, printed, secret_of(keeper.hub, venue_id).hex(), tmp_path):
         await publish_session(keeper)
         booked = result_of(await asker.confirm(SLUG, party_size=4, time="19:30"))
         assert (booked["status"], booked["slot_time"], booked["party_size"]) == ("pending", "19:30", 4)

@@ -22,6 +22,11 @@ pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"
 
 
+@pytest.fixture
+def own(alice: Person) -> Subscription:
+    return subscribed(alice.user).subscription
+
+
 def read(person: Person, path: str = "", **query: str) -> str:
     answer = browser(person.session).get(f"/webhooks{path}", query)
     assert answer.status_code == 200, answer.content
@@ -94,8 +99,7 @@ def test_a_test_is_queued_and_listed(alice: Person) -> None:
     assert "data-moving" in read(alice, f"/{own.pk}/deliveries")
 
 
-def test_a_delivery_says_how_it_went(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_delivery_says_how_it_went(alice: Person, own: Subscription) -> None:
     happen(alice.user)
     Delivery.objects.update(
         status="failed", attempts=7, next_attempt_at=None, last_status=500, last_error="<b>refused</b>"
@@ -106,8 +110,7 @@ def test_a_delivery_says_how_it_went(alice: Person) -> None:
     assert "data-moving" not in page
 
 
-def test_a_failed_attempt_says_when_the_next_one_is(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_failed_attempt_says_when_the_next_one_is(alice: Person, own: Subscription) -> None:
     happen(alice.user)
     (leased,) = lease_due()
     end_lease(leased, AttemptResult(is_success=False, status=500))
@@ -121,8 +124,7 @@ def test_a_failed_attempt_says_when_the_next_one_is(alice: Person) -> None:
     assert "data-moving" in page
 
 
-def test_a_replay_starts_it_over(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_replay_starts_it_over(alice: Person, own: Subscription) -> None:
     happen(alice.user)
     delivery = Delivery.objects.get()
     Delivery.objects.update(status="delivered", delivered_at=db_now(), next_attempt_at=None, attempts=1)
@@ -150,15 +152,7 @@ def test_a_new_secret_is_shown_this_once(alice: Person) -> None:
     assert "also signs until" in page
 
 
-def test_deleting_takes_it_with_its_deliveries(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
-    happen(alice.user)
-    post(alice, f"/{own.pk}/delete")
-    assert (Subscription.objects.count(), Delivery.objects.count()) == (0, 0)
-
-
-def test_a_link_or_a_form_of_another_site_does_nothing(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_link_or_a_form_of_another_site_does_nothing(alice: Person, own: Subscription) -> None:
     client = browser(alice.session, enforce_csrf_checks=True)
     for verb in ("test", "edit", "pause", "resume", "roll-secret", "delete", "replay"):
         assert client.post(f"/webhooks/{own.pk}/{verb}").status_code == 403
@@ -193,8 +187,7 @@ def test_a_refused_address_names_the_setting(alice: Person, settings: Any) -> No
     assert re.search(r'id="url-error" role="alert">127.0.0.1 is this machine[^<]* WEBHOOK_ALLOW_PRIVATE=1<', page)
 
 
-def test_a_paused_webhook_waits_until_it_is_resumed(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_paused_webhook_waits_until_it_is_resumed(alice: Person, own: Subscription) -> None:
     happen(alice.user)
     page = post(alice, f"/{own.pk}/pause").content.decode()
     assert "Paused since" in page
@@ -210,8 +203,7 @@ def test_a_paused_webhook_waits_until_it_is_resumed(alice: Person) -> None:
     assert len(lease_due()) == 1
 
 
-def test_deliveries_are_filtered_and_the_filter_stays(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_deliveries_are_filtered_and_the_filter_stays(alice: Person, own: Subscription) -> None:
     for _ in range(pages.SHOWN + 1):
         happen(alice.user, type="agent.replied", payload={"handle": "alice/counter"})
     happen(alice.user)
@@ -227,8 +219,9 @@ def test_deliveries_are_filtered_and_the_filter_stays(alice: Person) -> None:
     assert "No delivery matches" in read(alice, f"/{own.pk}", status="failed", agent="\0")
 
 
-def test_a_delivery_has_a_page_with_what_was_sent_and_answered(alice: Person, bob: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_a_delivery_has_a_page_with_what_was_sent_and_answered(
+    alice: Person, own: Subscription, bob: Person
+) -> None:
     happen(alice.user, payload={"text": "<b>h\u00e4</b>" + "x" * 100_000})
     delivery = Delivery.objects.get()
     Delivery.objects.update(status="failed", next_attempt_at=None, last_status=500, last_response="<i>broken</i>")
@@ -243,8 +236,7 @@ def test_a_delivery_has_a_page_with_what_was_sent_and_answered(alice: Person, bo
     assert "data-moving" in answer.content.decode()
 
 
-def test_older_deliveries_are_a_page_on(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_older_deliveries_are_a_page_on(alice: Person, own: Subscription) -> None:
     for _ in range(pages.SHOWN + 5):
         happen(alice.user)
     first = read(alice, f"/{own.pk}")
@@ -255,8 +247,7 @@ def test_older_deliveries_are_a_page_on(alice: Person) -> None:
     assert len({*rows[0], *rows[1]}) == pages.SHOWN + 5
 
 
-def test_the_recipes_are_those_of_the_howto(alice: Person) -> None:
-    own = subscribed(alice.user).subscription
+def test_the_recipes_are_those_of_the_howto(alice: Person, own: Subscription) -> None:
     assert "def is_ours" in verify_recipes()
     in_page = f"](/docs/receive-webhooks#{SECTION_ID}"
     assert in_page in verify_recipes()

@@ -29,6 +29,12 @@ def add(person: Person, **body: Any) -> Any:
     return api(person.session).post(WEBHOOKS, text, content_type="application/json")
 
 
+@pytest.fixture
+def made(alice: Person) -> Any:
+    """A webhook for all events."""
+    return add(alice).json()
+
+
 def test_one_subscribes_as_the_command_line_does(alice: Person) -> None:
     body = {"events": ["chat.event", "agent.reply"], "filters": {"routingName": "@proj"}}
     answer = add(alice, **body)
@@ -136,8 +142,7 @@ def test_it_can_be_changed_in_part(alice: Person) -> None:
     assert change(one, {"url": "x"}, format="json").status_code == 400
 
 
-def test_deleting_takes_the_deliveries_along(alice: Person) -> None:
-    made = add(alice).json()
+def test_deleting_takes_the_deliveries_along(alice: Person, made: Any) -> None:
     happen(alice.user)
     client = api(alice.session)
     assert client.delete(f"{WEBHOOKS}/{made['id']}").status_code == 204
@@ -153,8 +158,7 @@ def test_a_test_is_queued_without_a_body(alice: Person) -> None:
     assert (answer.json(), one.type) == ({"eventId": one.event_id}, "webhook.test")
 
 
-def test_rolling_shows_the_new_secret_once(alice: Person) -> None:
-    made = add(alice).json()
+def test_rolling_shows_the_new_secret_once(alice: Person, made: Any) -> None:
     answer = api(alice.session).post(f"{WEBHOOKS}/{made['id']}/roll-secret")
     rolled = answer.json()
     assert (answer.status_code, answer["Cache-Control"], set(rolled)) == (
@@ -166,8 +170,7 @@ def test_rolling_shows_the_new_secret_once(alice: Person) -> None:
     assert rolled["previousSecretUntil"] is not None
 
 
-def test_deliveries_are_listed_newest_first(alice: Person) -> None:
-    made = add(alice).json()
+def test_deliveries_are_listed_newest_first(alice: Person, made: Any) -> None:
     happen(alice.user)
     happen(alice.user, type="tail.event")
     listed = api(alice.session).get(f"{WEBHOOKS}/{made['id']}/deliveries?limit=1").json()
@@ -192,8 +195,7 @@ def test_deliveries_are_listed_newest_first(alice: Person) -> None:
     }
 
 
-def test_deliveries_are_listed_by_status_event_and_agent(alice: Person) -> None:
-    made = add(alice).json()
+def test_deliveries_are_listed_by_status_event_and_agent(alice: Person, made: Any) -> None:
     happen(alice.user)
     Delivery.objects.update(status="failed", next_attempt_at=None)
     happen(alice.user, type="agent.replied", payload={"handle": "alice/Counter", "reply": "3"})
@@ -228,9 +230,8 @@ def test_a_delivery_shows_what_was_sent_and_answered(alice: Person, bob: Person)
     assert api(alice.session).get(others).status_code == 404  # of another webhook
 
 
-def test_a_change_of_a_webhook_that_is_deleted_meanwhile_changes_nothing(alice: Person) -> None:
+def test_a_change_of_a_webhook_that_is_deleted_meanwhile_changes_nothing(alice: Person, made: Any) -> None:
     """Looking at the URL takes seconds, in which its owner may delete it."""
-    made = add(alice).json()
     own = Subscription.objects.get(pk=made["id"])
     api(alice.session).delete(f"{WEBHOOKS}/{own.pk}")
     assert not revise(own, {"url": HERE})
@@ -264,8 +265,7 @@ def test_while_it_is_paused_nothing_is_queued_or_sent(alice: Person) -> None:
         assert len(receiver.received) == 2
 
 
-def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person) -> None:
-    made = add(alice).json()
+def test_a_delivery_is_sent_again_but_not_while_it_is_being_sent(alice: Person, made: Any) -> None:
     happen(alice.user)
     one = only_delivery()
     replay = f"{WEBHOOKS}/{made['id']}/deliveries/{one.pk}/replay"
