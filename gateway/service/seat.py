@@ -19,8 +19,8 @@ from agents.core.post import PostedPrompt
 from agents.core.presence import AgentRegistration, MayNotConnect
 from agents.limits import SESSIONS
 from agents.links.channel.agent_frames import RegisteredAgent, register_agent
-from agents.links.channel.prompts import LATE_REPLY_S, Driver, Prompts
-from agents.links.channel.protocol import TooLarge
+from agents.links.channel.driving import Driver
+from agents.links.channel.prompts import LATE_REPLY_S, Prompts, TooLarge
 from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from gateway import limits

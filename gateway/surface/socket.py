@@ -5,7 +5,7 @@ import asyncio
 from accounts.authn import Identity, digest
 from agents.core.errors import NotDelivered
 from agents.core.post import Evict, Hook, PostedPrompt, Withdrawn
-from agents.links.channel.protocol import size_of
+from agents.links.channel.payloads import size_of
 from agents.links.sockets import ToSocket
 from agents.models.choices import TurnFailure
 from agents.transcript.announcements import CloseAgent

@@ -1,13 +1,15 @@
 """The reply side of a socket, without a socket."""
 
 import json
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import pytest
 
-from agents.core.post import ExtraPiece, Final, PostedChunk
+from agents.core.post import ExtraPiece, Final, PostedChunk, PostedPrompt
 from agents.links.channel import frames
 from agents.links.channel.frames import BadChannelFrame, ChatEvent
-from agents.links.channel.protocol import MAX_CHUNK_BYTES, ChannelProtocol, TooLarge
+from agents.links.channel.prompts import LATE_REPLY_S, MAX_CHUNK_BYTES, Prompts, TooLarge
 from agents.links.sockets import Report
 from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
@@ -19,26 +21,49 @@ def event(kind: str, **payload: object) -> ChatEvent:
     return frame
 
 
-def hear(protocol: ChannelProtocol, frame: ChatEvent) -> list[Report]:
+def prompt(chat_id: str, *, asker: int = 7, wait_s: float = 60.0, **more: Any) -> PostedPrompt:
+    fields: dict[str, Any] = {"connection_id": 1, "home": "home", "asker": "", "text": ""} | more
+    return PostedPrompt(chat_id=chat_id, wait_s=wait_s, asker_id=asker, **fields)
+
+
+class AskedAgent:
+    """The prompts of an agent, at a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._reports: list[Report] = []
+        self.prompts = Prompts(self._report, lambda: self.now)
+
+    async def _report(self, reports: Sequence[Report]) -> None:
+        self._reports.extend(reports)
+
+    def reports_of(self, step: Coroutine[Any, Any, object]) -> list[PostedChunk | ExtraPiece | Final]:
+        """The messages that a step reports; none of them waits for anything."""
+        self._reports = []
+        with pytest.raises(StopIteration):
+            step.send(None)
+        assert all(report.home == "home" for report in self._reports)
+        return [report.message for report in self._reports]
+
+
+def hear(asked: AskedAgent, frame: ChatEvent) -> list[PostedChunk | ExtraPiece | Final]:
     saying = frames.read_reply_frame(frame)
-    return [] if saying is None else protocol.take_reply(saying)
+    return [] if saying is None else asked.reports_of(asked.prompts.take_reply(saying))
 
 
-def said(protocol: ChannelProtocol, kind: str, **payload: object) -> list[PostedChunk | ExtraPiece | Final]:
-    reports = hear(protocol, event(kind, **payload))
-    assert all(report.home == "home" for report in reports)
-    return [report.message for report in reports]
+def said(asked: AskedAgent, kind: str, **payload: object) -> list[PostedChunk | ExtraPiece | Final]:
+    return hear(asked, event(kind, **payload))
 
 
-def waiting() -> ChannelProtocol:
+def waiting() -> AskedAgent:
     """A socket that owes the reply of one chat."""
-    asked = ChannelProtocol()
-    asked.expect("c", "home", until=100)
+    asked = AskedAgent()
+    asked.prompts.begin(prompt("c", wait_s=100))
     return asked
 
 
 @pytest.fixture
-def protocol() -> ChannelProtocol:
+def asked() -> AskedAgent:
     return waiting()
 
 
@@ -48,88 +73,88 @@ def test_a_reply_may_hold_a_whole_program() -> None:
     assert isinstance(frames.decode(text), ChatEvent)
 
 
-def test_a_reply_ends_its_chat(protocol: ChannelProtocol) -> None:
-    assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
-    assert protocol.is_idle(0)
+def test_a_reply_ends_its_chat(asked: AskedAgent) -> None:
+    assert said(asked, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
+    assert asked.prompts.is_idle(0)
 
 
-def test_chunks_are_numbered_and_the_end_counts_them(protocol: ChannelProtocol) -> None:
-    assert said(protocol, "reply_chunk", chatId="c", text="a", done=False) == [PostedChunk("c", 0, "a")]
-    assert said(protocol, "reply_chunk", chatId="c", text="b", done=True) == [
+def test_chunks_are_numbered_and_the_end_counts_them(asked: AskedAgent) -> None:
+    assert said(asked, "reply_chunk", chatId="c", text="a", done=False) == [PostedChunk("c", 0, "a")]
+    assert said(asked, "reply_chunk", chatId="c", text="b", done=True) == [
         PostedChunk("c", 1, "b"),
         Final("c", 2),
     ]
 
 
-def test_a_last_chunk_may_be_empty(protocol: ChannelProtocol) -> None:
-    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 0)]
+def test_a_last_chunk_may_be_empty(asked: AskedAgent) -> None:
+    assert said(asked, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 0)]
 
 
 @pytest.mark.parametrize("kind", ["reply", "reply_chunk"])
-def test_a_foreign_chat_id_and_a_reply_after_the_end_are_refused(protocol: ChannelProtocol, kind: str) -> None:
+def test_a_foreign_chat_id_and_a_reply_after_the_end_are_refused(asked: AskedAgent, kind: str) -> None:
     with pytest.raises(BadChannelFrame, match="unknown_chat"):
-        said(protocol, kind, chatId="other", text="x")
-    said(protocol, "reply", chatId="c", text="so")
+        said(asked, kind, chatId="other", text="x")
+    said(asked, "reply", chatId="c", text="so")
     with pytest.raises(BadChannelFrame, match="unknown_chat"):
-        said(protocol, kind, chatId="c", text="x")
+        said(asked, kind, chatId="c", text="x")
 
 
-def test_a_lost_socket_fails_what_it_owes_once(protocol: ChannelProtocol) -> None:
-    assert [report.message for report in protocol.lost()] == [Final("c", 0, None, "channel_lost")]
-    assert protocol.lost() == []
+def test_a_lost_socket_fails_what_it_owes_once(asked: AskedAgent) -> None:
+    assert asked.reports_of(asked.prompts.lost()) == [Final("c", 0, None, "channel_lost")]
+    assert asked.reports_of(asked.prompts.lost()) == []
 
 
-def test_a_socket_that_leaves_fails_what_it_owes_with_its_reason(protocol: ChannelProtocol) -> None:
-    assert [one.message for one in protocol.lost(TurnFailure.HALTED)] == [Final("c", 0, None, "halted_meanwhile")]
+def test_a_socket_that_leaves_fails_what_it_owes_with_its_reason(asked: AskedAgent) -> None:
+    assert asked.reports_of(asked.prompts.lost(TurnFailure.HALTED)) == [Final("c", 0, None, "halted_meanwhile")]
 
 
-def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(protocol: ChannelProtocol) -> None:
-    said(protocol, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
+def test_a_chunk_over_the_cap_fails_the_reply_and_its_end_comes_late(asked: AskedAgent) -> None:
+    said(asked, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
     with pytest.raises(TooLarge) as large:
-        said(protocol, "reply_chunk", chatId="c", text="ä" * (MAX_CHUNK_BYTES // 2 + 1))
-    assert [one.message for one in protocol.too_large(large.value)] == [Final("c", 1, None, "reply_too_large")]
-    assert said(protocol, "reply_chunk", chatId="c", text="more") == []
-    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 1)]
+        said(asked, "reply_chunk", chatId="c", text="ä" * (MAX_CHUNK_BYTES // 2 + 1))
+    assert asked.reports_of(asked.prompts.too_large(large.value)) == [Final("c", 1, None, "reply_too_large")]
+    assert said(asked, "reply_chunk", chatId="c", text="more") == []
+    assert said(asked, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 1)]
     with pytest.raises(BadChannelFrame, match="unknown_chat"):
-        said(protocol, "reply_chunk", chatId="c", text="again")
+        said(asked, "reply_chunk", chatId="c", text="again")
 
 
-def test_a_whole_reply_over_the_cap_fails_and_is_finished(protocol: ChannelProtocol) -> None:
+def test_a_whole_reply_over_the_cap_fails_and_is_finished(asked: AskedAgent) -> None:
     with pytest.raises(TooLarge) as large:
-        said(protocol, "reply", chatId="c", text="x" * (MAX_REPLY_BYTES + 1))
-    failed, finished = (one.message for one in protocol.too_large(large.value))
+        said(asked, "reply", chatId="c", text="x" * (MAX_REPLY_BYTES + 1))
+    failed, finished = asked.reports_of(asked.prompts.too_large(large.value))
     assert failed == Final("c", 0, None, "reply_too_large")
     assert finished == Final("c", 0)
-    assert protocol.is_idle(0)
+    assert asked.prompts.is_idle(0)
     assert said(waiting(), "reply", chatId="c", text="x" * MAX_REPLY_BYTES)
 
 
-def test_a_reply_holds_so_many_bytes_and_chunks_and_no_more(protocol: ChannelProtocol) -> None:
-    protocol.expect("many", "home", until=100)
+def test_a_reply_holds_so_many_bytes_and_chunks_and_no_more(asked: AskedAgent) -> None:
+    asked.prompts.begin(prompt("many"))
     for _ in range(MAX_PIECES):
-        said(protocol, "reply_chunk", chatId="many", text="x")
+        said(asked, "reply_chunk", chatId="many", text="x")
     with pytest.raises(TooLarge):
-        said(protocol, "reply_chunk", chatId="many", text="x")
+        said(asked, "reply_chunk", chatId="many", text="x")
     for _ in range(MAX_REPLY_BYTES // MAX_CHUNK_BYTES):
-        said(protocol, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
+        said(asked, "reply_chunk", chatId="c", text="x" * MAX_CHUNK_BYTES)
     with pytest.raises(TooLarge):
-        said(protocol, "reply_chunk", chatId="c", text="x")
+        said(asked, "reply_chunk", chatId="c", text="x")
 
 
 def test_a_prompt_no_caller_waits_for_makes_the_socket_idle_but_is_still_taken_late(
-    protocol: ChannelProtocol,
+    asked: AskedAgent,
 ) -> None:
-    assert not protocol.is_idle(99)
-    assert protocol.is_idle(101)
-    protocol.forget_before(99)
-    assert said(protocol, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
-    protocol.forget_before(101)
+    assert not asked.prompts.is_idle(99)
+    assert asked.prompts.is_idle(101)
+    asked.prompts.forget_old(99 + LATE_REPLY_S)
+    assert said(asked, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
+    asked.prompts.forget_old(101 + LATE_REPLY_S)
     with pytest.raises(BadChannelFrame):
-        said(protocol, "reply", chatId="c", text="too late")
+        said(asked, "reply", chatId="c", text="too late")
 
 
-def test_events_that_are_no_reply_say_nothing(protocol: ChannelProtocol) -> None:
-    assert said(protocol, "prompt", text="typed by hand") == []
+def test_events_that_are_no_reply_say_nothing(asked: AskedAgent) -> None:
+    assert said(asked, "prompt", text="typed by hand") == []
 
 
 def test_what_is_no_frame_is_refused_by_name(subtests: pytest.Subtests) -> None:
@@ -159,9 +184,9 @@ def test_what_is_no_frame_is_refused_by_name(subtests: pytest.Subtests) -> None:
 def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(subtests: pytest.Subtests) -> None:
     for payload in ["7", "{}", '{"chatId":"c"}', '{"chatId":7,"text":"x"}', '{"chatId":"","text":"x"}']:
         with subtests.test(payload=payload):
-            protocol = waiting()
+            asked = waiting()
             frame = frames.decode(f'{{"type":"chat_event","eventType":"reply","payload":{payload},"ts":"now"}}')
             assert isinstance(frame, ChatEvent)
             with pytest.raises(BadChannelFrame):
-                hear(protocol, frame)
-            assert said(protocol, "reply", chatId="c", text="so")
+                hear(asked, frame)
+            assert said(asked, "reply", chatId="c", text="so")

@@ -1,180 +1,179 @@
 """For whom an agent works: until the end of that very turn, not of one before it."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from agents.core.post import Final, PostedPrompt
+from agents.links.channel.driving import Driver
 from agents.links.channel.payloads import Reply
-from agents.links.channel.prompts import LONGEST_TURN_S, PendingPrompts, Prompts
-from agents.links.sockets import Report
+from agents.links.channel.prompts import LONGEST_TURN_S
+from tests.contracts.test_channel_protocol import AskedAgent, prompt
 
 
-def prompt(
-    chat_id: str,
-    *,
-    asker: int = 7,
-    tells: bool = False,
-    wait_s: float = 60.0,
-    chain: tuple[int, ...] = (),
-    is_own: bool = False,
-    isolated: bool = False,
-) -> PostedPrompt:
-    return PostedPrompt(
-        chat_id=chat_id,
-        connection_id=1,
-        home="",
-        asker="",
-        text="",
-        wait_s=wait_s,
-        asker_id=asker,
-        tells=tells,
-        chain=chain,
-        is_own=is_own,
-        isolated=isolated,
-    )
+class DrivenAgent(AskedAgent):
+    """The prompts of an agent; each step says when it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun: list[str] = []
+
+    def begin(self, prompt: PostedPrompt, now: float) -> None:
+        self.now = now
+        self.prompts.begin(prompt)
+        self._begun.append(prompt.chat_id)
+
+    def cancel(self, chat_id: str, now: float) -> None:
+        self.now = now
+        self.prompts.cancel(chat_id)
+
+    def answer(self, chat_id: str, now: float) -> None:
+        self.now = now
+        self.reports_of(self.prompts.take_reply(Reply(chat_id, "so")))
+
+    def stop(self, now: float) -> list[str]:
+        """The end of a turn; the chat ids of the prompts that it ended."""
+        before = [one for one in self._begun if self._works_on(one, now)]
+        self.reports_of(self.prompts.stopped())
+        return [one for one in before if not self._works_on(one, now)]
+
+    def find(self, now: float, chat_id: str = "") -> Driver | None:
+        self.now = now
+        return self.prompts.driver(chat_id)
+
+    def _works_on(self, chat_id: str, now: float) -> bool:
+        found = self.find(now, chat_id)
+        return found is not None and found.turn == chat_id and found.is_certain
 
 
 def told(chat_id: str) -> PostedPrompt:
     return prompt(chat_id, tells=True, wait_s=LONGEST_TURN_S)
 
 
-def driver(driving: PendingPrompts, now: float = 1.0) -> int | None:
+def driver(driving: DrivenAgent, now: float = 1.0) -> int | None:
     found = driving.find(now)
     return found.user_id if found else None
 
 
 def test_the_end_of_its_turn_ends_a_drive_that_no_caller_waits_for() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(told("a"), 0.0)
-    assert driving.stopped(1.0) == ["a"]
+    assert driving.stop(1.0) == ["a"]
     assert driver(driving) is None
 
 
-async def test_an_agent_works_on_for_its_caller_after_a_told_turn_was_ended_for_it() -> None:
+def test_an_agent_works_on_for_its_caller_after_a_told_turn_was_ended_for_it() -> None:
     """A gateway ends such a turn at delivery: its agent has not answered, and acts for that caller still."""
-    reported: list[Report] = []
-    now = 0.0
-
-    async def report(reports: Sequence[Report]) -> None:
-        reported.extend(reports)
-
-    prompts = Prompts(report, lambda: now)
-    prompts.begin(told("a"))
-    await prompts.end_told("a")
-    await prompts.end_told("b")
-    now = LONGEST_TURN_S - 1.0
-    found = prompts.driver()
-    assert found is not None
-    assert found.user_id == 7
-    assert [type(one.message) for one in reported] == [Final]
+    driving = DrivenAgent()
+    driving.begin(told("a"), 0.0)
+    assert driving.reports_of(driving.prompts.end_told("a")) == [Final("a", 0)]
+    assert driving.reports_of(driving.prompts.end_told("b")) == []
+    assert driver(driving, LONGEST_TURN_S - 1.0) == 7
 
 
 def test_what_waits_behind_another_question_outlives_the_end_of_that_ones_turn() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(told("a"), 0.0)
     driving.begin(told("b"), 0.0)
-    assert driving.stopped(1.0) == ["a"]
+    assert driving.stop(1.0) == ["a"]
     assert driver(driving) == 7
-    assert driving.stopped(2.0) == ["b"]
+    assert driving.stop(2.0) == ["b"]
 
 
 def test_what_waits_while_the_owner_types_outlives_the_end_of_the_owners_turn() -> None:
-    driving = PendingPrompts()
-    driving.hooked(begins=True)
+    driving = DrivenAgent()
+    driving.prompts.hooked(begins=True)
     driving.begin(told("a"), 0.0)
-    driving.hooked(begins=True)
-    assert driving.stopped(1.0) == []
+    driving.prompts.hooked(begins=True)
+    assert driving.stop(1.0) == []
     assert driver(driving) == 7
-    driving.hooked(begins=True)
-    assert driving.stopped(2.0) == ["a"]
+    driving.prompts.hooked(begins=True)
+    assert driving.stop(2.0) == ["a"]
 
 
 def test_a_canceled_question_drives_until_the_end_of_its_turn_and_no_longer() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)
-    assert driving.stopped(1.0) == []  # a caller waits: the reply may follow
-    driving.unwanted("a", 2.0)
+    assert driving.stop(1.0) == []  # a caller waits: the reply may follow
+    driving.cancel("a", 2.0)
     assert driver(driving, 3.0) == 7
-    assert driving.stopped(3.0) == ["a"]
+    assert driving.stop(3.0) == ["a"]
     assert driver(driving, 3.0) is None
-    driving.unwanted("a", 4.0)
+    driving.cancel("a", 4.0)
 
 
 def test_a_question_that_timed_out_behind_another_still_drives_when_its_turn_comes() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)
     driving.begin(prompt("b", wait_s=0.5), 0.0)
-    driving.answered("a", 1.0)
-    assert driving.stopped(1.0) == ["a"]
+    driving.answer("a", 1.0)
+    assert driving.stop(1.0) == ["a"]
     assert driver(driving) == 7
-    assert driving.stopped(2.0) == ["b"]
+    assert driving.stop(2.0) == ["b"]
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     for number in range(ahead):
         driving.begin(told(f"before {number}"), 0.0)
     driving.begin(told("a"), 0.0)
-    driving.hooked()
-    driving.answered("a", 0.5)
-    assert "a" in driving.stopped(1.0)
+    driving.prompts.hooked()
+    driving.answer("a", 0.5)
+    assert "a" in driving.stop(1.0)
 
 
-def turn(driving: PendingPrompts, chat_id: str = "") -> str:
+def turn(driving: DrivenAgent, chat_id: str = "") -> str:
     found = driving.find(1.0, chat_id)
     assert found is not None
     return found.turn
 
 
 def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     for chat_id in ("a", "b", "c"):
         driving.begin(prompt(chat_id), 0.0)
     assert turn(driving) == "c"
-    driving.unwanted("c", 0.5)
-    driving.answered("b", 0.5)
+    driving.cancel("c", 0.5)
+    driving.answer("b", 0.5)
     assert turn(driving) == "a"
     assert turn(driving, "b") == "b"  # as the agent says
     assert turn(driving, "of another agent") == "a"
 
 
 def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() -> None:
-    driving = PendingPrompts()
-    driving.hooked()
+    driving = DrivenAgent()
+    driving.prompts.hooked()
     for chat_id in ("a", "b"):
         driving.begin(told(chat_id), 0.0)
     assert turn(driving) == "a"
-    driving.stopped(0.5)
+    driving.stop(0.5)
     assert turn(driving) == "b"
 
 
 def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
-    driving = PendingPrompts()
-    driving.resume(prompt("a"), 60.0, 0.0)
+    driving = DrivenAgent()
+    driving.prompts.resume(prompt("a"), 60.0)
     assert driver(driving) == 7
     assert turn(driving) == ""
 
 
-def is_certain(driving: PendingPrompts, chat_id: str = "") -> bool:
+def is_certain(driving: DrivenAgent, chat_id: str = "") -> bool:
     found = driving.find(1.0, chat_id)
     assert found is not None
     return found.is_certain
 
 
 def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> None:
-    driving = PendingPrompts()
-    driving.hooked(begins=True)  # the owner types
+    driving = DrivenAgent()
+    driving.prompts.hooked(begins=True)  # the owner types
     driving.begin(prompt("a"), 0.0)
     assert not is_certain(driving)
     assert is_certain(driving, "a")
-    driving.stopped(0.5)
+    driving.stop(0.5)
     assert is_certain(driving)
 
 
 def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)
     assert not is_certain(driving)
     assert not is_certain(driving, "of another agent")
@@ -182,27 +181,27 @@ def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> N
 
 
 def test_a_hook_from_the_midst_of_a_turn_does_not_say_whose_turn_it_is() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)  # over a connection that is new; the owner typed before
-    driving.hooked()
+    driving.prompts.hooked()
     assert not is_certain(driving)
-    driving.hooked(begins=True)
+    driving.prompts.hooked(begins=True)
     assert is_certain(driving)
 
 
 def test_after_the_end_of_its_turn_what_is_asked_is_not_certainly_of_the_caller() -> None:
-    driving = PendingPrompts()
-    driving.stopped(0.0)
+    driving = DrivenAgent()
+    driving.stop(0.0)
     driving.begin(prompt("a"), 0.0)
     assert is_certain(driving)
-    assert driving.stopped(0.5) == []  # its caller waits for the reply still
-    driving.hooked(begins=True)  # the owner types
+    assert driving.stop(0.5) == []  # its caller waits for the reply still
+    driving.prompts.hooked(begins=True)  # the owner types
     assert not is_certain(driving)
 
 
 def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
-    driving = PendingPrompts()
-    driving.stopped(0.0)
+    driving = DrivenAgent()
+    driving.stop(0.0)
     driving.begin(prompt("a"), 0.0)
     driving.begin(prompt("b", asker=8), 0.0)
     assert not is_certain(driving)
@@ -212,7 +211,7 @@ def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
 ASKER, SELF = 3, 5
 
 
-def chain(driving: PendingPrompts, now: float = 1.0) -> tuple[int, ...]:
+def chain(driving: DrivenAgent, now: float = 1.0) -> tuple[int, ...]:
     found = driving.find(now)
     assert found is not None
     return found.chain
@@ -221,48 +220,50 @@ def chain(driving: PendingPrompts, now: float = 1.0) -> tuple[int, ...]:
 @pytest.mark.parametrize("is_own", [True, False])
 @pytest.mark.parametrize("over", ["answered", "told", "not waited for", ""])
 def test_an_owners_agent_that_no_asker_waits_for_may_turn_to_its_asker(over: str, is_own: bool) -> None:
-    driving = PendingPrompts()
-    driving.hooked()  # else the answer would end the drive 5 s later
+    driving = DrivenAgent()
+    driving.prompts.hooked()  # else the answer would end the drive 5 s later
     driving.begin(prompt("a", tells=over == "told", chain=(ASKER, SELF), is_own=is_own), 0.0)
     if over == "answered":
-        driving.answered("a", 0.5)
+        driving.answer("a", 0.5)
     elif over == "not waited for":
-        driving.unwanted("a", 0.5)
+        driving.cancel("a", 0.5)
     assert chain(driving) == ((SELF,) if is_own and over else (ASKER, SELF))
 
 
 def test_of_several_questions_of_the_owner_those_that_are_waited_for_count_for_cycles() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a", chain=(1, 2, SELF), is_own=True), 0.0)
     driving.begin(prompt("b", chain=(ASKER, SELF), is_own=True), 0.0)
     assert chain(driving) == (1, 2, SELF)
-    driving.answered("a", 0.5)
+    driving.answer("a", 0.5)
     assert chain(driving) == (ASKER, SELF)
 
 
 def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a", asker=8, isolated=True, chain=(ASKER, SELF)), 0.0)
     driving.begin(prompt("b", is_own=True, chain=(4, SELF), tells=True), 0.0)
     found = driving.find(1.0)
     assert found is not None
     assert (found.isolated, found.is_own, found.chain) == (True, False, (ASKER, SELF))
-    driving.resume(prompt("c", is_own=True, chain=(SELF,)), 60.0, 1.0)
-    assert driving.stopped(2.0) == ["c"]
+    driving.prompts.resume(prompt("c", is_own=True, chain=(SELF,)), 60.0)
+    assert is_certain(driving, "c")
+    driving.stop(2.0)
+    assert not is_certain(driving, "c")
     found = driving.find(2.0)
     assert found is not None
     assert found.isolated
 
 
 def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_out_for_strangers() -> None:
-    driving = PendingPrompts()
+    driving = DrivenAgent()
     driving.begin(prompt("a", is_own=True, chain=(1, ASKER, SELF), tells=True), 0.0)
     driving.begin(prompt("b", is_own=True, chain=(1, ASKER, SELF)), 0.0)
     driving.begin(prompt("c", asker=8, chain=(SELF,)), 0.0)
     found = driving.find(1.0, "c")
     assert found is not None
     assert found.isolated  # the asker of "b" waits
-    driving.unwanted("b", 1.0)
+    driving.cancel("b", 1.0)
     for chat_id in ("", "c"):
         found = driving.find(2.0, chat_id)
         assert found is not None
@@ -272,14 +273,10 @@ def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_ou
     assert found.isolated  # beside a stranger's question
 
 
-async def test_an_agent_whose_one_frame_is_its_whole_reply_works_for_its_caller_no_more() -> None:
-    prompts = Prompts(_ignore, lambda: 0.0)
-    prompts.begin(prompt("a", asker=8))
-    await prompts.take_reply(Reply("a", "so"))
-    assert prompts.driver() is not None
-    prompts.end_drive("a")
-    assert prompts.driver() is None
-
-
-async def _ignore(reports: Sequence[Report]) -> None:
-    """Drop the reports."""
+def test_an_agent_whose_one_frame_is_its_whole_reply_works_for_its_caller_no_more() -> None:
+    driving = DrivenAgent()
+    driving.begin(prompt("a", asker=8), 0.0)
+    driving.answer("a", 0.0)
+    assert driver(driving, 0.0) == 8
+    driving.prompts.end_drive("a")
+    assert driver(driving, 0.0) is None

@@ -10,41 +10,41 @@ from agents.core.post import ExtraPiece, Final, PostedChunk
 from agents.links.channel import frames
 from agents.links.channel.frames import BadChannelFrame
 from agents.links.channel.payloads import MAX_TEXT_BYTES, TaskArtifact, kept_of
-from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.links.channel.prompts import LATE_REPLY_S, TooLarge
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ArtifactPiece, Part, StatusNote
-from tests.contracts.test_channel_protocol import event, hear, said, waiting
+from tests.contracts.test_channel_protocol import AskedAgent, event, hear, prompt, said, waiting
 
 
 @pytest.fixture
-def protocol() -> ChannelProtocol:
+def asked() -> AskedAgent:
     return waiting()
 
 
-def status(protocol: ChannelProtocol, state: str, text: object = "words", **more: object) -> list[Any]:
-    return list(said(protocol, "task_status", chatId="c", state=state, text=text, **more))
+def status(asked: AskedAgent, state: str, text: object = "words", **more: object) -> list[Any]:
+    return list(said(asked, "task_status", chatId="c", state=state, text=text, **more))
 
 
-def artifact(protocol: ChannelProtocol, *parts: object, **more: object) -> list[Any]:
+def artifact(asked: AskedAgent, *parts: object, **more: object) -> list[Any]:
     payload = {"chatId": "c", "artifactId": "a1", "parts": parts or [{"text": "x"}]} | more
-    return list(said(protocol, "task_artifact", **payload))
+    return list(said(asked, "task_artifact", **payload))
 
 
 def refused(kind: str, **payload: object) -> str:
     """Why a frame is refused; the chat must stay open."""
-    protocol = waiting()
+    asked = waiting()
     with pytest.raises(BadChannelFrame) as bad:
-        hear(protocol, event(kind, chatId="c", **payload))
+        hear(asked, event(kind, chatId="c", **payload))
     assert bad.value.error.code == "bad_frame"
     assert not isinstance(bad.value, TooLarge)
-    assert said(protocol, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
+    assert said(asked, "reply", chatId="c", text="so") == [Final("c", 0, "so")]
     return bad.value.error.message
 
 
-def test_notes_artifacts_and_chunks_are_numbered_together(protocol: ChannelProtocol) -> None:
-    assert status(protocol, "working", "reading") == [ExtraPiece("c", 0, StatusNote("reading"))]
-    assert said(protocol, "reply_chunk", chatId="c", text="a") == [PostedChunk("c", 1, "a")]
-    assert artifact(protocol) == [ExtraPiece("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
-    assert said(protocol, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
+def test_notes_artifacts_and_chunks_are_numbered_together(asked: AskedAgent) -> None:
+    assert status(asked, "working", "reading") == [ExtraPiece("c", 0, StatusNote("reading"))]
+    assert said(asked, "reply_chunk", chatId="c", text="a") == [PostedChunk("c", 1, "a")]
+    assert artifact(asked) == [ExtraPiece("c", 2, ArtifactPiece("a1", (Part(text="x"),)))]
+    assert said(asked, "reply_chunk", chatId="c", text="", done=True) == [Final("c", 3)]
 
 
 def test_any_other_state_ends_the_reply(subtests: pytest.Subtests) -> None:
@@ -56,18 +56,18 @@ def test_any_other_state_ends_the_reply(subtests: pytest.Subtests) -> None:
         ("rejected", "rejected"),
     ]:
         with subtests.test(state=state):
-            protocol = waiting()
-            assert status(protocol, state) == [Final("c", 0, "words", reason)]
+            asked = waiting()
+            assert status(asked, state) == [Final("c", 0, "words", reason)]
             with pytest.raises(BadChannelFrame, match="unknown_chat"):
-                status(protocol, state)
+                status(asked, state)
 
 
-def test_completed_without_words_leaves_the_reply_to_its_chunks(protocol: ChannelProtocol) -> None:
-    said(protocol, "reply_chunk", chatId="c", text="a")
-    assert said(protocol, "task_status", chatId="c", state="completed") == [Final("c", 1)]
+def test_completed_without_words_leaves_the_reply_to_its_chunks(asked: AskedAgent) -> None:
+    said(asked, "reply_chunk", chatId="c", text="a")
+    assert said(asked, "task_status", chatId="c", state="completed") == [Final("c", 1)]
 
 
-def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(protocol: ChannelProtocol) -> None:
+def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(asked: AskedAgent) -> None:
     parts = [
         {"text": "t", "mediaType": "text/markdown"},
         {"raw": "YWI=", "filename": "a.txt"},
@@ -75,7 +75,7 @@ def test_an_artifact_of_every_kind_of_part_comes_as_it_was_sent(protocol: Channe
         {"data": {"deep": [None, 1.5, "é"]}},
         {"data": None},
     ]
-    [one] = artifact(protocol, *parts, name="n", description="d", metadata={"k": 1}, lastChunk=True)
+    [one] = artifact(asked, *parts, name="n", description="d", metadata={"k": 1}, lastChunk=True)
     assert one.piece == ArtifactPiece(
         artifact_id="a1",
         parts=(
@@ -191,76 +191,76 @@ def test_a_payload_that_is_no_object_is_refused(subtests: pytest.Subtests) -> No
     for payload in ["7", "[]", "null", '"x"', '{"chatId":"c","chatId":"c"}', '{"chatId":NaN}']:
         for kind in ["task_status", "task_artifact"]:
             with subtests.test(kind=kind, payload=payload):
-                protocol = waiting()
+                asked = waiting()
                 frame = f'{{"type":"chat_event","eventType":"{kind}","payload":{payload}}}'
                 with pytest.raises(BadChannelFrame):
-                    hear(protocol, cast(frames.ChatEvent, frames.decode(frame)))
-                assert said(protocol, "reply", chatId="c", text="so")
+                    hear(asked, cast(frames.ChatEvent, frames.decode(frame)))
+                assert said(asked, "reply", chatId="c", text="so")
 
 
-def test_a_foreign_chat_is_unknown(protocol: ChannelProtocol) -> None:
+def test_a_foreign_chat_is_unknown(asked: AskedAgent) -> None:
     for kind in ["task_status", "task_artifact"]:
         payload = {"chatId": "other", "state": "working", "text": "x", "artifactId": "a", "parts": [{"text": "x"}]}
         with pytest.raises(BadChannelFrame, match="unknown_chat"):
-            said(protocol, kind, **payload)
+            said(asked, kind, **payload)
 
 
-def test_parts_are_appended_until_the_last(protocol: ChannelProtocol) -> None:
-    artifact(protocol)
-    [more] = artifact(protocol, append=True)
+def test_parts_are_appended_until_the_last(asked: AskedAgent) -> None:
+    artifact(asked)
+    [more] = artifact(asked, append=True)
     assert (more.piece.append, more.piece.last_chunk) == (True, False)
-    artifact(protocol, append=True, lastChunk=True)
+    artifact(asked, append=True, lastChunk=True)
     with pytest.raises(BadChannelFrame, match="bad_frame"):
-        artifact(protocol, append=True)
-    artifact(protocol)  # anew
-    assert artifact(protocol, append=True)
+        artifact(asked, append=True)
+    artifact(asked)  # anew
+    assert artifact(asked, append=True)
 
 
-def test_an_artifact_of_another_reply_is_not_there_to_append_to(protocol: ChannelProtocol) -> None:
-    artifact(protocol)
-    protocol.expect("d", "home", until=100)
+def test_an_artifact_of_another_reply_is_not_there_to_append_to(asked: AskedAgent) -> None:
+    artifact(asked)
+    asked.prompts.begin(prompt("d"))
     with pytest.raises(BadChannelFrame, match="bad_frame"):
-        artifact(protocol, append=True, chatId="d")
+        artifact(asked, append=True, chatId="d")
 
 
-def test_pieces_of_all_kinds_count_toward_the_cap(protocol: ChannelProtocol) -> None:
+def test_pieces_of_all_kinds_count_toward_the_cap(asked: AskedAgent) -> None:
     for _ in range(MAX_PIECES // 2):
-        status(protocol, "working", "x")
-        said(protocol, "reply_chunk", chatId="c", text="x")
+        status(asked, "working", "x")
+        said(asked, "reply_chunk", chatId="c", text="x")
     with pytest.raises(TooLarge) as large:
-        artifact(protocol)
-    assert [one.message for one in protocol.too_large(large.value)] == [
+        artifact(asked)
+    assert asked.reports_of(asked.prompts.too_large(large.value)) == [
         Final("c", MAX_PIECES, None, "reply_too_large")
     ]
-    assert status(protocol, "working", "more") == []
-    assert artifact(protocol) == []
-    assert status(protocol, "failed") == [Final("c", MAX_PIECES)]
+    assert status(asked, "working", "more") == []
+    assert artifact(asked) == []
+    assert status(asked, "failed") == [Final("c", MAX_PIECES)]
 
 
-def test_bytes_of_artifacts_count_toward_the_cap_of_a_reply(protocol: ChannelProtocol) -> None:
+def test_bytes_of_artifacts_count_toward_the_cap_of_a_reply(asked: AskedAgent) -> None:
     raw = base64.b64encode(b"x" * 600_000).decode()
-    artifact(protocol, {"raw": raw})
+    artifact(asked, {"raw": raw})
     with pytest.raises(TooLarge):
-        artifact(protocol, {"raw": raw}, artifactId="a2")
+        artifact(asked, {"raw": raw}, artifactId="a2")
 
 
-def test_an_ending_over_the_cap_is_too_large_and_finished(protocol: ChannelProtocol) -> None:
+def test_an_ending_over_the_cap_is_too_large_and_finished(asked: AskedAgent) -> None:
     with pytest.raises(TooLarge) as large:
-        status(protocol, "completed", "x" * (MAX_REPLY_BYTES + 1))
-    failed, finished = (one.message for one in protocol.too_large(large.value))
+        status(asked, "completed", "x" * (MAX_REPLY_BYTES + 1))
+    failed, finished = asked.reports_of(asked.prompts.too_large(large.value))
     assert failed == Final("c", 0, None, "reply_too_large")
     assert finished == Final("c", 0)
-    assert protocol.is_idle(0)
+    assert asked.prompts.is_idle(0)
 
 
-def test_a_canceled_prompt_makes_the_socket_idle_and_its_end_is_still_taken(protocol: ChannelProtocol) -> None:
-    assert not protocol.cancel("other")
-    assert protocol.cancel("c")
-    assert protocol.is_idle(0)
-    protocol.forget_before(99)
-    assert said(protocol, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
-    assert status(protocol, "failed", "stopped") == [Final("c", 1, "stopped", "agent_failed")]
-    assert not protocol.cancel("c")
+def test_a_canceled_prompt_makes_the_socket_idle_and_its_end_is_still_taken(asked: AskedAgent) -> None:
+    assert not asked.prompts.cancel("other")
+    assert asked.prompts.cancel("c")
+    assert asked.prompts.is_idle(0)
+    asked.prompts.forget_old(99 + LATE_REPLY_S)
+    assert said(asked, "reply_chunk", chatId="c", text="late") == [PostedChunk("c", 0, "late")]
+    assert status(asked, "failed", "stopped") == [Final("c", 1, "stopped", "agent_failed")]
+    assert not asked.prompts.cancel("c")
 
 
 def test_the_transcript_keeps_no_bytes_of_files() -> None:

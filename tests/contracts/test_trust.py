@@ -8,12 +8,11 @@ from accounts.authn import Identity
 from accounts.models import Credential
 from agents.core.errors import Cycle, TooDeep
 from agents.core.ledger.work import Result
-from agents.core.post import PostedPrompt
 from agents.core.types import Ask, OpenTurn
-from agents.links.channel.prompts import PendingPrompts
 from agents.links.channel.requests import find_acting_for
 from agents.models import Session
 from tests.contracts.rows import Published, admitted, ask, decide, published, user
+from tests.contracts.test_channel_protocol import AskedAgent, prompt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.ledger]
 
@@ -82,22 +81,9 @@ def test_what_an_agent_asks_for_another_user_is_passed_on_by_a_stranger() -> Non
     identity = Identity(1, Credential.Kind.CHANNEL, "", owner.pk, owner.login, is_staff=False, is_stale=False)
     assert not find_acting_for(None, identity, 5).asker.passed_by_stranger
     for is_own in (True, False):
-        driving = PendingPrompts()
-        driving.begin(prompt_of(owner.pk if is_own else owner.pk + 1, is_own=is_own), 0.0)
-        asker = find_acting_for(driving.find(1.0), identity, 5).asker
+        prompts = AskedAgent().prompts
+        asker_id = owner.pk if is_own else owner.pk + 1
+        prompts.begin(prompt("c", asker=asker_id, chain=(3, 5), is_own=is_own))
+        asker = find_acting_for(prompts.driver(), identity, 5).asker
         assert asker.passed_by_stranger is not is_own
         assert asker.chain == (3, 5)
-
-
-def prompt_of(asker_id: int, *, is_own: bool) -> PostedPrompt:
-    return PostedPrompt(
-        chat_id=f"c{is_own}",
-        connection_id=1,
-        home="",
-        asker="",
-        text="",
-        wait_s=60.0,
-        asker_id=asker_id,
-        chain=(3, 5),
-        is_own=is_own,
-    )

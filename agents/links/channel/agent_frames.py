@@ -17,6 +17,8 @@ from agents.core.presence import AgentRegistration, Registered, register_connect
 from agents.core.trust import is_own_turn, isolates
 from agents.links.channel import frames
 from agents.links.channel.frames import (
+    FROM_AGENT,
+    TO_AGENT,
     AgentChannelFrame,
     AgentsRequest,
     BadChannelFrame,
@@ -31,9 +33,16 @@ from agents.links.channel.frames import (
     RouteRequest,
     TailEvent,
 )
-from agents.links.channel.payloads import Reply, ReplyFrame, TaskArtifact, TaskStatus, kept_of
-from agents.links.channel.prompts import LONGEST_TURN_S, Prompts
-from agents.links.channel.protocol import UnknownChat, size_of
+from agents.links.channel.payloads import (
+    Reply,
+    ReplyChunk,
+    ReplyFrame,
+    TaskArtifact,
+    TaskStatus,
+    kept_of,
+    size_of,
+)
+from agents.links.channel.prompts import LONGEST_TURN_S, Prompts, UnknownChat
 from agents.links.channel.requests import ConnectionRequests, Say, find_acting_for
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome, TurnFailure
@@ -44,6 +53,17 @@ from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, cl
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.describe import CHANNEL_TOKEN, DescribedSocket
+
+MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
+SOCKET = DescribedSocket(
+    path="/channel",
+    summary="An agent dials out, registers, is asked, and replies.",
+    security=[CHANNEL_TOKEN],
+    from_client=[*FROM_AGENT.values()],
+    to_client=TO_AGENT,
+    payloads={ChatEvent: (Reply, ReplyChunk, TaskStatus, TaskArtifact)},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +237,7 @@ def unfinished_of(session_id: int) -> list[Unfinished]:
     last_stop = stops.values_list("ts", flat=True).first()
     not_over: QuerySet[Any] = recent.annotate(is_own=is_own_turn()).filter(_not_over(last_stop))
     newest = not_over.select_related("agent", "caller").order_by("-asked_at")
-    # The newest ones, but the oldest of them first: `PendingPrompts` goes by the order in which prompts went out.
+    # The newest ones, but the oldest of them first: `Prompts` goes by the order in which prompts went out.
     return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MAX_UNFINISHED])]
 
 

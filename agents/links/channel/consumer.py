@@ -26,8 +26,7 @@ from agents.links.channel.agent_frames import (
 )
 from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.frames import AgentChannelFrame, BadChannelFrame, Error, Register
-from agents.links.channel.prompts import Prompts, prompt_frame
-from agents.links.channel.protocol import TooLarge
+from agents.links.channel.prompts import Prompts, TooLarge, prompt_frame
 from agents.links.channel.requests import ConnectionRequests, Requests
 from agents.links.sockets import SocketLink, ToSocket
 from agents.models.choices import TurnFailure

@@ -1,245 +1,150 @@
-"""The prompts of one connection: open replies, the processes that wait for them, and the callers on whose behalf
-the agent works.
+"""The prompts of one connection: checks their replies, and says for which caller the agent works. No I/O.
 
-The caller who asked drives the session until its turn is over (section 6.3).
+A reply counts only for a chat id that was sent to this socket and is not answered yet. Everything else is
+refused with a non-fatal error frame and never reaches a caller.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-
-from msgspec import Struct
 
 from agents.core.ports import Clock
-from agents.core.post import Final, PostedPrompt
+from agents.core.post import ExtraPiece, Final, PostedChunk, PostedPrompt
 from agents.links.channel import frames
-from agents.links.channel.payloads import ReplyFrame
-from agents.links.channel.protocol import ChannelProtocol, TooLarge
+from agents.links.channel.driving import Driver, OpenPrompt, find_driver
+from agents.links.channel.frames import BadChannelFrame
+from agents.links.channel.payloads import (
+    Reply,
+    ReplyChunk,
+    ReplyFrame,
+    TaskArtifact,
+    TaskStatus,
+    size_of,
+    size_of_json,
+)
 from agents.links.sockets import Report
 from agents.models.choices import TurnFailure
-from agents.transcript.pieces import ApprovalAsked, ApprovalDecided
+from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ApprovalAsked, ApprovalDecided, Extra
 from kit.durations import seconds
 
 LATE_REPLY_S = seconds(60.0)
 REPLY_GRACE_S = seconds(5.0, at_least_s=1.25)
 LONGEST_TURN_S = seconds(900.0)
 FORGETS_EVERY_S = 1.0
+MAX_CHUNK_BYTES = 65_536
 
 
-class PendingPrompt(Struct):
-    """A prompt the agent may still be working on. `waited_until`: when its caller stops waiting.
+class TooLarge(BadChannelFrame):
+    """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
 
-    `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
-
-    `stops`: how many `Stop` events end this prompt: one for each prompt given earlier, and its own.
-    """
-
-    prompt: PostedPrompt
-    waited_until: float
-    until: float
-    turn: str = ""
-    stops: int = 1
-    is_answered: bool = False
-
-    def is_waited_for(self, now: float) -> bool:
-        """Whether the asker still waits for the reply; the sender of a tell never does."""
-        return not self.prompt.tells and not self.is_answered and self.waited_until > now
+    def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
+        super().__init__("reply_too_large", message)
+        self.chat_id = chat_id
+        self.is_finished = is_finished
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """The user on whose behalf the agent works now. `isolated`: it may not reach other sessions meanwhile.
-
-    `is_certain`: the agent said for which prompt it asks, or its hooks say that it works on this prompt and on
-    nothing else. `is_own`: the agent's owner asked, and no stranger's prompt is among those it may work on.
-
-    `chain`: the sessions that led here, this one last. `turn`, `traceparent`: of the turn it works on.
-    """
-
-    user_id: int
-    login: str
-    isolated: bool
-    chain: tuple[int, ...]
-    traceparent: str = ""
-    turn: str = ""
-    is_certain: bool = True
-    is_own: bool = False
-
-
-class PendingPrompts:
-    """The drives of one connection.
-
-    A drive begins with delivery. It ends when the agent's program reports the end of its turn, and its caller
-    does not wait any more. With a program without hooks it ends a moment after the reply; at the latest after 15
-    minutes.
-    A program queues what it is given while it works: the end of an earlier turn ends no drive without a reply.
-    """
+class UnknownChat(BadChannelFrame):
+    """A reply to a chat id that is not open on this connection."""
 
     def __init__(self) -> None:
-        self._drives: dict[str, PendingPrompt] = {}
-        self._has_hooks = False
-        self._knows_turns = False  # a hook of this connection said where a turn begins or ends
-        self._is_at_work = False  # as far as hooks say: its owner types, too
-        self._forgets_at = 0.0
-
-    def begin(self, prompt: PostedPrompt, now: float) -> None:
-        """Add a prompt that is about to be sent."""
-        if now >= self._forgets_at:
-            self._forgets_at = now + FORGETS_EVERY_S
-            self._forget_old(now)
-        until = now + max(prompt.wait_s, LONGEST_TURN_S)
-        self._drives[prompt.chat_id] = PendingPrompt(
-            prompt, now + prompt.wait_s, until, turn=prompt.chat_id, stops=self._stops_ahead() + 1
-        )
-
-    def resume(self, prompt: PostedPrompt, for_s: float, now: float) -> None:
-        """Await the reply to a prompt of an earlier connection, which may still come; its turn has ended."""
-        self._drives[prompt.chat_id] = PendingPrompt(prompt, now, now + for_s)
-
-    def remove(self, chat_id: str) -> None:
-        """Remove a prompt that was not sent, or on which the agent works no more."""
-        self._drives.pop(chat_id, None)
-
-    def unwanted(self, chat_id: str, now: float) -> None:
-        """Note that the caller waits no more; the agent may still work on the prompt."""
-        if drive := self._drives.get(chat_id):
-            drive.waited_until = min(drive.waited_until, now)
-
-    def answered(self, chat_id: str, now: float) -> None:
-        """Note that the whole reply arrived."""
-        if drive := self._drives.get(chat_id):
-            drive.is_answered = True
-            # A program without hooks never reports the end of its turn, and
-            # may act a moment longer for this caller.
-            if not self._has_hooks:
-                drive.until = now + REPLY_GRACE_S
-
-    def hooked(self, *, begins: bool = False) -> None:
-        """Note a report of the program: its ends of turns can be relied on. `begins`: it started to work."""
-        self._has_hooks = True
-        self._knows_turns = self._knows_turns or begins
-        self._is_at_work = self._is_at_work or begins
-
-    def stopped(self, now: float) -> list[str]:
-        """Note the end of a turn; returns the chat ids of the prompts that end with it."""
-        self._has_hooks = self._knows_turns = True
-        self._is_at_work = False
-        for drive in self._drives.values():
-            drive.stops -= 1
-        over = [one for one, drive in self._drives.items() if _is_over(drive, now)]
-        for chat_id in over:
-            del self._drives[chat_id]
-        return over
-
-    def find(self, now: float, chat_id: str = "") -> Driver | None:
-        """Find the caller on whose behalf the agent works; None when it works for its owner alone.
-
-        `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
-        hooks works on, or the last that is waited for.
-        Prompts of different callers at once, of which one is not over: it is unknown for whom the agent
-        reaches out, so it is isolated. What the agent's owner told, or does not wait for, is over for this.
-        """
-        self._forget_old(now)
-        drives = self._drives.values()
-        if not drives:
-            return None
-        at_work = self._drives.get(chat_id) or self._at_work(now)
-        prompt = at_work.prompt
-        others = [one for one in drives if one.prompt.asker_id != prompt.asker_id]
-        is_mixed = any(not one.prompt.is_own or one.is_waited_for(now) for one in others)
-        isolated = any(one.prompt.isolated for one in drives) or is_mixed
-        is_own = all(one.prompt.is_own for one in drives)
-        is_its_turn = self._knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
-        return Driver(
-            prompt.asker_id,
-            prompt.asker,
-            isolated,
-            self._chain(prompt, now),
-            prompt.traceparent,
-            turn=at_work.turn,
-            is_certain=chat_id in self._drives or (not others and is_its_turn),
-            is_own=is_own,
-        )
-
-    def _chain(self, prompt: PostedPrompt, now: float) -> tuple[int, ...]:
-        """The sessions that an onward question came through.
-
-        The hub does not know which prompt led to that question: for the limit of depth the longest chain counts.
-        Of the owner's prompts only those whose askers wait count: other askers may be asked without a cycle.
-        """
-        drives = self._drives.values()
-        counted = [one.prompt.chain for one in drives if not one.prompt.is_own or one.is_waited_for(now)]
-        return max(counted, key=len, default=prompt.chain[-1:])
-
-    def _at_work(self, now: float) -> PendingPrompt:
-        """The drive that the agent most likely works on, of one or more."""
-        drives = list(self._drives.values())
-        if self._has_hooks:  # such a program takes one prompt after the other
-            return drives[0]
-        waited_for = [one for one in drives if not one.is_answered and one.waited_until > now]
-        return (waited_for or drives)[-1]
-
-    def _stops_ahead(self) -> int:
-        """Ends of turns before one that begins now: stops grow from drive to drive, so the last has the most."""
-        last = next(reversed(self._drives.values()), None)
-        return max(int(self._is_at_work), last.stops if last else 0)
-
-    def _forget_old(self, now: float) -> None:
-        self._drives = {one: drive for one, drive in self._drives.items() if drive.until > now}
+        super().__init__("unknown_chat", "no open prompt of this connection has that chatId")
 
 
 class Prompts:
-    """The open prompts of one connection: checks their replies, and says for which caller the agent works."""
+    """The open prompts of one connection.
+
+    Two dicts hold each prompt by its chat id. `_unanswered`: until its reply came. `_driving`: while the agent may
+    work for its caller, in the order in which the prompts were sent.
+
+    An agent works for a caller from the delivery of the prompt until the agent's program reports the end of its
+    turn, and the caller does not wait any more. With a program without hooks it ends a moment after the reply; at
+    the latest after 15 minutes.
+    A program queues what it is given while it works: the end of an earlier turn ends no prompt without a reply.
+    """
 
     def __init__(self, report: Callable[[Sequence[Report]], Awaitable[None]], clock: Clock) -> None:
         self._report = report
         self._clock = clock
-        self._protocol = ChannelProtocol()
-        self._driving = PendingPrompts()
+        self._unanswered: dict[str, OpenPrompt] = {}
+        self._driving: dict[str, OpenPrompt] = {}
+        self._has_hooks = False
+        self._knows_turns = False  # a hook of this connection said where a turn begins or ends
+        self._is_at_work = False  # as far as hooks say: its owner types, too
+        self._forgets_at = 0.0
         self._asked: set[str] = set()  # ids of requests that callers were asked, few: see MAX_PENDING
         self._decided: set[str] = set()
 
     def begin(self, prompt: PostedPrompt) -> None:
         """Add a prompt that is about to be sent."""
         now = self._clock()
-        self._protocol.expect(prompt.chat_id, prompt.home, until=now + prompt.wait_s, tells=prompt.tells)
-        self._driving.begin(prompt, now)
+        if now >= self._forgets_at:
+            self._forgets_at = now + FORGETS_EVERY_S
+            self._end_old_drives(now)
+        # Stops grow from prompt to prompt, so the last has the most.
+        last = next(reversed(self._driving.values()), None)
+        waits_until = now + prompt.wait_s
+        self._unanswered[prompt.chat_id] = self._driving[prompt.chat_id] = OpenPrompt(
+            prompt,
+            waits_until,
+            waits_until,
+            max(waits_until, now + LONGEST_TURN_S),
+            ends_with_turn=prompt.tells,
+            turn=prompt.chat_id,
+            stops=max(int(self._is_at_work), last.stops if last else 0) + 1,
+        )
 
     def withdraw(self, chat_id: str) -> None:
         """Remove a prompt that was not sent."""
-        self._protocol.withdraw(chat_id)
-        self._driving.remove(chat_id)
+        self._unanswered.pop(chat_id, None)
+        self._driving.pop(chat_id, None)
 
     def resume(self, prompt: PostedPrompt, for_s: float) -> None:
-        """Await the reply to a prompt of an earlier connection, which the agent may still answer."""
-        self._driving.resume(prompt, for_s, self._clock())
+        """Note that the agent may still work on a prompt of an earlier connection, whose turn has ended."""
+        now = self._clock()
+        self._driving[prompt.chat_id] = OpenPrompt(prompt, now, now, now + for_s)
 
     def cancel(self, chat_id: str) -> bool:
-        """Cancel a prompt for its caller; False when none is open under that id."""
-        if not self._protocol.cancel(chat_id):
+        """Cancel a prompt for its caller; False when none is open under that id.
+
+        The agent's own end is taken all the same, for as long as it was: it frees the claim.
+        """
+        if (canceled := self._unanswered.get(chat_id)) is None:
             return False
-        self._driving.unwanted(chat_id, self._clock())
+        canceled.is_wanted = False
+        canceled.waited_until = min(canceled.waited_until, self._clock())
         return True
 
     async def take_reply(self, saying: ReplyFrame) -> bool:
         """Report what is of a reply; False when it is of one that was too large already.
 
         Raises:
-            BadChannelFrame: it answers what this socket was not asked, or passes a cap.
+            UnknownChat: it answers what this socket was not asked, or has answered.
+            BadChannelFrame: it passes a cap, or is not in order.
         """
-        reports = self._protocol.take_reply(saying)
-        for report in reports:
-            if isinstance(report.message, Final):
-                self._driving.answered(report.message.chat_id, self._clock())
+        replied = self._unanswered.get(saying.chat_id)
+        if replied is None:
+            raise UnknownChat
+        match saying:
+            case Reply():
+                reports = [self._whole(saying, replied)]
+            case ReplyChunk():
+                reports = self._chunk(saying, replied)
+            case TaskStatus() if not saying.is_note:
+                reports = [self._ended(saying, replied)]
+            case _:
+                reports = _piece(saying, replied)
         await self._report(reports)
         return bool(reports)
 
     async def ask_caller(self, chat_id: str, asked: ApprovalAsked) -> None:
-        """The caller may approve what the agent asks; not when it was decided a moment ago."""
+        """The caller may approve what the agent asks; not when it was decided a moment ago.
+
+        Raises:
+            TooLarge: the reply passes a cap with the request.
+        """
         if asked.request_id in self._decided:
             self._decided.discard(asked.request_id)
             return
         self._asked.add(asked.request_id)
-        await self._report(self._protocol.add_piece(chat_id, asked))
+        await self._add_piece(chat_id, asked)
 
     async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
         """Tell the caller of a decision, which may overtake the request. A reply that grows too large fails."""
@@ -248,49 +153,137 @@ class Prompts:
             return
         self._asked.discard(decided.request_id)
         try:
-            await self._report(self._protocol.add_piece(chat_id, decided))
+            await self._add_piece(chat_id, decided)
         except TooLarge as large:
             await self.too_large(large)
 
     async def too_large(self, large: TooLarge) -> None:
-        """Fail the reply because it is too large."""
-        await self._report(self._protocol.too_large(large))
+        """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
+        failed = self._unanswered[large.chat_id]
+        failed.is_failed = True
+        reports = [_final(failed, reason=TurnFailure.REPLY_TOO_LARGE)]
+        if large.is_finished:
+            del self._unanswered[large.chat_id]
+            reports.append(_final(failed))
+        await self._report(reports)
 
     async def stopped(self) -> None:
-        """The agent's program is at the end of a turn: prompts for which no caller waits end with it."""
+        """The agent's program is at the end of a turn: prompts for which no caller waits end with it.
+
+        Those that were told end with or without a reply; one may come late.
+        """
         now = self._clock()
-        await self._report(self._protocol.stop(self._driving.stopped(now), now))
+        self._has_hooks = self._knows_turns = True
+        self._is_at_work = False
+        for one in self._driving.values():
+            one.stops -= 1
+        over = [chat_id for chat_id, one in self._driving.items() if one.is_over(now)]
+        told = [chat_id for chat_id in over if self._driving.pop(chat_id).ends_with_turn]
+        await self._report([report for chat_id in told for report in self._end_told(chat_id, now)])
 
     async def end_told(self, chat_id: str) -> None:
         """End a turn whose caller waits for no reply. The agent still works for that caller."""
-        await self._report(self._protocol.end_told(chat_id, self._clock()))
+        await self._report(self._end_told(chat_id, self._clock()))
 
     def end_drive(self, chat_id: str) -> None:
         """End the work on a prompt: the agent answered it by one frame, and does nothing more for its caller."""
-        self._driving.remove(chat_id)
+        self._driving.pop(chat_id, None)
 
     async def lost(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Fail the open prompts at once with this reason, because the connection is over."""
-        await self._report(self._protocol.lost(reason))
+        reports = [_final(one, reason=reason) for one in self._unanswered.values()]
+        self._unanswered.clear()
+        await self._report(reports)
 
     def hooked(self, *, begins: bool = False) -> None:
-        """Note a report of the program. `begins`: it started to work."""
-        self._driving.hooked(begins=begins)
+        """Note a report of the program: its ends of turns can be relied on. `begins`: it started to work."""
+        self._has_hooks = True
+        self._knows_turns = self._knows_turns or begins
+        self._is_at_work = self._is_at_work or begins
 
     def driver(self, chat_id: str = "") -> Driver | None:
         """Find the caller on whose behalf the agent works now; None when it works for its owner alone.
 
-        `chat_id`: see `PendingPrompts.find`.
+        `chat_id`: see `find_driver`.
         """
-        return self._driving.find(self._clock(), chat_id)
+        now = self._clock()
+        self._end_old_drives(now)
+        return find_driver(self._driving, chat_id, now, has_hooks=self._has_hooks, knows_turns=self._knows_turns)
 
     def is_idle(self, now: float) -> bool:
         """Whether no caller waits for a reply any more."""
-        return self._protocol.is_idle(now)
+        return all(one.taken_until < now or not one.is_wanted for one in self._unanswered.values())
 
     def forget_old(self, now: float) -> None:
         """Stop expecting replies for which no caller has waited for a minute."""
-        self._protocol.forget_before(now - LATE_REPLY_S)
+        forgotten = now - LATE_REPLY_S
+        for chat_id in [one for one, late in self._unanswered.items() if late.taken_until < forgotten]:
+            del self._unanswered[chat_id]
+
+    def _end_old_drives(self, now: float) -> None:
+        self._driving = {chat_id: one for chat_id, one in self._driving.items() if one.drives_until > now}
+
+    def _end_told(self, chat_id: str, now: float) -> list[Report]:
+        if (told := self._unanswered.get(chat_id)) is None:
+            return []
+        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
+        told.ends_with_turn, told.taken_until = False, now
+        return [_final(told)]
+
+    async def _add_piece(self, chat_id: str, piece: Extra) -> None:
+        """Report a piece that the hub itself makes of what the agent asked; nothing when its reply is over."""
+        asking = self._unanswered.get(chat_id)
+        if asking is not None and asking.is_wanted and not asking.is_failed:
+            number = _count(asking, size_of_json(piece))
+            await self._report([Report(asking.prompt.home, ExtraPiece(chat_id, number, piece))])
+
+    def _whole(self, reply: Reply, replied: OpenPrompt) -> Report:
+        if reply.usage is not None:
+            replied.usage = reply.usage.kept
+        is_direct = reply.direct and not replied.pieces
+        return self._finish(replied, text=reply.text, direct=is_direct)
+
+    def _chunk(self, chunk: ReplyChunk, replied: OpenPrompt) -> list[Report]:
+        if chunk.usage is not None:
+            replied.usage = chunk.usage.kept
+        reports: list[Report] = []
+        if chunk.text and not replied.is_failed:
+            size = size_of(chunk.text)
+            if size > MAX_CHUNK_BYTES:
+                wide = f"a chunk holds at most {MAX_CHUNK_BYTES} bytes"
+                raise TooLarge(chunk.chat_id, wide, is_finished=chunk.done)
+            number = _count(replied, size, is_finished=chunk.done)
+            reports.append(Report(replied.prompt.home, PostedChunk(chunk.chat_id, number, chunk.text)))
+        if chunk.done:
+            reports.append(self._finish(replied))
+        return reports
+
+    def _ended(self, status: TaskStatus, replied: OpenPrompt) -> Report:
+        """A state that ends the reply; `completed` without words leaves it to the chunks."""
+        if status.usage is not None:
+            replied.usage = status.usage.kept
+        if replied.is_failed:
+            return self._finish(replied)
+        return self._finish(replied, text=status.text or None, reason=status.reason)
+
+    def _finish(
+        self, replied: OpenPrompt, *, text: str | None = None, reason: str = "", direct: bool = False
+    ) -> Report:
+        """The agent's own end of a reply.
+
+        Raises:
+            TooLarge: the text passes a cap.
+        """
+        chat_id = replied.prompt.chat_id
+        if text is not None and size_of(text) > MAX_REPLY_BYTES:
+            raise TooLarge(chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
+        del self._unanswered[chat_id]
+        replied.is_answered = True
+        # A program without hooks never reports the end of its turn, and
+        # may act a moment longer for this caller.
+        if not self._has_hooks:
+            replied.drives_until = self._clock() + REPLY_GRACE_S
+        return _final(replied, text, reason, direct=direct)
 
 
 def prompt_frame(prompt: PostedPrompt) -> frames.Prompt:
@@ -307,6 +300,38 @@ def prompt_frame(prompt: PostedPrompt) -> frames.Prompt:
     )
 
 
-def _is_over(drive: PendingPrompt, now: float) -> bool:
-    is_its_own = drive.stops <= 0 and (drive.prompt.tells or drive.waited_until <= now)
-    return drive.is_answered or is_its_own
+def _piece(saying: TaskStatus | TaskArtifact, replied: OpenPrompt) -> list[Report]:
+    """The report of a note or of an artifact; none when the reply has failed already."""
+    if replied.is_failed:
+        return []
+    artifacts = replied.open_artifacts
+    if isinstance(saying, TaskArtifact) and saying.append and saying.artifact_id not in artifacts:
+        raise BadChannelFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
+    piece: Extra = saying.piece
+    number = _count(replied, size_of_json(piece))
+    if isinstance(saying, TaskArtifact):
+        others = artifacts - {saying.artifact_id}
+        replied.open_artifacts = others if saying.last_chunk else others | {saying.artifact_id}
+    return [Report(replied.prompt.home, ExtraPiece(saying.chat_id, number, piece))]
+
+
+def _count(replied: OpenPrompt, size: int, *, is_finished: bool = False) -> int:
+    """Take one more piece of that size into account; its number.
+
+    Raises:
+        TooLarge: the reply passes a cap with it.
+    """
+    replied.size_bytes += size
+    if replied.pieces >= MAX_PIECES:
+        why = f"a reply has at most {MAX_PIECES} pieces"
+        raise TooLarge(replied.prompt.chat_id, why, is_finished=is_finished)
+    if replied.size_bytes > MAX_REPLY_BYTES:
+        why = f"a reply holds at most {MAX_REPLY_BYTES} bytes"
+        raise TooLarge(replied.prompt.chat_id, why, is_finished=is_finished)
+    replied.pieces += 1
+    return replied.pieces - 1
+
+
+def _final(prompt: OpenPrompt, text: str | None = None, reason: str = "", *, direct: bool = False) -> Report:
+    final = Final(prompt.prompt.chat_id, prompt.pieces, text, str(reason), direct=direct, usage=prompt.usage)
+    return Report(prompt.prompt.home, final)

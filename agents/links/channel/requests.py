@@ -17,6 +17,7 @@ from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import AskSource, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.links.channel import refusals
+from agents.links.channel.driving import Driver
 from agents.links.channel.frames import (
     AgentChannelFrame,
     AgentsRequest,
@@ -34,8 +35,7 @@ from agents.links.channel.frames import (
     encode,
     now,
 )
-from agents.links.channel.prompts import Driver
-from agents.links.channel.protocol import size_of
+from agents.links.channel.payloads import size_of
 from agents.links.channel.refusals import (
     as_reply,
     askable_agents,
