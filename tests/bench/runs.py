@@ -17,7 +17,6 @@ USED = Used(
 
 
 def run(asks_per_s: float, *, p95_ms: float = 1.5, errors: int = 0, rate: float | None = None) -> LoadRun:
-    """A run of a hub at this rate."""
     return LoadRun(
         target="hub",
         connections=32,

@@ -14,8 +14,6 @@ Json = Any
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
-
     status: int
     headers: dict[str, str]
     body: bytes
@@ -38,7 +36,6 @@ class Failed(Exception):
 
 
 def stringify(value: Json) -> bytes:
-    """As JSON.stringify does."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 

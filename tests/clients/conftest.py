@@ -14,7 +14,6 @@ OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000, "WEBHOOK_ALLOW_PRIVATE": 1, "REP
 
 @pytest.fixture(scope="package")
 def github() -> Iterator[GitHub]:
-    """A GitHub look-alike."""
     github = GitHub()
     github.start()
     yield github
@@ -32,7 +31,6 @@ def clients_hub(make_storage: MakeStorage, github: GitHub) -> Iterator[HubProces
 
 @pytest.fixture
 def browser(clients_hub: HubProcess, github: GitHub) -> Iterator[Browser]:
-    """The browser of a user."""
     github.reset()
     made = Browser(clients_hub, github)
     yield made

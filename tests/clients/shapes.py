@@ -18,13 +18,10 @@ def matching(pattern: str) -> Shape:
 
 
 def one_of(*values: str) -> Shape:
-    """One of these words."""
     return lambda value: value in values
 
 
 class Maybe:
-    """Null, or of a shape."""
-
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 

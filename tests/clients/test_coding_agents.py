@@ -31,7 +31,6 @@ def ask(name: str, handle: str) -> UseTool:
 
 
 def connect(name: str, home: Path, hub: str, token: str) -> None:
-    """Write what `mcp add` of each program writes."""
     url, headers = f"{hub}/mcp", {"Authorization": f"Bearer {token}"}
     if name == "claude":
         servers = {"clawbridge": {"type": "http", "url": url, "headers": headers}}

@@ -204,5 +204,4 @@ async def lifeline(tmp_path):
 
 @pytest.fixture
 def closed():
-    """The error of a socket that was closed."""
     return ConnectionClosed

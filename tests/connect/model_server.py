@@ -19,8 +19,6 @@ JSON_TYPE = "application/json"
 
 @dataclass(frozen=True)
 class Say:
-    """The model says a text."""
-
     text: str
 
 

@@ -167,7 +167,6 @@ async def test_a_cancel_ends_the_program(coding_agent, name: str) -> None:
 
 
 async def cancel(agent: CodingAgent, task: Json) -> None:
-    """Cancel the task; its program ends."""
     assert children_of(agent.connector.pid)
     canceled = await agent.caller.call("CancelTask", {"id": task["id"]})
     assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
@@ -180,7 +179,6 @@ async def cancel(agent: CodingAgent, task: Json) -> None:
 
 
 def children_of(pid: int) -> list[str]:
-    """The ids of the processes that a process started."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
@@ -242,6 +240,5 @@ async def waiting_requests(agent: CodingAgent) -> list[str]:
 
 
 async def ended(agent: CodingAgent, task_id: str) -> Json | None:
-    """The task, once it is completed."""
     task = await agent.caller.get(task_id)
     return task if task["status"]["state"] == "TASK_STATE_COMPLETED" else None

@@ -305,7 +305,6 @@ async def test_a_program_that_dies_or_prints_rubbish_fails_the_task(
 
 
 async def remember(conversations, context_id, program_id, asker="alice"):
-    """Store the id, and give the one from before."""
     question = Question(chat_id="c", text="", asker=asker, context_id=context_id)
     async with conversations.claim(question) as conversation:
         before, conversation.program_id = conversation.program_id, program_id

@@ -57,7 +57,6 @@ async def rest(hub: HubProcess, method: str, path: str, token: str, **options: A
 
 
 def values(home: HubStorage) -> list[tuple[str, Any]]:
-    """Every value in the database with its table."""
     with closing(_open(home)) as database:
         named = (
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"

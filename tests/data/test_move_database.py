@@ -65,7 +65,6 @@ def small(make_storage: MakeStorage) -> HubStorage:
 
 @pytest.fixture
 def small_home(small: HubStorage, tmp_path: Path) -> HubStorage:
-    """A copy of one's own."""
     shutil.copytree(small.folder, tmp_path / "data")
     return embedded_storage(tmp_path / "data")
 

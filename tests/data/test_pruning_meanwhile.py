@@ -48,7 +48,6 @@ async def run(home: HubStorage, text: str) -> str:
 
 
 def left_of(home: HubStorage) -> tuple[int, int]:
-    """How many old turns and events are left in SQLite."""
     with closing(sqlite3.connect(home.folder / "hub.sqlite3")) as database:
         [turns] = database.execute("SELECT count(*) FROM agents_turn WHERE chat_id LIKE 'old-%'").fetchone()
         [events] = database.execute("SELECT count(*) FROM agents_event WHERE type = 't'").fetchone()

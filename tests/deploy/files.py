@@ -11,7 +11,6 @@ Json = dict[str, Any]
 
 
 def documents(name: str) -> list[Json]:
-    """Every document of a YAML file."""
     return [one for one in yaml.safe_load_all((DEPLOY / name).read_text()) if one]
 
 

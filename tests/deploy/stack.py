@@ -20,14 +20,11 @@ READY_WITHIN_S = 100
 
 
 class Stack:
-    """What it said, and whom to ask."""
-
     def __init__(self, program: Program) -> None:
         self.program = program
 
     @property
     def urls(self) -> list[str]:
-        """The web processes' addresses."""
         return re.findall(r"^web \d runs on (\S+)$", self.program.output, re.MULTILINE)
 
     @property
@@ -48,7 +45,6 @@ class Stack:
         return found[0]
 
     def find_program(self, name: str) -> psutil.Process:
-        """The child of that name."""
         [found] = [one for one in psutil.Process(self.program.pid).children() if one.name() == name]
         return found
 

@@ -102,7 +102,6 @@ def test_images_are_named_alone() -> None:
 
 
 def containers(compose: Json) -> list[Json]:
-    """The services that run the hub's image."""
     return [one for one in compose["services"].values() if one["image"].startswith("clawbridge:")]
 
 

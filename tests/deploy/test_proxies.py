@@ -35,8 +35,6 @@ def test_a_proxy_gives_up_an_idle_connection_before_the_hub(text: str) -> None:
 
 @dataclass(frozen=True)
 class Front:
-    """A hub, and the address of the proxy in front of it."""
-
     hub: HubProcess
     url: str
 

@@ -36,8 +36,6 @@ UNSAMPLED = "00-5bf92f3577b34da6a3ce929d0e0e4737-00f067aa0ba902b7-00"
 
 @dataclass(frozen=True)
 class Watched:
-    """A hub, and the collector it sends its spans to."""
-
     hub: HubProcess
     collector: Collector
 

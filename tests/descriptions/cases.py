@@ -55,13 +55,11 @@ def described_calls() -> list[Call]:
 
 
 def recorded_calls() -> list[Call]:
-    """The calls that have recorded cases."""
     named = {tuple(key.split(" ")[:2]) for key in read_recorded()}
     return in_order((path, verb.lower()) for verb, path in named)
 
 
 def key_of(call: Call, mode: str, *, is_own: bool) -> str:
-    """What recorded cases are found by."""
     return f"{call[1].upper()} {call[0]} {mode} {'own' if is_own else 'any'}"
 
 
@@ -100,7 +98,6 @@ def send_and_check(
 
 
 def as_json(case: Any) -> dict[str, Any]:
-    """A case as it is recorded."""
     fields = {name: getattr(case, name) for name in FIELDS}
     kept = {name: _plain(value) for name, value in fields.items() if value is not None and value is not NOT_SET}
     return {name: value for name, value in kept.items() if value or name == "body"}
@@ -124,7 +121,6 @@ def choose(tried: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
 
 @cache
 def read_recorded() -> Recorded:
-    """All recorded cases."""
     recorded: Recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     return recorded
 

@@ -14,7 +14,6 @@ from tests.descriptions.seeded import Seeded, seed
 
 @pytest.fixture(scope="module")
 def live(make_storage: MakeStorage) -> Iterator[tuple[Seeded, Any]]:
-    """The hub, and its description."""
     hub = HubProcess.start(make_storage("embedded"), **OPTIONS)
     try:
         url = f"{hub.url}/api/v1/schema"

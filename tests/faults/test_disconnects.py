@@ -82,7 +82,5 @@ async def test_an_agent_that_falls_silent_is_taken_off_line(embedded_hub: HubPro
 
 
 class Deaf(Echo):
-    """Answers no ping."""
-
     async def on_frame(self, frame: Json) -> None:
         del frame

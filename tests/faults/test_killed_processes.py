@@ -31,7 +31,6 @@ async def check_served_again(url: str, agent: Stall, token: str, since: float) -
 
 
 async def check_nothing_open(hub: HubProcess, url: str, agent: Stall) -> None:
-    """Every question of the audit has an end."""
     log = await inbound(url, agent.agent["id"], hub.mint("owner", "session"))
     lost = [row for row in log["recent"] if row["question"] == "lost"]
     assert [row["ok"] for row in lost] == [False]

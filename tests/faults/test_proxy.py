@@ -34,8 +34,6 @@ async def echo_port() -> AsyncIterator[int]:
 
 
 class Client:
-    """One connection through the proxy."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 

@@ -45,7 +45,6 @@ class SlowClient:
                 await asyncio.sleep(DRIP_EVERY_S)
 
     async def ended(self) -> None:
-        """Wait until the hub has closed it."""
         with suppress(ConnectionError):
             while not self.writer.transport.is_closing():
                 with suppress(TimeoutError):
@@ -171,7 +170,6 @@ async def nothing(client: SlowClient) -> None:
 
 
 async def endless_head(client: SlowClient) -> None:
-    """A byte now and then."""
     await client.drip(b"GET / HTTP/1.1\r\nX: " + b"x" * 1_000)
 
 

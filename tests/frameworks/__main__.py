@@ -21,7 +21,6 @@ offer that to its user; the note says what is missing.
 
 
 def page() -> str:
-    """The whole page."""
     titles = ["client", "version", *(one.title for one in SCENARIOS)]
     notes: list[str] = []
     rows = [titles, ["---"] * len(titles), *(_row(one, notes) for one in ALL)]

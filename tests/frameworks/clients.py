@@ -57,7 +57,6 @@ class Framework:
 
     @property
     def version(self) -> str:
-        """The version in the lock of its environment."""
         package = PACKAGES.get(self.environment, self.environment)
         found = re.search(rf"(?m)^{package}==(\S+)", FRAMEWORKS[self.environment].lock.read_text())
         assert found, f"{package} is not in the lock of {self.environment}"
@@ -75,7 +74,6 @@ class Framework:
 
 
 def shown(sight: Observation) -> str:
-    """All that the user is shown after a question, in words."""
     value = sight.value
     if sight.step == "raised":
         return f"raised {value['type']}: {value['message']}"

@@ -21,13 +21,11 @@ WRONG = "cw_sess_" + "0" * 32
 
 
 def is_often(framework: Framework, scenario: Scenario) -> bool:
-    """Whether `make test` tries it."""
     return scenario in OFTEN and framework.environment not in DEEP_ONLY
 
 
 @pytest.fixture
 def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite."""
     return embedded_hub
 
 
@@ -77,7 +75,6 @@ def install(framework: Framework) -> None:
 
 @asynccontextmanager
 async def asked(hub: HubProcess, state: str) -> AsyncIterator[TaskPeer]:
-    """An agent in the state that a scenario names."""
     fields = {"dailyBudgetQueries": 1} if state == "spent" else {}
     bob = hub.mint("bob", "session")
     async with online(hub, TaskPeer, agent=fields) as agent, asyncio.TaskGroup() as driving:
@@ -108,7 +105,6 @@ def test_the_page_is_made_of_the_scenarios() -> None:
 async def shown_to_user(
     hub: HubProcess, agent: TaskPeer, token: str, framework: Framework, scenario: Scenario
 ) -> list[str]:
-    """What the user is shown after each question."""
     token = WRONG if scenario.is_token_wrong else token
     async with framework.run(hub.url, agent.handle, token, scenario) as run:
         await run.end()

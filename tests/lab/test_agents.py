@@ -26,7 +26,6 @@ async def listening(handle: Callable[[ServerConnection], Awaitable[None]]) -> As
 
 
 async def welcome(socket: ServerConnection) -> Json:
-    """Take the register frame and accept the agent; the frame."""
     frame: Json = json.loads(await socket.recv())
     await socket.send(json.dumps({"type": "welcome", "sessionId": "s1", "routingName": "@a"}))
     return frame

@@ -50,7 +50,6 @@ async def test_accounts_are_closed_while_an_administrator_asks_their_agents(work
 
 
 async def _ask_until_gone(http: httpx.AsyncClient, handle: str, token: str) -> int:
-    """The status of the first answer that is no task."""
     while True:
         body = envelope("SendMessage", question("are you there?"))
         answer = await http.post(rpc_path(handle), json=body, headers=bearer(token))
@@ -98,6 +97,5 @@ async def test_an_agent_moves_between_two_sessions_while_it_is_asked(worked_hub:
 
 
 async def _ask_times(http: httpx.AsyncClient, handle: str, headers: dict[str, str]) -> list[int]:
-    """The statuses of some asks, one after another."""
     body = envelope("SendMessage", question("are you there?"))
     return [(await http.post(rpc_path(handle), json=body, headers=headers)).status_code for _ in range(ROUNDS)]

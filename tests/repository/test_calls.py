@@ -32,7 +32,6 @@ LIMITS = {
 
 @pytest.fixture(scope="module")
 def counting_hub(make_storage: MakeStorage) -> Iterator[Counting]:
-    """A hub that counts its calls."""
     with calls.counting(make_storage("embedded"), users=2) as hub:
         yield hub
 

@@ -54,7 +54,6 @@ def migrations_since() -> Iterator[tuple[str, ModuleType]]:
 
 
 def wrongs(app: str, operation: Operation, *, has_note: bool, is_alone: bool) -> Iterator[str]:
-    """What is wrong with one operation."""
     what: Any = operation
     big = (app, getattr(what, "model_name", "").lower()) in BIG
     if isinstance(operation, migrations.AddField):

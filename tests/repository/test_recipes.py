@@ -39,14 +39,11 @@ NAMES = ("a surface", "a link", "a dialect", "a setting", "an account limit", "a
 
 @dataclass(frozen=True)
 class Recipe:
-    """One recipe: its name as in the heading, and its text."""
-
     name: str
     text: str
 
 
 def recipes() -> list[Recipe]:
-    """All recipes of CONTRIBUTING.md, in order."""
     found = []
     for section in TEXT.split(HEADING)[1:]:
         name, _, text = section.partition("\n")

@@ -27,7 +27,6 @@ def imported(text: str) -> Iterator[str]:
 
 
 def reads_settings(text: str) -> bool:
-    """Whether a module imports Django's settings."""
     return "django.conf" in text and any(name.startswith("django.conf") for name in imported(text))
 
 

@@ -22,12 +22,10 @@ def tracked_files() -> tuple[Path, ...]:
 
 
 def named(*patterns: str) -> list[Path]:
-    """Those whose name fits one of the patterns."""
     return [path for path in tracked_files() if any(path.match(pattern) for pattern in patterns)]
 
 
 def shown(path: Path) -> str:
-    """A path as one writes it."""
     return path.relative_to(ROOT).as_posix()
 
 

@@ -37,7 +37,6 @@ class Shell:
         return Command(self.folder / f"command-{self._count}", arguments, self.env | env)
 
     async def run(self, *arguments: str, **env: str) -> "Command":
-        """Run the command to its end."""
         command = self.start(*arguments, **env)
         await command.end()
         return command
@@ -68,8 +67,6 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 class Command:
-    """A running command, and what it printed so far."""
-
     def __init__(self, folder: Path, arguments: tuple[str, ...], env: dict[str, str]) -> None:
         folder.mkdir()
         self._output, self._errors = folder / "output", folder / "errors"
@@ -79,7 +76,6 @@ class Command:
         self.code: int | None = None
 
     async def end(self) -> int:
-        """Its exit code."""
         self.code = await asyncio.to_thread(self.process.wait, WITHIN_S)
         return self.code
 
@@ -101,5 +97,4 @@ class Direct(ChannelAgent):
 
 @pytest.fixture
 def shell(embedded_hub: HubProcess, tmp_path: Path) -> Shell:
-    """The shell of a user of the hub."""
     return Shell(tmp_path, embedded_hub.url, embedded_hub.mint("shell-user", "session"))

@@ -178,8 +178,6 @@ async def test_an_answer_without_a_task_is_printed(embedded_hub: HubProcess, she
 
 
 class NoHub(Handler):
-    """A web server that is no hub: a page at `/site`, else a redirect."""
-
     def do_GET(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path.startswith("/site/"):

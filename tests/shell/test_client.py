@@ -160,10 +160,12 @@ WHOLE |= {"artifacts": [{"artifactId": "a", "parts": [{"text": "Hello"}]}]}
 
 async def test_a_hub_that_restarts_is_asked_once_and_its_snapshot_adds_what_was_missed() -> None:
     keys: list[str] = []
+    after: list[str | None] = []
 
     class Restarting(Handler):
         def do_POST(self) -> None:
             keys.append(self.headers["Idempotency-Key"])
+            after.append(self.headers["Last-Event-ID"])
             self.rfile.read(int(self.headers["Content-Length"]))
             match len(keys):
                 case 1:  # read, and broken before an answer
@@ -179,8 +181,8 @@ async def test_a_hub_that_restarts_is_asked_once_and_its_snapshot_adds_what_was_
         updates = await asyncio.to_thread(list, client.stream("@demo/echo", "hello"))
     assert "".join(update.text for update in updates) == "Hello"
     assert (len(keys), len(set(keys))) == (4, 1)
+    assert after == [None, None, "1", "1"]
 
 
 def stream_of(*events: Json) -> bytes:
-    """Events as a hub sends them."""
     return "".join(f"id: {number}\ndata: {json.dumps(event)}\n\n" for number, event in enumerate(events)).encode()

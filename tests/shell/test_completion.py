@@ -23,7 +23,6 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 async def complete_in_bash(shell: Shell, script: str, line: str) -> list[str]:
-    """What bash offers at the end of a line."""
     command = shell.folder / "clawbridge"
     command.write_text(f'#!/bin/sh\nexec {shlex.join(python("-m", "clawbridge"))} "$@"\n')
     command.chmod(0o700)

@@ -20,7 +20,6 @@ COOKIE = "cw_session"
 
 
 def program(url: str, token: str | None = None, agent: str = "clawborrator-cli") -> httpx.Client:
-    """A program without cookies."""
     headers = {"User-Agent": agent} | (bearer(token) if token else {})
     return httpx.Client(base_url=url, headers=headers, trust_env=False, verify=TLS, timeout=30)
 
@@ -71,8 +70,6 @@ class Browser:
 
 
 class Pkce:
-    """A verifier, its challenge and a state."""
-
     def __init__(self) -> None:
         self.verifier = secrets.token_urlsafe(32)
         self.state = secrets.token_urlsafe(16)

@@ -32,7 +32,6 @@ def options_of(answer: Any) -> dict[str, Any]:
 
 
 def make_passkey(login: str = "ann", device: Authenticator | None = None) -> Authenticator:
-    """An account that a passkey signs in to."""
     device, client, link = device or Authenticator(), browser(), invite(login)
     answer = client.post(link, {"credential": device.make(options_of(client.get(link)))})
     assert answer.status_code == 302, answer.content

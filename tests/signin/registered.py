@@ -15,8 +15,6 @@ CLIENTS, TOKEN = "/api/v1/auth/clients", "/api/v1/auth/clients/token"
 
 
 class Kept:
-    """What the SDK's client keeps of itself."""
-
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
 

@@ -14,7 +14,6 @@ WITHIN_S = 20.0  # documented as 2 s; without it they would stay open
 
 
 def set_active(hub: HubProcess, login: str, *, is_active: bool) -> None:
-    """What the admin's tick does."""
     with writing(hub._env) as run:
         run("UPDATE accounts_user SET is_active = ? WHERE login = ?", is_active, login)
 
@@ -27,7 +26,6 @@ async def mint_channel(hub: HubProcess, token: str) -> tuple[int, str]:
 
 
 async def read_on(stream: Stream) -> None:
-    """Until it ends."""
     while True:
         await stream.next_line()
 
