@@ -142,17 +142,17 @@ def addresses_of(target: AllowedUrl, rules: TargetRules, resolve: Resolve, *, wi
     network. Where private addresses are allowed there is nothing to hide.
 
     Raises:
-        NotSent: it has none, or one of them is not public.
+        NotSent: it has none, or one of them is not public, or there are too many to check.
         TimeoutError: the resolver did not answer in time.
     """
     found = _within(within_s, resolve, target.host, target.port)
     # One private address among public ones refuses the name: any of them may be the one that is connected to.
-    refused = not rules.allows_private and not all(map(is_public, found))
     if not found and rules.allows_private:
         raise NotSent(f"{target.host} cannot be found")
-    if not found or refused or len(found) > MAX_ADDRESSES:
+    is_refused = not rules.allows_private and (len(found) > MAX_ADDRESSES or not all(map(is_public, found)))
+    if not found or is_refused:
         raise NotPublic(f"{target.host} cannot be found, or does not lead to public addresses alone")
-    return found
+    return found[:MAX_ADDRESSES]
 
 
 def system_resolver(host: str, port: int) -> list[str]:

@@ -149,6 +149,13 @@ def test_a_name_with_no_end_of_addresses_is_refused() -> None:
         leads_to(*(f"8.8.{high}.{low}" for high in range(4) for low in range(100))).check("https://hook.example/")
 
 
+def test_where_inner_names_are_allowed_the_first_of_many_addresses_are_tried() -> None:
+    """As of a large identity provider, at which users sign in."""
+    many = ["127.0.0.1", *(f"127.0.1.{number}" for number in range(1, 40))]
+    with receiving() as receiver:
+        assert post(SafeHttp(OWN_NETWORK, resolve=lambda host, port: many), receiver.url) == 204
+
+
 def test_an_unknown_name_and_an_inner_one_read_the_same() -> None:
     said = []
     for http in (leads_to(), leads_to("10.0.0.7")):
