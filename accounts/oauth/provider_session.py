@@ -104,7 +104,8 @@ class ProviderSession:
         if left_s <= 0:
             raise ValueError("the deadline is over")
         http = SafeHttp(RULES, total_s=left_s, max_answer_bytes=MAX_ANSWER_BYTES)
-        own = {"User-Agent": "clawbridge", "Content-Length": str(len(body))}
+        # Unasked, a server may compress; nothing here decompresses.
+        own = {"User-Agent": "clawbridge", "Accept-Encoding": "identity", "Content-Length": str(len(body))}
         own |= {"Authorization": f"Bearer {token}"} if token else {}
         answer = http.send(method, address, headers={**own, **headers}, body=body)
         if answer.is_cut:

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.errors import LoginTaken
 from accounts.models import ProviderIdentity, User
+from accounts.oauth import identity_providers
 from accounts.oauth.identity_providers import GitHubProfile
 from accounts.oauth.provider_accounts import sign_in_github_user
 from accounts.signup import Provider, read_providers, read_signup
@@ -231,3 +232,18 @@ def test_a_provider_of_other_peoples_making_signs_in(independent: Provider) -> N
     identity = ProviderIdentity.objects.get()
     assert (identity.issuer.rstrip("/"), identity.subject) == (independent.issuer, "s-1")
     assert me(client)["githubLogin"] == "Zoe"
+
+
+def test_a_provider_is_asked_not_to_compress(oidc: Oidc) -> None:
+    """Nothing would decompress its answers, and a request that says nothing takes any encoding."""
+    asked: list[str | None] = []
+
+    def note(exchange: Any) -> None:
+        asked.append(exchange.handler.headers.get("Accept-Encoding"))
+        oidc._honest(exchange)
+
+    identity_providers._kept.clear()
+    paths = ("/.well-known/openid-configuration", "/jwks", "/token", "/userinfo")
+    oidc.instead.update(dict.fromkeys(paths, note))
+    assert sign_in_by_oidc(browser()).status_code == 302
+    assert asked == ["identity"] * len(paths)
