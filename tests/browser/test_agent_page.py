@@ -132,17 +132,6 @@ async def test_busy_it_may_be_tried_and_the_refusal_is_explained(visitor: Visito
         assert await visitor.page.locator(".turn").count() == 1
 
 
-async def test_over_budget_it_says_when_there_is_more(visitor: Visitor, site: HubProcess) -> None:
-    async with online(site, Echo, agent={"dailyBudgetQueries": 1}) as agent:
-        await visitor.sign_in("alice", then=f"/agents/{agent.handle}")
-        await ask(visitor, "the only one")
-        await said(visitor, "Answered in")
-        await said(visitor, "midnight UTC")
-        await see_no_more_asking(visitor)
-        assert await visitor.page.locator("#left").inner_text() == "0 of 1 question left today"
-        await visitor.check_calm()
-
-
 async def test_who_was_signed_out_meanwhile_is_told_to_sign_in(visitor: Visitor, site: HubProcess) -> None:
     visitor.expected = ["401"]
     async with online(site, Echo) as agent:

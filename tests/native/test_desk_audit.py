@@ -251,13 +251,12 @@ def test_trace_ids_link_to_the_tracing_ui_where_there_is_one(alice: Person, bob:
     assert page.count("traces.example") == 1
 
 
-def test_the_address_of_a_tracing_ui_has_a_place_for_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_of_a_tracing_ui_has_a_place_for_the_id_or_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for raw in ["", "https://t.example/trace/{trace_id}", "http://127.0.0.1:16686/a?b={trace_id}#{trace_id}"]:
         monkeypatch.setenv("TRACE_UI_URL", raw)
         assert env.link_template("TRACE_UI_URL", "{trace_id}") == raw, raw
-
-
-def test_another_address_of_a_tracing_ui_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     for raw in [
         *("https://t.example/", "t.example/{trace_id}", "javascript:alert({trace_id})", "https://{trace_id}/x"),
         *("https://u:p@t.example/{trace_id}", "https://[::1/{trace_id}", "https://t.example/{trace_id} x", " "),

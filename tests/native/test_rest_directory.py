@@ -74,9 +74,7 @@ def test_by_handle_answers_404_in_json_for_whatever_is_no_agent(alice: Person) -
 
 def test_a_list_costs_the_same_queries_for_one_agent_and_for_many(alice: Person) -> None:
     def cost() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             assert api(alice.session).get(AGENTS).status_code == 200
         return len(queries)
 

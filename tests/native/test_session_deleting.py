@@ -126,9 +126,7 @@ def test_many_rows_go_in_batches_and_only_those_of_the_session(
     session, other = make_session(alice.user), make_session(alice.user, "other")
     add_events(session, 35)
     kept = add_events(other, 2)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         assert delete(alice, session).json()["events"] == 35
     deletions = [one["sql"] for one in queries if one["sql"].startswith('DELETE FROM "agents_event"')]
     assert len(deletions) == 5, "four batches, and what came meanwhile"

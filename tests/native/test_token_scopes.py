@@ -78,21 +78,6 @@ def test_every_call_takes_its_scope_and_no_other(staff: Person) -> None:
     assert of_me == dict.fromkeys(clients, 200) | {"connect": 403}
 
 
-def test_a_limited_token_makes_and_revokes_no_token_and_no_key(alice: Person) -> None:
-    limited = api(token(alice, scopes=["read", "publish"]))
-    makes_tokens = [
-        ("post", "/api/v1/tokens/channel"),
-        ("delete", f"/api/v1/tokens/{alice.user.credentials.get(kind='channel').pk}"),
-        ("post", "/api/v1/network/keys"),
-        ("patch", f"/api/v1/network/keys/{ANY_ID}"),
-        ("delete", f"/api/v1/network/keys/{ANY_ID}"),
-        ("post", f"/api/v1/network/keys/{ANY_ID}/rotate-secret"),
-    ]
-    answers = [getattr(limited, method)(path, {"name": "x"}, format="json") for method, path in makes_tokens]
-    told = [(answer.status_code, answer.content and answer.json().get("error")) for answer in answers]
-    assert dict(zip(makes_tokens, told, strict=True)) == dict.fromkeys(makes_tokens, (403, "forbidden"))
-
-
 def test_no_call_takes_a_key_of_agnt(alice: Person) -> None:
     client = api(mint_key(alice.user, "key").token)
     for method, path, _ in [*calls(), ("get", "/api/v1/me", "")]:

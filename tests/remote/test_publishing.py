@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
-from agents.core.presence import AgentRegistration, register_connection
+from agents.core.presence import register_connection
 from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
@@ -18,7 +19,7 @@ from hub.wiring import concurrency_limits
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY
 from tests.native.desk import FIELDS as AGENT_FIELDS
-from tests.native.rows import Person, api, browser, make_agent, make_session, person
+from tests.native.rows import Person, api, browser, make_agent, make_session, person, registration
 from tests.remote.caller import far_body, publish_far
 from tests.remote.cards import serving_card
 from tests.remote.servers import card_03
@@ -77,11 +78,20 @@ def test_what_is_wrong_is_a_400_and_makes_nothing(alice: Person) -> None:
     assert not Session.objects.exists()
 
 
-def test_it_is_a_session_or_a_server(alice: Person, url: str) -> None:
-    session = make_session(alice.user)
+@pytest.mark.parametrize("host", ["[1.2.3.4]", "[::ffff:0x7f.1]", "[1.2.3.4x]"])
+def test_a_malformed_host_is_a_400(alice: Person, url: str, host: str) -> None:
+    agent_id, wrong = publish_far(alice, url, auth=AUTH).json()["id"], f"https://{host}/x"
+    tried = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": wrong}, format="json")
+    assert (tried.status_code, "not a URL" in tried.json()["message"]) == (400, True), tried.content
+    assert publish_far(alice, wrong).status_code == change(alice, agent_id, cardUrl=wrong).status_code == 400
+
+
+def test_an_agent_is_a_session_or_a_server(alice: Person, url: str) -> None:
+    session, agent = make_session(alice.user), make_agent(alice.user, "other")
     both = {"name": "x", "sessionId": str(session.public_id), "remote": {"cardUrl": url}}
     for body in (both, {"name": "x"}):
         assert api(alice.session).post("/api/v1/agents", body, format="json").status_code == 400
+    assert change(alice, agent.pk, cardUrl=url).status_code == 400
 
 
 def test_a_handle_that_is_taken_leaves_no_session_behind(alice: Person, url: str) -> None:
@@ -137,15 +147,6 @@ def test_one_card_look_up_too_many_is_refused_everywhere(alice: Person, url: str
     assert api(person("bob").session).post("/api/v1/agents/cards", place, format="json").status_code == 200
 
 
-def test_a_malformed_host_is_a_400(alice: Person, url: str) -> None:
-    agent_id = publish_far(alice, url, auth=AUTH).json()["id"]
-    for wrong in ("https://[1.2.3.4]/x", "https://[::ffff:0x7f.1]/x", "https://[1.2.3.4x]/x"):
-        tried = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": wrong}, format="json")
-        assert (tried.status_code, "not a URL" in tried.json()["message"]) == (400, True), tried.content
-        assert publish_far(alice, wrong).status_code == 400
-        assert change(alice, agent_id, cardUrl=wrong).status_code == 400
-
-
 def test_a_card_is_shown_and_nothing_kept(alice: Person) -> None:
     with serving_card(card_03()) as url:
         answer = api(alice.session).post("/api/v1/agents/cards", {"cardUrl": url}, format="json")
@@ -178,27 +179,11 @@ def test_moving_keeps_credentials_at_home(alice: Person, url: str) -> None:
     assert RemoteServer.objects.get().credentials == ""
 
 
-def test_a_session_cannot_be_moved_like_a_server(alice: Person, url: str) -> None:
-    agent = make_agent(alice.user)
-    assert change(alice, agent.pk, cardUrl=url).status_code == 400
-
-
 def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
     session_id = publish_far(alice, url).json()["sessionId"]
     Process.objects.create(id="p", host="h", pid=1)
-    credential = alice.user.credentials.get(kind="channel")
-    wanted = AgentRegistration(
-        user_id=alice.user.pk,
-        credential_id=credential.pk,
-        session_id=session_id,
-        routing_name="far",
-        host="h",
-        cwd="/",
-        os_user="u",
-        pid=1,
-        channel_version="1",
-    )
-    registered = register_connection(wanted, process_id="p")
+    wanted = registration(alice, Session.objects.get(public_id=session_id))
+    registered = register_connection(replace(wanted, routing_name="far"), process_id="p")
     assert registered.public_id != session_id
     assert registered.routing_name != "far"
     assert not Connection.objects.filter(session__public_id=session_id).exists()

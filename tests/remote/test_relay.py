@@ -218,8 +218,6 @@ TWO_PLANS = [
     {"events": [update("plan", {"data": {"steps": ["v2"]}}, last=True)]},
 ]
 SCRIPTS: dict[str, list[Json]] = {
-    "a replaced value": [{"events": [update("d", {"data": {"n": 1}}), update("d", {"data": {"n": 2}})]}],
-    "a replaced file": [{"events": [update("f", {"raw": "YQ=="}), update("f", {"raw": "Yg=="}, last=True)]}],
     "a plan of two turns": TWO_PLANS,
     "text of two turns": [
         {"events": [update("log", text("one "))], "asks": True, "words": "on?"},
@@ -235,7 +233,6 @@ SCRIPTS: dict[str, list[Json]] = {
             ]
         }
     ],
-    "a replaced text": [{"events": [update("a", text("draft")), update("a", text("final"))]}],
     "text, data, text": [
         {
             "events": [
@@ -254,10 +251,6 @@ SCRIPTS: dict[str, list[Json]] = {
                 update("a", text("z"), append=True),
             ]
         }
-    ],
-    "a whole that an earlier turn made": [
-        {"events": [update("a", text(""))], "asks": True, "words": "which?"},
-        {"events": [update("a", text(""), last=True)]},
     ],
     "no parts": [{"events": [update("a"), update("b", text("x"))]}],
     "words alone": [{"events": [], "words": "done"}],

@@ -187,7 +187,7 @@ async def test_an_address_that_is_none_is_404_in_this_bindings_shape(alice: Clie
 
 
 async def test_no_user_comes_in_without_a_live_token(alice: Client) -> None:
-    """That all addresses are closed is shown by `tenancy/test_http_json.py`."""
+    """That all addresses are closed is shown by `tenancy/test_agents.py`."""
     for token in (None, "Bearer nonsense", "Basic x"):
         answer = await alice.call("GET", "tasks", headers={"Authorization": token})
         assert refusal(answer, 401, "UNAUTHENTICATED")["status"] == "UNAUTHENTICATED"

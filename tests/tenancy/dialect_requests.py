@@ -1,13 +1,15 @@
-"""Every method of every dialect of the bridge, with parameters that are sound."""
+"""Every method of every dialect of the bridge, and every address of HTTP+JSON, with parameters that are sound."""
 
 from dataclasses import dataclass
 
+from a2a_bridge.surface.addresses import ADDRESSES
 from a2a_bridge.wire.dialects.dialect import Description, Operation
 from a2a_bridge.wire.dialects.hub import HUB
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.versions import DIALECTS
 from kit.ids import unguessable
-from lab.callers import Json
+from lab.callers import Json, envelope, question
+from tests.tenancy.web import Answer, Web
 
 ASKS = frozenset({Operation.SEND, Operation.STREAM})
 NAMES_NO_TASK = ASKS | {Operation.LIST, Operation.SHOW_CARD}
@@ -21,6 +23,8 @@ class DialectRequest:
     dialect: str
     method: str
     operation: Operation
+    no_task = "-32001"
+    no_scope = "-32017"
 
     def __str__(self) -> str:
         return f"{self.dialect} {self.method}"
@@ -35,11 +39,16 @@ class DialectRequest:
         """Whether it is about a task that there is."""
         return self.operation not in NAMES_NO_TASK
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """How a request says its dialect."""
-        header = self.described.header
-        return {"A2A-Version": header} if header else {}
+    def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
+        """The answer about an agent, and `task_id` where it names a task."""
+        header = self.described.header  # how a request says its dialect
+        body = envelope(self.method, self.params(task_id))
+        spoken = {"A2A-Version": header} if header else {}
+        return web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=spoken | headers)
+
+    def reaches(self, answer: Answer) -> bool:
+        """Whether the agent was found; it is offline."""
+        return answer.status_code == 200 and (not self.asks or "agent channel offline" in answer.text)
 
     @property
     def described(self) -> Description:
@@ -60,9 +69,49 @@ class DialectRequest:
         return {"id": task_id} if self.names_a_task else {}
 
 
+@dataclass(frozen=True)
+class AddressRequest:
+    """One address of HTTP+JSON."""
+
+    verb: str
+    path: str
+    no_task = "TASK_NOT_FOUND"
+    no_scope = "INSUFFICIENT_SCOPE"
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.path}"
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks the agent something."""
+        return self.path in ("message:send", "message:stream")
+
+    @property
+    def names_a_task(self) -> bool:
+        """Whether it is about a task that there is."""
+        return self.path.startswith("tasks/")
+
+    def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
+        """The answer about an agent, and `task_id` where it names a task; a push address is always `p1`."""
+        path = self.path.format(id="p1" if "taskId" in self.path else task_id, taskId=task_id)
+        body = {"json": question("what's up?") if self.asks else {"url": PUSH_URL}} if self.verb == "POST" else {}
+        headers = {"A2A-Version": "1.0"} | headers
+        return web.request(self.verb, f"/api/a2a/v1/agents/{handle}/{path}", headers=headers, **body)
+
+    def reaches(self, answer: Answer) -> bool:
+        """Whether the agent was found."""
+        return "AGENT_NOT_FOUND" not in answer.text
+
+
+AgentRequest = DialectRequest | AddressRequest
 DIALECT_REQUESTS = [
     DialectRequest(one.name, name, operation) for one in DIALECTS for name, operation in one.methods.items()
 ]
 SEND = DialectRequest(HUB.name, "SendMessage", Operation.SEND)
+ADDRESS_REQUESTS = [AddressRequest(verb, one.path) for one in ADDRESSES for verb in one.calls]
+AGENT_REQUESTS: list[AgentRequest] = [*DIALECT_REQUESTS, *ADDRESS_REQUESTS]
+CREATE_PUSH = AddressRequest("POST", "tasks/{taskId}/pushNotificationConfigs")
+LIST_PUSHES = AddressRequest("GET", CREATE_PUSH.path)
+LIST_TASKS = AddressRequest("GET", "tasks")
 READ = DialectRequest(HUB.name, "GetTask", Operation.GET)
 LIST = DialectRequest(V1.name, "ListTasks", Operation.LIST)

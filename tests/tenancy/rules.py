@@ -9,9 +9,9 @@ from tests.tenancy.rights import May, Rule
 PUBLIC = Rule(may=May.ANY_CALLER)
 OWN_PAGE = Rule(may=May.OWN_PAGE)
 CARD = Rule(may=May.SEES_CARD)
-OF_AGENT = Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_by_any_method")
+OF_AGENT = Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_by_any_method_or_address")
 ASKED = Rule(may=May.ASKS_AGENT)
-ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone")
+ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_and_what_is_below_it_is_its_callers_alone")
 BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
@@ -219,21 +219,20 @@ FRAMES: dict[str, Rule] = {
 
 BELOW = "/api/a2a/v1/agents/{owner}/{slug}"
 PUSHES = f"{BELOW}/tasks/{{task_id}}/pushNotificationConfigs"
-ASKED_OVER_HTTP = Rule(may=May.BY_HAND, test="test_who_asks_over_http_json")
-TASK_OVER_HTTP = Rule(may=May.BY_HAND, test="test_what_is_below_a_task_is_its_callers_alone")
+ASKED_OVER_HTTP = Rule(may=May.BY_HAND, test="test_who_asks_over_the_bridge")
 HTTP_JSON: dict[str, Rule] = {
     f"POST {BELOW}/message:send": ASKED_OVER_HTTP,
     f"POST {BELOW}/message:stream": ASKED_OVER_HTTP,
-    f"GET {BELOW}/tasks": Rule(may=May.BY_HAND, test="test_tasks_are_listed_to_their_caller_alone"),
-    f"GET {BELOW}/tasks/{{task_id}}": TASK_OVER_HTTP,
-    f"POST {BELOW}/tasks/{{task_id}}:cancel": TASK_OVER_HTTP,
-    f"POST {BELOW}/tasks/{{task_id}}:subscribe": TASK_OVER_HTTP,
-    f"GET {BELOW}/tasks/{{task_id}}:subscribe": TASK_OVER_HTTP,
-    f"POST {PUSHES}": TASK_OVER_HTTP,
-    f"GET {PUSHES}": TASK_OVER_HTTP,
-    f"GET {PUSHES}/{{config_id}}": TASK_OVER_HTTP,
-    f"DELETE {PUSHES}/{{config_id}}": TASK_OVER_HTTP,
-    f"GET {BELOW}/extendedAgentCard": Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_over_http_json"),
+    f"GET {BELOW}/tasks": Rule(may=May.BY_HAND, test="test_a_list_of_tasks_is_its_callers_alone"),
+    f"GET {BELOW}/tasks/{{task_id}}": ONES_TASK,
+    f"POST {BELOW}/tasks/{{task_id}}:cancel": ONES_TASK,
+    f"POST {BELOW}/tasks/{{task_id}}:subscribe": ONES_TASK,
+    f"GET {BELOW}/tasks/{{task_id}}:subscribe": ONES_TASK,
+    f"POST {PUSHES}": ONES_TASK,
+    f"GET {PUSHES}": ONES_TASK,
+    f"GET {PUSHES}/{{config_id}}": ONES_TASK,
+    f"DELETE {PUSHES}/{{config_id}}": ONES_TASK,
+    f"GET {BELOW}/extendedAgentCard": OF_AGENT,
 }
 
 RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | ENVELOPES | PAGES | FRAMES

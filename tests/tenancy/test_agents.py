@@ -4,14 +4,26 @@ import itertools
 
 import pytest
 
-from lab.callers import bearer, envelope
+from lab.callers import bearer
 from lab.waiting import until
-from tests.tenancy.dialect_requests import DIALECT_REQUESTS, LIST, READ, SEND, DialectRequest
+from tests.tenancy.dialect_requests import (
+    AGENT_REQUESTS,
+    CREATE_PUSH,
+    LIST,
+    LIST_PUSHES,
+    LIST_TASKS,
+    READ,
+    SEND,
+    AddressRequest,
+    AgentRequest,
+)
 from tests.tenancy.test_matrix import CANARY
 from tests.tenancy.web import Answer
 from tests.tenancy.world import World
 
 SEES = {"limited": {"olga", "olga app", "gwen"}, "private": {"olga", "olga app"}, "draft": {"olga", "olga app"}}
+
+PUBLIC = "olga/pub-main"
 
 
 def handle_of(tenants: World, kind: str) -> str:
@@ -31,15 +43,13 @@ def get(tenants: World, path: str, caller: str) -> Answer:
 
 
 def ask(
-    tenants: World, handle: str, caller: str, spoken: DialectRequest = SEND, task_id: str = "task-none"
+    tenants: World, handle: str, caller: str, spoken: AgentRequest = SEND, task_id: str = "task-none"
 ) -> Answer:
-    """One call over the bridge, made again while the agent is busy with another caller's."""
+    """One call about an agent, made again while the agent is busy with another caller's."""
     token = tenants.tokens.get(caller)
-    body = envelope(spoken.method, spoken.params(task_id))
-    headers = spoken.headers | (bearer(token) if token else {})
 
     def free() -> Answer | None:
-        answer = tenants.web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=headers)
+        answer = spoken.send(tenants.web, handle, task_id, bearer(token) if token else {})
         return None if "processing a turn for another caller" in answer.text else answer
 
     return until(free, f"{handle} is free", within_s=20)
@@ -90,9 +100,9 @@ def test_lists_hold_only_what_their_reader_may_ask(tenants: World) -> None:
         assert "olga/pub-main" in handles
 
 
-@pytest.mark.parametrize("spoken", DIALECT_REQUESTS, ids=str)
-def test_who_reaches_an_agent_by_any_method(tenants: World, spoken: DialectRequest) -> None:
-    """Each method by each caller with a limited agent; methods that ask with the other kinds too."""
+@pytest.mark.parametrize("spoken", AGENT_REQUESTS, ids=str)
+def test_who_reaches_an_agent_by_any_method_or_address(tenants: World, spoken: AgentRequest) -> None:
+    """Each by each caller with a limited agent; those that ask with the other kinds too."""
     assert get(tenants, "/.well-known/jwks.json", "").status_code == 200  # the first card would make the hub's key
     absent_handle, before = handle_of(tenants, "absent"), tenants.changes.mark()
     absent = bare(ask(tenants, absent_handle, "", spoken), absent_handle)
@@ -101,22 +111,21 @@ def test_who_reaches_an_agent_by_any_method(tenants: World, spoken: DialectReque
         handle = handle_of(tenants, kind)
         answer = ask(tenants, handle, caller, spoken)
         if caller in SEES[kind] and kind != "draft":
-            assert answer.status_code == 200, (kind, caller, answer.text)
-            assert not spoken.asks or "agent channel offline" in answer.text, (kind, caller, answer.text)
+            assert spoken.reaches(answer), (kind, caller, answer.text)
         else:
             assert bare(answer, handle) == absent, (kind, caller)
     tenants.changes.check_none(before)
 
 
-@pytest.mark.parametrize("spoken", [one for one in DIALECT_REQUESTS if one.asks], ids=str)
-def test_who_asks_over_the_bridge(tenants: World, spoken: DialectRequest) -> None:
+@pytest.mark.parametrize("spoken", [one for one in AGENT_REQUESTS if one.asks], ids=str)
+def test_who_asks_over_the_bridge(tenants: World, spoken: AgentRequest) -> None:
     for caller in tenants.operators:
-        answer = ask(tenants, "olga/pub-main", caller, spoken)
+        answer = ask(tenants, PUBLIC, caller, spoken)
         assert answer.status_code == 200
         assert ("failed" in answer.text.lower()) == (caller == "blake"), (caller, answer.text)
         assert ("echo: what's" in answer.text) == (caller != "blake"), (caller, answer.text)
     for caller in tenants.refused:
-        assert ask(tenants, "olga/pub-main", caller, spoken).status_code == 401, caller
+        assert ask(tenants, PUBLIC, caller, spoken).status_code == 401, caller
 
 
 def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
@@ -126,20 +135,35 @@ def test_an_agent_of_the_suspended_is_gone_for_all(tenants: World) -> None:
         assert bare(ask(tenants, "gus/pub-gone", caller), "gus/pub-gone") == absent, caller
 
 
-def test_a_task_is_its_callers_alone(tenants: World) -> None:
-    task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
-    for spoken in [one for one in DIALECT_REQUESTS if one.names_a_task]:
-        absent = ask(tenants, "olga/pub-main", "stan", spoken, "task-none").text.replace("task-none", "<id>")
-        assert "-32001" in absent, spoken
+def told(answer: Answer, task_id: str) -> tuple[int, str]:
+    """An answer without the task it was about."""
+    return answer.status_code, answer.text.replace(task_id, "<id>")
+
+
+def test_a_task_and_what_is_below_it_is_its_callers_alone(tenants: World) -> None:
+    task_id = ask(tenants, PUBLIC, "gwen").json()["result"]["id"]
+    kept = ask(tenants, PUBLIC, "gwen", CREATE_PUSH, task_id)
+    assert kept.status_code == 200, kept.text
+    before = tenants.changes.mark()
+    for spoken in [one for one in AGENT_REQUESTS if one.names_a_task]:
+        absent = told(ask(tenants, PUBLIC, "stan", spoken), "task-none")
+        assert spoken.no_task in absent[1], spoken
         for caller in [one for one in tenants.operators if one != "gwen"]:
-            answer = ask(tenants, "olga/pub-main", caller, spoken, task)
-            assert answer.text.replace(task, "<id>") == absent, (spoken, caller)
-    kept = ask(tenants, "olga/pub-main", "gwen", READ, task)
-    assert kept.json()["result"]["status"]["state"] == "COMPLETED"
+            assert told(ask(tenants, PUBLIC, caller, spoken, task_id), task_id) == absent, (spoken, caller)
+        for caller in tenants.refused:
+            assert ask(tenants, PUBLIC, caller, spoken, task_id).status_code == 401, (spoken, caller)
+    tenants.changes.check_none(before)
+    assert ask(tenants, PUBLIC, "gwen", LIST_PUSHES, task_id).json()["configs"] == [kept.json()]
+    read = ask(tenants, PUBLIC, "gwen", READ, task_id)
+    assert read.json()["result"]["status"]["state"] == "COMPLETED"
 
 
-def test_a_list_of_tasks_is_its_callers_alone(tenants: World) -> None:
-    task = ask(tenants, "olga/pub-main", "gwen").json()["result"]["id"]
+@pytest.mark.parametrize("spoken", [LIST, LIST_TASKS], ids=str)
+def test_a_list_of_tasks_is_its_callers_alone(tenants: World, spoken: AgentRequest) -> None:
+    task = ask(tenants, PUBLIC, "gwen").json()["result"]["id"]
     for caller in tenants.operators:
-        listed = ask(tenants, "olga/pub-main", caller, LIST).json()["result"]["tasks"]
-        assert (task in [one["id"] for one in listed]) == (caller == "gwen"), caller
+        listed = ask(tenants, PUBLIC, caller, spoken).json()
+        assert (task in [one["id"] for one in listed.get("result", listed)["tasks"]]) == (caller == "gwen"), caller
+    for caller in tenants.refused:
+        for one in (spoken, AddressRequest("GET", "extendedAgentCard")):
+            assert ask(tenants, PUBLIC, caller, one).status_code == 401, (one, caller)
