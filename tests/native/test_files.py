@@ -17,6 +17,10 @@ from tests.carrying import carrying
 from tests.native.rows import Person, api, make_session
 from tests.native.session_files import CAP, TEXT, live, of, stored, upload
 
+FIELDS = {
+    *("id", "sessionId", "uploaderLogin", "filename", "mime", "size", "sha256", "scope", "expose", "uploadedAt"),
+    *("expiresAt", "deletedAt"),
+}
 SHA = hashlib.sha256(TEXT).hexdigest()
 
 
@@ -25,6 +29,7 @@ def test_an_uploaded_file_is_shown_whole_and_comes_back_byte_for_byte(alice: Per
     answer = upload(alice, session, data, "raw.bin", "application/x-raw")
     assert answer.status_code == 201, answer.content
     shown = answer.json()
+    assert set(shown) == FIELDS
     assert (shown["sessionId"], shown["uploaderLogin"]) == (str(session.public_id), "alice")
     assert (shown["filename"], shown["mime"], shown["size"]) == ("raw.bin", "application/x-raw", 768)
     assert shown["sha256"] == hashlib.sha256(data).hexdigest()

@@ -203,6 +203,10 @@ def test_sessions_of_all_users_show_what_hangs_on_them(alice: Person, bob: Perso
     body = get(staff, "sessions")
     assert body["total"] == 2
     notes, helper = body["items"]
+    assert set(helper) == {
+        *("id", "ownerLogin", "routingName", "cwd", "host", "startedAt", "lastSeenAt", "archivedAt"),
+        *("managedByMachineId", "connected", "shareCount", "agentHandle"),
+    }
     assert (helper["id"], helper["ownerLogin"]) == (str(agent.session.public_id), "alice")
     assert (helper["connected"], helper["shareCount"], helper["agentHandle"]) == (True, 1, "alice/helper")
     assert (helper["cwd"], helper["host"], helper["archivedAt"]) == (None, None, None)
@@ -269,6 +273,10 @@ def test_agents_of_all_users_are_listed_drafts_and_deleted_too(alice: Person, bo
     body = get(staff, "agents")
     assert body["total"] == 3
     assert names(body["items"]) == ["bob/gone", "bob/draft", "alice/open"]
+    assert set(body["items"][0]) == {
+        *("id", "handle", "ownerLogin", "tagline", "isolated", "liveView", "publicAsk", "access", "sessionRoute"),
+        *("online", "status", "deletedAt", "dailyBudgetQueries", "concurrencyCap", "createdAt"),
+    }
     assert names(body["items"], "online") == [False, False, True]
     assert [item["deletedAt"] is None for item in body["items"]] == [False, True, True]
 
@@ -278,6 +286,10 @@ def test_tokens_of_all_users_are_listed_without_their_text(alice: Person, staff:
     body = get(staff, "tokens")
     assert (body["total"], body["returned"]) == (4, 4)
     token = next(item for item in body["items"] if item["userLogin"] == "alice" and item["kind"] == "app")
+    assert set(token) == {
+        *("id", "kind", "name", "prefix", "userId", "userLogin", "createdAt", "lastUsedAt", "revokedAt"),
+        *("active", "appName", "machineId"),
+    }
     assert (token["active"], token["prefix"]) == (False, alice.app[:14])
     assert alice.app not in str(body)
     totals = {"active=true": 3, "active=false": 1, "kind=channel": 2, "kind=app&active=true": 1}

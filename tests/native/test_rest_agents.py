@@ -16,6 +16,15 @@ from tests.webhooks.subscriptions import happen, subscribed
 from webhooks.models import Delivery
 
 AGENTS = "/api/v1/agents"
+FIELDS = {
+    *("id", "handle", "ownerLogin", "sessionId", "routingName", "name", "tagline", "description", "status"),
+    *("access", "online", "isolated", "concurrencyCap", "dailyBudgetQueries", "callerBudgetQueries", "waitS"),
+    *("agentStyle", "queriesToday", "queriesAllTime", "lastQueryAt", "publishedAt", "createdAt", "taskStore"),
+    *("callerApprovals", "claudeMd", "personalizationPrompt", "liveView", "publicAsk", "liveViewEnabledAt"),
+    *("suggestedPrompts", "skills", "defaultInputModes", "defaultOutputModes", "maxBodyBytes", "queueing"),
+}
+COSTS = {"dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"}
+OWNERS_FIELDS = FIELDS | {"allowedLogins", "callerBudgets"} | COSTS
 
 
 def publish(person: Person, session: Any, **body: Any) -> Any:
@@ -41,6 +50,7 @@ def test_publishing_a_session_answers_the_agent_with_its_defaults(alice: Person)
         **{"claudeMd": "# Notes", "personalizationPrompt": None, "suggestedPrompts": ["What is new?"]},
     }
     assert {name: agent[name] for name in expected} == expected
+    assert set(agent) == OWNERS_FIELDS | {"restored"}
     assert agent["createdAt"].endswith("Z")
     assert agent["publishedAt"].endswith("Z")
 

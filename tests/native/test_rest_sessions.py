@@ -11,6 +11,11 @@ from kit.clock import iso
 from tests.native.rows import Person, api, connect, make_agent, make_session, names
 
 SESSIONS = "/api/v1/sessions"
+FIELDS = {
+    *("id", "routingName", "startedByLogin", "role", "host", "cwd", "channelVersion", "startedAt", "lastSeenAt"),
+    *("archivedAt", "connected", "agentHandle", "managedBy", "autoStart", "autoEnter", "extraFlags"),
+    "preserveSessionId",
+}
 
 
 def test_me_is_the_holder_of_the_credential(alice: Person, staff: Person) -> None:
@@ -26,6 +31,7 @@ def test_a_session_shows_what_it_registered_with_and_null_for_what_it_did_not_sa
     session, silent = make_session(alice.user, "notes", **said), make_session(alice.user)
     shown, unsaid = (api(alice.session).get(f"{SESSIONS}/{one.public_id}").json() for one in (session, silent))
     assert (shown["id"], shown["routingName"]) == (str(session.public_id), "@notes")
+    assert set(shown) == FIELDS
     assert (shown["startedByLogin"], shown["role"]) == ("alice", "owner")
     assert (shown["host"], shown["cwd"], shown["channelVersion"]) == ("box", "/srv", "0.0.42")
     assert (shown["connected"], shown["agentHandle"], shown["archivedAt"]) == (False, None, None)

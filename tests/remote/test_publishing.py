@@ -44,8 +44,11 @@ def test_an_agent_is_made_of_a_card(alice: Person, url: str) -> None:
     assert answer.status_code == 201, answer.content
     body = answer.json()
     assert (body["handle"], body["online"], body["routingName"]) == ("alice/far", True, "@far")
-    told = {"cardUrl": f"{url}/.well-known/agent-card.json", "authScheme": "Bearer", "breaker": "closed"}
-    assert told.items() <= body["remote"].items()
+    assert body["remote"] == {
+        **{"cardUrl": f"{url}/.well-known/agent-card.json", "authScheme": "Bearer", "breaker": "closed"},
+        **dict.fromkeys(("retryAt", "lastFailure", "cardChangedAt", "cardRefusal")),
+        **{"cardKeys": [], "tellsCaller": False, "requiresTask": False},
+    }
     row = RemoteServer.objects.get()
     assert auth_of(row).credentials == SECRET
     assert SECRET not in row.credentials
