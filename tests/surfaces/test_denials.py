@@ -4,9 +4,10 @@ import asyncio
 import re
 
 from lab.agents import Echo, Held, Stall, gone, online
-from lab.callers import Json, failed_text, get_task, inbound, reply_text, send, stream
+from lab.callers import Json, failed_text, get_task, inbound, reply_text, send, stream, text_of
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage
+from tests.http_json import client
 
 OFFLINE = "agent channel offline"
 BUSY = "agent is processing a turn for another caller"
@@ -30,7 +31,7 @@ async def test_a_message_to_an_agent_that_left_is_refused_at_once(hub: HubProces
     await check_readable(hub, agent.handle, alice, task)
 
 
-async def test_the_daily_budget_is_spent_by_answers_and_then_refuses(
+async def test_the_daily_budget_is_spent_by_answers_and_then_refuses_by_either_binding(
     hub: HubProcess, alice: str, bob: str
 ) -> None:
     async with online(hub, Echo, agent={"dailyBudgetQueries": 2}) as agent:
@@ -39,6 +40,9 @@ async def test_the_daily_budget_is_spent_by_answers_and_then_refuses(
         task = await send(hub.url, agent.handle, "three", alice)
         assert failed_text(task) == f"agent @{agent.handle} hit its daily budget (2)"
         await check_readable(hub, agent.handle, alice, task)
+        async with client(hub.url, agent.handle, alice) as over_http:
+            status = (await over_http.send("four"))["status"]
+        assert (status["state"], text_of(status["message"])) == ("TASK_STATE_FAILED", failed_text(task))
         assert [prompt["text"] for prompt in agent.prompts] == ["one", "two"]
 
 
