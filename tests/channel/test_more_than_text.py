@@ -150,16 +150,6 @@ async def test_a_cancel_reaches_the_agent_and_its_end_frees_the_claim(
         assert {"text": "too late", "chatId": chat_id, "late": True} in events
 
 
-@pytest.mark.distributed
-@pytest.mark.slow
-async def test_an_agent_that_does_not_know_the_word_is_told_nothing(two_process_hub: HubProcess) -> None:
-    hub = two_process_hub
-    async with online(hub, TaskPeer, at=1, features=[]) as peer, canceled(hub, peer, "hold | reply late"):
-        peer.release.set()
-        assert reply_text(await send(hub.url, peer.handle, "again", hub.mint("alice", "session"))) == "echo: again"
-        assert not [frame for frame in peer.frames if frame["type"] in ("cancel", "error")]
-
-
 async def test_an_agent_that_answers_markdown_has_its_texts_marked(embedded_hub: HubProcess) -> None:
     hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
     modes = {"defaultOutputModes": ["text/markdown", "text/plain"]}

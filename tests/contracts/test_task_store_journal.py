@@ -92,18 +92,6 @@ async def test_a_snapshot_that_is_written_between_two_looks_hides_no_event(store
     assert not writes
 
 
-async def test_sequences_have_no_gap_and_nothing_twice(store: JournalTaskStore) -> None:
-    made = [task(f"task-{number}") for number in range(8)]
-    await asyncio.gather(*(keep(store, one, story(chunks=20)) for one in made))
-    for one in made:
-        sequence = await in_database(
-            lambda task_id=one.id: list(
-                StoredEvent.objects.filter(task_id=task_id).order_by("pk").values_list("seq", flat=True)
-            )
-        )
-        assert sequence == list(range(1, 23))
-
-
 async def test_tasks_are_gone_when_their_days_are_over(store: JournalTaskStore) -> None:
     await keep(store, task("old"), story())
     await keep(store, task("young"), story())

@@ -94,5 +94,4 @@ def test_what_would_trust_blindly_stops_the_start(tmp_path: Path) -> None:
         ("TRUSTED_PROXIES", one, "want addresses and networks") for one in ("proxy.example", "10.0.0.1/8", "*")
     ]
     for name, value, sentence in [("BEHIND_PROXY", "1", "TRUSTED_PROXIES=127.0.0.1"), *wrong]:
-        code, said = start_and_fail(tmp_path, **{name: value})
-        assert (code != 0, sentence in said, "Traceback" in said) == (True, True, False), (name, value, said)
+        assert sentence in start_and_fail(tmp_path, **{name: value}), (name, value)

@@ -1,6 +1,6 @@
-"""Rows 17 to 25 of the hostile-input table (`wire/a2a.md` section 6) in A2A 1.0: messages, tasks, both ways.
+"""Rows 17 to 24 of the hostile-input table (`wire/a2a.md` section 6) in A2A 1.0: messages, tasks, both ways.
 
-Row 25's push addresses are in the tests of pushes.
+Joins (22), late messages and cancels (23) and dropped streams are in tests/v1, push addresses in tests/pushes.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import pytest
 
 from lab.callers import rpc_path
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
 from tests.http_json import V1
 from tests.malformed.bindings import BindingClient, message
 
@@ -92,43 +91,6 @@ async def test_row_21_a_patch_of_1_0_is_1_0(way: BindingClient) -> None:
     assert way.result(await way.post(way.wrap(json.dumps(message())), A2A_Version="1.0.1"))["task"]
 
 
-async def test_row_22_an_identical_message_joins_while_it_is_answered_and_is_new_later(
-    way_apart: BindingClient,
-) -> None:
-    asked = message(messageId="same", parts=[{"text": "hold | reply done"}])
-    asking = asyncio.create_task(way_apart.ask(asked))
-    await way_apart.agent.heard("prompt")
-    joined = await way_apart.ask(asked | {"configuration": {"returnImmediately": True}})
-    way_apart.agent.release.set()
-    first = await asking
-    assert joined["id"] == first["id"]
-    assert way_apart.reached == 1
-    later, other = await way_apart.ask(asked), await way_apart.ask(message(messageId="same"))
-    assert len({first["id"], later["id"], other["id"]}) == 3
-
-
-async def test_row_23_of_two_messages_to_a_waiting_task_one_goes_on(way_apart: BindingClient) -> None:
-    asked = await way_apart.ask(message(parts=[{"text": "ask which?"}]))
-    texts = ["hold | reply one", "hold | reply two"]
-    both = [
-        asyncio.create_task(way_apart.call("SendMessage", message(taskId=asked["id"], parts=[{"text": text}])))
-        for text in texts
-    ]
-    await way_apart.agent.heard("prompt", count=2)
-    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    way_apart.refused(done.pop().result(), "UNSUPPORTED_OPERATION")
-    way_apart.agent.release.set()
-    answers = [answer.json() for answer in await asyncio.gather(*both)]
-    assert len([one for one in answers if "error" in one]) == 1
-    assert way_apart.reached == 2
-
-
-async def test_row_23_a_cancel_that_comes_late_is_refused(way: BindingClient) -> None:
-    done = await way.ask(message())
-    way.refused(await way.call("CancelTask", {"id": done["id"]}), "TASK_NOT_CANCELABLE")
-    assert way.result(await way.call("GetTask", {"id": done["id"]})) == done
-
-
 async def test_row_23_of_two_cancels_at_once_each_is_answered_and_the_task_ends_once(
     way_apart: BindingClient,
 ) -> None:
@@ -158,26 +120,6 @@ async def test_row_24_an_odd_task_id_is_simply_not_found(way: BindingClient, emb
         told = await way.call("SendMessage", message(taskId=task_id))
         assert told.content == (await bob.call("SendMessage", message(taskId=mine["id"]))).content, task_id[:20]
         way.refused(told, NO_TASK, 404)
-
-
-async def test_row_25_a_caller_who_drops_a_stream_does_not_stop_the_task(way_apart: BindingClient) -> None:
-    asked = message(parts=[{"text": "hold | reply done"}])
-    body = way_apart.wrap(json.dumps(asked), "SendStreamingMessage")
-    path = rpc_path(way_apart.agent.handle) + ("" if way_apart.is_rpc else "/message:stream")
-    async with way_apart.client.stream("POST", path, content=body, headers=way_apart.headers) as response:
-        async for line in response.aiter_lines():
-            if line.startswith("data: "):
-                first = json.loads(line[6:])
-                break
-        await way_apart.agent.heard("prompt")
-    task = (first["result"] if way_apart.is_rpc else first)["task"]
-    way_apart.agent.release.set()
-
-    async def ended() -> bool:
-        state: str = way_apart.result(await way_apart.call("GetTask", {"id": task["id"]}))["status"]["state"]
-        return state == "TASK_STATE_COMPLETED"
-
-    await eventually(ended, "the task completes")
 
 
 async def test_a_history_length_may_be_text_but_never_a_fraction(way: BindingClient) -> None:

@@ -10,7 +10,7 @@ from lab.agents import Chunker, Echo, Held, TaskPeer, online
 from lab.callers import mint_app
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.channel.agents import eventually_queued, sql
+from tests.channel.agents import sql
 from tests.channel.test_caller_approvals import Careful
 from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of, text_of
 
@@ -211,24 +211,6 @@ async def test_a_question_that_takes_too_long_is_read_later(hub: HubProcess, ali
             return text_of(shown).startswith("begun, done\n")
 
         await eventually(answered, "the whole answer can be read")
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_client_that_leaves_gives_up_its_position(embedded_hub: HubProcess, mode: str) -> None:
-    alice, bob = embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
-    async with online(embedded_hub, Held, agent={"queueing": {"max": 3, "waitS": 60}, "isolated": True}) as agent:
-        async with mcp_client(embedded_hub.url, alice, mode) as first:
-            asked = {"handle": agent.handle, "message": "first"}
-            call = asyncio.create_task(first.call_tool("ask_agent", asked))
-            await agent.heard("prompt")
-            async with mcp_client(embedded_hub.url, bob, mode) as second:
-                waits = asyncio.create_task(second.call_tool("ask_agent", asked | {"message": "second"}))
-                await eventually_queued(embedded_hub, agent, 1)
-                waits.cancel()
-            await eventually_queued(embedded_hub, agent, 0)
-            agent.release.set()
-            assert text_of(await call).startswith("echo: first")
-        assert len(agent.prompts) == 1
 
 
 async def test_the_same_question_meanwhile_joins_the_first(hub: HubProcess, alice: str) -> None:

@@ -17,7 +17,7 @@ LONGER_THAN_A_READ_TIMEOUT_S = 6.5
 
 @pytest.fixture
 def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite; `test_two_processes` has the other home."""
+    """One process on SQLite; processes/test_crossing.py has two."""
     return embedded_hub
 
 

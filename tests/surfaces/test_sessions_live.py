@@ -6,7 +6,6 @@ from lab.agents import Stall, online
 from lab.callers import Json, bearer, failed_text, send, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
 
 
 async def ask(hub: HubProcess, method: str, path: str, *, url: str | None = None) -> Json:
@@ -18,22 +17,6 @@ async def ask(hub: HubProcess, method: str, path: str, *, url: str | None = None
     assert answer.status_code == 200, answer.text
     body: Json = answer.json()
     return body
-
-
-async def tails(hub: HubProcess, session_id: str | None) -> list[str]:
-    events = (await ask(hub, "GET", f"{session_id}/events?kind=tail"))["items"]
-    assert [event["payload"] for event in events] == [{}] * len(events)
-    return [event["type"] for event in events]
-
-
-async def test_a_visit_is_in_the_transcript(hub: HubProcess) -> None:
-    async with ChannelAgent(hub.url, hub.mint("owner", "channel")) as agent:
-        assert await tails(hub, agent.session_id) == ["SessionStart"]
-
-    async def ended() -> bool:
-        return await tails(hub, agent.session_id) == ["SessionStart", "SessionEnd"]
-
-    await eventually(ended, "the visit has an end")
 
 
 async def test_an_archived_session_is_back_on_the_list_when_its_agent_is(hub: HubProcess) -> None:

@@ -107,22 +107,14 @@ async def test_a_made_up_page_token_is_refused_before_the_database_sees_it(journ
             assert refused["code"] == -32602, page_token
 
 
-async def test_lists_go_on_page_by_page_and_take_any_context(journal_hub: HubProcess) -> None:
+async def test_lists_take_any_context_and_time(journal_hub: HubProcess) -> None:
     async with online(journal_hub, TaskPeer) as agent:
         caller = Caller(journal_hub.url, agent.handle, journal_hub.mint("alice", "session"))
-        sent = [(await caller.send("hello"))["id"] for _ in range(5)]
-        listed, page_token = [], ""
-        while True:
-            page = await caller.call("ListTasks", {"pageSize": 2, "pageToken": page_token})
-            assert page["totalSize"] == 5
-            listed += [one["id"] for one in page["tasks"]]
-            if not (page_token := page["nextPageToken"]):
-                break
-        assert sorted(listed) == sorted(sent)
+        await caller.send("hello")
         for wanted in ({"contextId": "no-one's'; --"}, {"statusTimestampAfter": "9999-12-31T23:59:59Z"}):
             assert (await caller.call("ListTasks", wanted))["totalSize"] == 0
         since = {"statusTimestampAfter": "0001-01-01T00:00:00Z", "status": "TASK_STATE_COMPLETED"}
-        assert (await caller.call("ListTasks", since))["totalSize"] == 5
+        assert (await caller.call("ListTasks", since))["totalSize"] == 1
 
 
 async def streams_of_a_busy_database(hub: HubProcess) -> tuple[Caller, list[list[Event]]]:

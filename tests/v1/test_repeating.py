@@ -52,18 +52,6 @@ async def test_a_key_belongs_to_one_message_of_one_caller_to_one_agent(
         assert len(agent.prompts) == 2
 
 
-async def test_a_refused_send_leaves_its_key_free(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
-        asked = {"message": message("hi")}
-        await agent.leave()
-        await gone(hub, agent)
-        refused = (await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]
-        assert refused["status"]["state"] == "TASK_STATE_FAILED"
-        await agent.connect()
-        assert reply_of((await caller.call("SendMessage", asked, Idempotency_Key="k-4"))["task"]) == "echo: hi"
-
-
 async def test_refused_sends_with_one_key_at_once_are_each_told(hub: HubProcess, alice: str) -> None:
     """The key is taken and let go of between one's look and another's insert."""
     async with online(hub, Echo) as agent:
