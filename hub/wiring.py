@@ -309,7 +309,7 @@ def _post() -> Post:
     return post
 
 
-def _tasks() -> TaskStore:
+def _tasks() -> StoresById:
     """The hub's own store, and the two kinds that agents may choose."""
     journal = JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
     memory: TaskStore

@@ -16,7 +16,7 @@ from a2a_bridge.service.repeats import JoinedTask, KeyClaim, release_key
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.pieces import agent_message, waiting_again
-from a2a_bridge.service.tasks.store import TaskStore, new_task_id
+from a2a_bridge.service.tasks.store import StoresById, new_task_id
 from a2a_bridge.wire.errors import denied_text, refused
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
@@ -48,7 +48,7 @@ class Exchanges:
         self,
         *,
         dispatcher: Dispatcher,
-        tasks: TaskStore,
+        tasks: StoresById,
         feeds: Feeds,
         pushes: Pushes,
         post: Post,
@@ -147,7 +147,7 @@ class Exchanges:
         except Exception:  # nothing was asked: the same message joins another task
             if push is not None:
                 await self._pushes.drop(run.task.id)
-                await self._tasks.drop(run.task)
+                await run.store.drop(run.task)
             raise
 
     def start_found(
@@ -187,7 +187,7 @@ class Exchanges:
         resumed = replace(task, history=said, message=None, chat_id=chat_id, home=self._me, turns=task.turns + 1)
         working = StatusEvent(task.seq + 1, timestamp(), State.WORKING)
         begun = after(resumed, [working])
-        if not await self._tasks.replace(begun, [working], expected_seq=task.seq):
+        if not await self._tasks.of(task.id).replace(begun, [working], expected_seq=task.seq):
             return None
         run, asked = self._with_ask(begun, call, send, claim, before=task)
         feed = await run.tell()
@@ -206,7 +206,7 @@ class Exchanges:
         message = agent_message(task, task.seq + 1, "canceled by its caller", TurnFailure.CANCELED)
         event = StatusEvent(task.seq + 1, timestamp(), State.CANCELED, message)
         canceled = after(task, [event])
-        if not await self._tasks.replace(canceled, [event], expected_seq=task.seq):
+        if not await self._tasks.of(task.id).replace(canceled, [event], expected_seq=task.seq):
             return False
         await self._pushes.tell(canceled, [event])
         if feed := self._feeds.find(task.id):
@@ -253,7 +253,7 @@ class Exchanges:
         restored, event = waiting_again(task, begun.seq, timestamp())
         feed = self._feeds.of(task)
         feed.is_fed = False
-        if await self._tasks.replace(restored, [event], expected_seq=begun.seq):
+        if await self._tasks.of(task.id).replace(restored, [event], expected_seq=begun.seq):
             await self._pushes.tell(restored, [event])
             feed.add(restored, [event])
 
@@ -286,7 +286,7 @@ class Exchanges:
         caller_id = call.caller.identity.user_id
         found = await db_call(follow_ups.find_unshown)(agent.agent_id, caller_id, send.context_id)
         for one in found:  # an answer that was a message left no task
-            if await self._tasks.find(one.followed_id, caller_id=caller_id) is None:
+            if await self._tasks.of(one.followed_id).find(one.followed_id, caller_id=caller_id) is None:
                 one.followed_id = ""
         return found
 
@@ -315,7 +315,7 @@ class Exchanges:
         wait_s = self.wait_s(agent, send)
         run = TaskRun(
             opening=task,
-            store=self._tasks,
+            store=self._tasks.of(task.id),
             feeds=self._feeds,
             pushes=self._pushes,
             wait_s=wait_s,

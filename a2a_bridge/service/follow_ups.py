@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
-from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.task import Artifact, State, Task, timestamp
 from agents.core.errors import NoSuchTurn, TooManyFollowUps, Unavailable
 from agents.core.ledger.state import text_type_of
@@ -41,7 +41,7 @@ LOOKS, LOOK_EVERY_S = 20, 0.1
 class FollowUpTasks:
     """Makes a completed task of each follow-up, and sends it to the push addresses of the task that it follows."""
 
-    def __init__(self, tasks: TaskStore, pushes: Pushes) -> None:
+    def __init__(self, tasks: StoresById, pushes: Pushes) -> None:
         self._tasks = tasks
         self._pushes = pushes
 
@@ -65,7 +65,7 @@ class FollowUpTasks:
         raise NoSuchTurn
 
     async def _add_task(self, kept: FollowUp, agent: Agent) -> None:
-        followed = await self._tasks.find(kept.followed_id, caller_id=kept.caller_id)
+        followed = await self._tasks.of(kept.followed_id).find(kept.followed_id, caller_id=kept.caller_id)
         at = timestamp()
         began = Task(
             id=kept.task_id,
@@ -81,7 +81,7 @@ class FollowUpTasks:
             text_type=_text_type(agent),
         )
         task = plain_end(began, SettledTurn(Outcome.COMPLETED, "", kept.text), at)
-        await self._tasks.put(task)
+        await self._tasks.of(task.id).put(task)
         await self._pushes.tell_follow_up(kept.followed_id, task, events_of_plain(task))
 
 

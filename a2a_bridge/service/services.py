@@ -10,7 +10,7 @@ from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.streams import TaskStreams
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.errors import task_not_found
 from a2a_bridge.wire.task import Task
 from agents.core.dispatch import Dispatcher
@@ -25,7 +25,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     exchanges: Exchanges
     reader: TaskReader
-    tasks: TaskStore
+    tasks: StoresById
     feeds: Feeds
     pushes: Pushes
     dispatcher: Dispatcher
@@ -60,5 +60,5 @@ async def again(services: Services, call: Call, streaming: TaskStreams, task_id:
     feed = await services.reader.follow(task)
     missed = feed.since(seq) if seq <= feed.task.seq else None
     if missed is None:
-        missed = await services.tasks.events_after(task, seq)
+        missed = await services.tasks.of(task.id).events_after(task, seq)
     return StreamedAnswer(streaming.again(feed, missed, seq))

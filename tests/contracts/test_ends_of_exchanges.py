@@ -9,6 +9,7 @@ from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.hub import HUB
 from a2a_bridge.wire.requests import Send
@@ -49,10 +50,10 @@ class Settled(Dispatcher):
 async def followed(dispatcher: Dispatcher) -> Feed:
     """A task that began under a key, and that is followed."""
     store, feeds = MemoryTaskStore(Clock()), Feeds()
-    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
     exchanges = Exchanges(
         dispatcher=dispatcher,
-        tasks=store,
+        tasks=StoresById(store, {}),
         feeds=feeds,
         pushes=pushes,
         post=LocalPost(),

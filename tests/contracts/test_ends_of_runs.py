@@ -13,6 +13,7 @@ from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
@@ -37,7 +38,7 @@ class Broken(MemoryTaskStore):
 
 def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
     feeds = Feeds()
-    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
     send = make_send(takes_direct=not keeps_plain)
     return TaskRun(opening=task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, send=send)
 
@@ -187,7 +188,13 @@ async def test_an_end_that_is_not_told_to_who_came_last_is_logged(caplog: pytest
     late = task(chat_id=asked.chat_id, caller_id=asked.caller_id)
     store, feeds = MemoryTaskStore(Clock()), Feeds()
     await store.put(late)  # its process died between the end and the store
-    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None, look_every_s=0.01)
+    pushes = Pushes(
+        feeds,
+        TaskReader(StoresById(store, {}), feeds, reply_wait_s=60),
+        LocalPost(),
+        lambda: None,
+        look_every_s=0.01,
+    )
     await pushes.add(late, PushTarget(url="https://push.invalid/"))
     said = [one.__dict__["task_id"] for one in caplog.records if one.message == "push.end_not_told"]
     assert said == [late.id]
@@ -199,7 +206,7 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     before = task(state=State.INPUT_REQUIRED, seq=4, turns=1)
     await store.put(before)
     feeds = Feeds()
-    pushes = Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), LocalPost(), lambda: None)
+    pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
     begun = replace(before, state=State.WORKING, seq=5, turns=2, chat_id="next")
     run = TaskRun(
         opening=begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, send=make_send(), before=before

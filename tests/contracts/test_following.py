@@ -11,6 +11,7 @@ from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.pieces import closing
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.requests import FollowTask
@@ -24,7 +25,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.store = MemoryTaskStore(Clock())
         self.feeds = Feeds()
-        self.reader = TaskReader(self.store, self.feeds, reply_wait_s=60)
+        self.reader = TaskReader(StoresById(self.store, {}), self.feeds, reply_wait_s=60)
 
     async def continue_task(self, asking: Task, feed: Feed) -> Task:
         """The caller's answer comes in here, before a reader in this process looked into the store."""

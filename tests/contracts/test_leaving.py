@@ -7,6 +7,7 @@ from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.hub import HUB
 from a2a_bridge.wire.requests import Send
@@ -44,9 +45,9 @@ async def followed(dispatcher: Dispatcher, followers: int) -> tuple[Exchanges, T
     store, feeds, post = MemoryTaskStore(Clock()), Feeds(), LocalPost()
     exchanges = Exchanges(
         dispatcher=dispatcher,
-        tasks=store,
+        tasks=StoresById(store, {}),
         feeds=feeds,
-        pushes=Pushes(feeds, TaskReader(store, feeds, reply_wait_s=60), post, lambda: None),
+        pushes=Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), post, lambda: None),
         post=post,
         reply_wait_s=60,
         process_id="here",

@@ -14,6 +14,7 @@ from a2a_bridge.service.my_questions import QuestionQuery, asked_agents, find_qu
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.surface.my_questions import QuestionList
 from a2a_bridge.wire.task import Artifact, State
 from accounts.models import Credential
@@ -239,7 +240,7 @@ class Served:
 
     def __init__(self, ledger: Ledger) -> None:
         self.store = MemoryTaskStore(time.monotonic)
-        reader = TaskReader(self.store, Feeds(), reply_wait_s=60)
+        reader = TaskReader(StoresById(self.store, {}), Feeds(), reply_wait_s=60)
         self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"], to_line)
 
     async def get(self, token: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, Any]:

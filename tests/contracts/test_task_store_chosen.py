@@ -32,24 +32,26 @@ async def test_an_id_says_where_its_task_is(chosen: StoresById, memory: TaskStor
     for kind, store, without in (("", memory, other), ("memory", memory, other), ("journal", other, memory)):
         made = task(new_id(kind))
         assert len(made.id) <= 64
-        kept = await keep(chosen, made, story())
-        assert await store.find(made.id, caller_id=1) == await chosen.find(made.id, caller_id=1) == kept
+        kept = await keep(chosen.of(made.id), made, story())
+        assert (
+            await store.find(made.id, caller_id=1) == await chosen.of(made.id).find(made.id, caller_id=1) == kept
+        )
         assert await without.find(made.id, caller_id=1) is None
-        assert await chosen.events_after(kept, 0) == story()
-        assert await chosen.find(made.id, caller_id=2) is None
-        await chosen.drop(kept)
-        assert await chosen.find(made.id, caller_id=1) is None
+        assert await chosen.of(kept.id).events_after(kept, 0) == story()
+        assert await chosen.of(made.id).find(made.id, caller_id=2) is None
+        await chosen.of(kept.id).drop(kept)
+        assert await chosen.of(made.id).find(made.id, caller_id=1) is None
 
 
 async def test_an_id_of_no_kind_is_looked_for_in_the_hubs_own(chosen: StoresById) -> None:
     for task_id in ("", "task-", "task-redis-x", "other"):
-        assert await chosen.find(task_id, caller_id=1) is None
+        assert await chosen.of(task_id).find(task_id, caller_id=1) is None
 
 
 async def test_a_list_is_one_of_all_stores_the_newest_first(chosen: StoresById) -> None:
     for number in range(10):
         made = msgspec.structs.replace(ended(), id=new_id("journal" if number % 3 else ""), updated_at=at(number))
-        await chosen.put(made)
+        await chosen.of(made.id).put(made)
     seen: list[str] = []
     before = None
     while True:
@@ -67,13 +69,13 @@ async def test_a_list_shows_what_is_found_alone(memory: TaskStore, other: TaskSt
     before = StoresById(other, {"memory": memory, "journal": other})
     ids = [new_id(kind) for kind in ("", "memory", "journal")]
     for number, task_id in enumerate(ids):
-        await before.put(msgspec.structs.replace(ended(), id=task_id, updated_at=at(number)))
+        await before.of(task_id).put(msgspec.structs.replace(ended(), id=task_id, updated_at=at(number)))
     now = StoresById(memory, {"memory": memory, "journal": other})
     for stores, shown in ((before, ids[::-1]), (now, ids[:0:-1])):
         page = await stores.page(_after(None))
         assert [one.id for one in page.tasks] == shown
         assert page.total == len(shown)
-        assert [one for one in ids[::-1] if await stores.find(one, caller_id=1)] == shown
+        assert [one for one in ids[::-1] if await stores.of(one).find(one, caller_id=1)] == shown
 
 
 def _after(before: tuple[str, str] | None) -> TaskQuery:

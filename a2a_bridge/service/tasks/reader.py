@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import end_of
-from a2a_bridge.service.tasks.store import TaskStore
+from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.task import Task, TaskEvent, after, timestamp
 from agents.core.types import SettledTurn
 from agents.models import Process, QueuedAsk, Turn
@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.5
 class TaskReader:
     """Reads a task store that may hold what a dead process left open."""
 
-    def __init__(self, tasks: TaskStore, feeds: Feeds, *, reply_wait_s: float) -> None:
+    def __init__(self, tasks: StoresById, feeds: Feeds, *, reply_wait_s: float) -> None:
         self._tasks = tasks
         self._feeds = feeds
         self._reply_wait_s = reply_wait_s
@@ -37,7 +37,7 @@ class TaskReader:
         feed = self._feeds.find(task_id)
         if feed is not None and feed.is_fed and feed.task.caller_id == caller_id:
             return feed.task
-        task = await self._tasks.find(task_id, caller_id=caller_id)
+        task = await self._tasks.of(task_id).find(task_id, caller_id=caller_id)
         return await self._mended(task) if task is not None and task.is_running else task
 
     async def refresh(self, feed: Feed) -> bool:
@@ -60,13 +60,13 @@ class TaskReader:
 
     async def missed(self, feed: Feed, seq: int) -> Sequence[TaskEvent] | None:
         """The events after that one that are not in the feed any more; None when they are not stored."""
-        return await self._tasks.events_after(feed.task, seq)
+        return await self._tasks.of(feed.task.id).events_after(feed.task, seq)
 
     async def _catch_up(self, feed: Feed, task: Task) -> None:
         """Tell the feed what happened elsewhere; where that is not known, what the task is now."""
         known = feed.task.seq
         if task.seq > known:
-            feed.add(task, await self._tasks.events_after(task, known) or ())
+            feed.add(task, await self._tasks.of(task.id).events_after(task, known) or ())
             feed.skip_to(task)
 
     async def _mended(self, task: Task) -> Task:
@@ -76,9 +76,10 @@ class TaskReader:
             return task  # a turn is admitted a moment after its task goes on
         events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
         ended = after(task, events)
-        if await self._tasks.replace(ended, events, expected_seq=task.seq):
+        store = self._tasks.of(task.id)
+        if await store.replace(ended, events, expected_seq=task.seq):
             return ended
-        return await self._tasks.find(task.id, caller_id=task.caller_id) or ended
+        return await store.find(task.id, caller_id=task.caller_id) or ended
 
 
 def end_of_turn(chat_id: str) -> SettledTurn | None:

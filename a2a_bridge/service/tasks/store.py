@@ -148,7 +148,7 @@ def new_task_id(agent: AskTarget) -> str:
 
 
 class StoresById:
-    """See `TaskStore`. `kinds`: the stores that agents may choose, by `Agent.TaskStore`; `own`: the hub's.
+    """The stores of a hub. `kinds`: the stores that agents may choose, by `Agent.TaskStore`; `own`: the hub's.
 
     Agents that change their choice keep the tasks they have: a list of tasks is one of all stores.
     """
@@ -158,44 +158,20 @@ class StoresById:
         self._by_prefix = {f"{PREFIX}{kind}-": store for kind, store in kinds.items()}
         self._all = list(dict.fromkeys([own, *kinds.values()]))
 
-    async def put(self, task: Task) -> None:
-        """See `TaskStore`."""
-        await self._of(task.id).put(task)
-
-    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """See `TaskStore`."""
-        await self._of(task.id).append(task, events)
-
-    async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
-        """See `TaskStore`."""
-        return await self._of(task.id).replace(task, events, expected_seq=expected_seq)
-
-    async def find(self, task_id: str, *, caller_id: int) -> Task | None:
-        """See `TaskStore`."""
-        return await self._of(task_id).find(task_id, caller_id=caller_id)
-
-    async def events_after(self, task: Task, seq: int) -> Sequence[TaskEvent] | None:
-        """See `TaskStore`."""
-        return await self._of(task.id).events_after(task, seq)
+    def of(self, task_id: str) -> TaskStore:
+        """The store of a task; ids of other forms are the hub's own."""
+        return self._by_prefix.get(task_id[: task_id.rfind("-") + 1], self._own)
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """See `TaskStore`. Each store gives a whole page of what `find` finds there; the newest are taken."""
+        """A page of a caller's tasks: the newest of a whole page of what `find` finds in each store."""
         pages = [await store.page(self._meant_of(store, query)) for store in self._all]
         found = [task for page in pages for task in page.tasks]
         newest = sorted(found, key=lambda task: (task.updated_at, task.id), reverse=True)
         is_last = all(page.is_last for page in pages) and len(newest) <= query.limit
         return TaskPage(newest[: query.limit], sum(page.total for page in pages), is_last)
 
-    async def drop(self, task: Task) -> None:
-        """See `TaskStore`."""
-        await self._of(task.id).drop(task)
-
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
-        """See `TaskStore`."""
-        return self._of(task.id).writes(task, events)
-
     async def close(self) -> None:
-        """See `TaskStore`."""
+        """Close each store."""
         for store in self._all:
             await store.close()
 
@@ -206,7 +182,3 @@ class StoresById:
             return replace(query, other_prefixes=of_others)
         own = tuple(prefix for prefix, one in self._by_prefix.items() if one is store)
         return replace(query, prefixes=own)
-
-    def _of(self, task_id: str) -> TaskStore:
-        """The store of a task; ids of other forms are the hub's own."""
-        return self._by_prefix.get(task_id[: task_id.rfind("-") + 1], self._own)
