@@ -16,17 +16,13 @@ from lab.agents import Chunker, Echo, Held, TaskPeer, gone, online
 from lab.callers import bearer, mint_app, web
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
-from tests.chat.clients import client_of, read, user
+from tests.chat.clients import asking, client_of, read, user
 
 README = ROOT / "README.md"
 
 
-async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
-        client_of(hub.urls[-1], alice) as client,
-    ):
-        model = f"agent/{agent.handle}"
+async def test_an_agent_answers_as_a_model(hub: HubProcess) -> None:
+    async with asking(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as (agent, client, model):
         answer = await client.chat.completions.create(model=model, messages=user("hello"), temperature=0.2)
         assert (answer.model, answer.object) == (model, "chat.completion")
         assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("echo: hello", "stop")
@@ -44,8 +40,7 @@ async def test_an_agent_answers_as_a_model(hub: HubProcess, alice: str) -> None:
 
 async def test_a_stream_tells_the_text_as_it_comes(hub: HubProcess, alice: str) -> None:
     pieces = ["one ", "two ", "three"]
-    async with online(hub, Chunker, pieces=pieces) as agent, client_of(hub.urls[-1], alice) as client:
-        model = f"agent/{agent.handle}"
+    async with asking(hub, Chunker, pieces=pieces) as (_, client, model):
         stream = await client.chat.completions.create(model=model, messages=user("count"), stream=True)
         text, chunks = await read(stream)
         assert text == "one two three"
@@ -59,15 +54,13 @@ async def test_a_stream_tells_the_text_as_it_comes(hub: HubProcess, alice: str) 
 
 
 async def test_messages_become_one_ask(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
     earlier: list[Any] = [
         {"role": "system", "content": "Be brief."},
         *user("one"),
         {"role": "assistant", "content": "1"},
         *user("two"),
     ]
-    async with online(embedded_hub, Echo) as agent, client_of(embedded_hub.url, token) as client:
-        model = f"agent/{agent.handle}"
+    async with asking(embedded_hub, Echo) as (agent, client, model):
         await client.chat.completions.create(model=model, messages=earlier)
         await client.chat.completions.create(model=model, messages=earlier, user="talk-1")
         headers = {"X-Conversation-Id": "talk-1"}
@@ -131,9 +124,8 @@ async def test_refusals_are_errors_of_openai(hub: HubProcess, alice: str, bob: s
 
 
 async def test_a_failure_is_an_error_that_clients_do_not_repeat(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("say well | fail no disk")}
+    async with asking(embedded_hub, TaskPeer) as (agent, client, model):
+        asked: dict[str, Any] = {"model": model, "messages": user("say well | fail no disk")}
         with pytest.raises(openai.APIStatusError) as failed:
             await client.with_options(max_retries=2).chat.completions.create(**asked)
         assert (failed.value.status_code, failed.value.code) == (424, "agent_failed")

@@ -13,7 +13,7 @@ from lab.callers import Json, bearer, mint_app, revoke_app, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql
-from tests.chat.clients import client_of, read, user
+from tests.chat.clients import asking, client_of, read, user
 
 GOOD, BAD = '{"city": "Oslo", "degrees": 7}', '{"city": "Oslo", "degrees": "warm"}'
 FENCED = f"```json\n{GOOD}\n```"
@@ -59,12 +59,9 @@ class InPieces(Scripted):
         await self.chunk(chat_id, "", done=True)
 
 
-async def test_a_reply_is_the_json_alone(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, Scripted, replies=[GOOD, FENCED]) as agent,
-        client_of(hub.urls[-1], alice) as client,
-    ):
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("weather?")}
+async def test_a_reply_is_the_json_alone(hub: HubProcess) -> None:
+    async with asking(hub, Scripted, replies=[GOOD, FENCED]) as (agent, client, model):
+        asked: dict[str, Any] = {"model": model, "messages": user("weather?")}
         plain = await client.chat.completions.parse(**asked, response_format=Weather)
         fenced = await client.chat.completions.create(**asked, response_format=FORMAT)
         free = await client.chat.completions.create(**asked)
@@ -77,14 +74,11 @@ async def test_a_reply_is_the_json_alone(hub: HubProcess, alice: str) -> None:
     assert third == "weather?"
 
 
-async def test_a_bad_reply_is_asked_for_once_more(hub: HubProcess, alice: str) -> None:
+async def test_a_bad_reply_is_asked_for_once_more(hub: HubProcess) -> None:
     usage = {"inputTokens": 7, "outputTokens": 3}
-    async with (
-        online(hub, Scripted, replies=[BAD, GOOD], usage=usage) as agent,
-        client_of(hub.urls[-1], alice) as client,
-    ):
+    async with asking(hub, Scripted, replies=[BAD, GOOD], usage=usage) as (agent, client, model):
         answer = await client.chat.completions.parse(
-            model=f"agent/{agent.handle}", messages=user("weather?"), response_format=Weather
+            model=model, messages=user("weather?"), response_format=Weather
         )
         audit = sql(hub, f"SELECT surface, outcome FROM agents_turn WHERE agent_id = {agent.agent['id']}")
     assert answer.choices[0].message.parsed == Weather(city="Oslo", degrees=7)
@@ -97,14 +91,9 @@ async def test_a_bad_reply_is_asked_for_once_more(hub: HubProcess, alice: str) -
 
 
 async def test_a_reply_that_stays_bad_is_an_error_that_clients_do_not_repeat(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with (
-        online(embedded_hub, Scripted, replies=["It is warm."]) as agent,
-        client_of(embedded_hub.url, token) as client,
-    ):
+    async with asking(embedded_hub, Scripted, replies=["It is warm."]) as (agent, client, model):
         patient = client.with_options(max_retries=2)
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}"}
-        chat = asked | {"messages": user("weather?"), "response_format": FORMAT}
+        chat: dict[str, Any] = {"model": model, "messages": user("weather?"), "response_format": FORMAT}
         with pytest.raises(openai.APIStatusError) as failed:
             await patient.chat.completions.create(**chat)
         assert (failed.value.status_code, failed.value.code) == (424, "invalid_reply_format")
@@ -112,7 +101,7 @@ async def test_a_reply_that_stays_bad_is_an_error_that_clients_do_not_repeat(emb
         assert "not JSON" in failed.value.message
         with pytest.raises(openai.APIError, match="not JSON"):
             await read(await patient.chat.completions.create(**chat, stream=True))
-        response = asked | {"input": "weather?", "text": {"format": FLAT}}
+        response: dict[str, Any] = {"model": model, "input": "weather?", "text": {"format": FLAT}}
         with pytest.raises(openai.APIStatusError) as failed:
             await patient.responses.create(**response)
         assert failed.value.code == "invalid_reply_format"
@@ -121,39 +110,24 @@ async def test_a_reply_that_stays_bad_is_an_error_that_clients_do_not_repeat(emb
     assert len(agent.prompts) == 8
 
 
-async def test_a_stream_is_held_back_until_it_is_checked(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, InPieces, replies=["Wait.", FENCED]) as agent,
-        client_of(hub.urls[-1], alice) as client,
-    ):
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}"}
-        text, chunks = await read(
-            await client.chat.completions.create(
-                **asked, messages=user("weather?"), response_format=FORMAT, stream=True
-            )
-        )
-        async with client.responses.stream(**asked, input="weather?", text_format=Weather) as stream:
+async def test_a_stream_is_held_back_until_it_is_checked(hub: HubProcess) -> None:
+    async with asking(hub, InPieces, replies=["Wait.", FENCED]) as (_, client, model):
+        asked: dict[str, Any] = {"messages": user("weather?"), "response_format": FORMAT, "stream": True}
+        text, chunks = await read(await client.chat.completions.create(model=model, **asked))
+        async with client.responses.stream(model=model, input="weather?", text_format=Weather) as stream:
             types = [event.type async for event in stream]
             last = await stream.get_final_response()
-    assert (text, chunks[0].choices[0].delta.role, chunks[-1].choices[0].finish_reason) == (
-        GOOD,
-        "assistant",
-        "stop",
-    )
+    first, last_chunk = chunks[0].choices[0], chunks[-1].choices[0]
+    assert (text, first.delta.role, last_chunk.finish_reason) == (GOOD, "assistant", "stop")
     assert last.output_parsed == Weather(city="Oslo", degrees=7)
     assert (types[0], types[-1]) == ("response.created", "response.completed")
 
 
 async def test_any_object_will_do_without_a_schema(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with (
-        online(embedded_hub, Scripted, replies=["[1]", '{"a": 1}']) as agent,
-        client_of(embedded_hub.url, token) as client,
-    ):
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}"}
+    async with asking(embedded_hub, Scripted, replies=["[1]", '{"a": 1}']) as (agent, client, model):
         kind: Any = {"type": "json_object"}
-        answer = await client.chat.completions.create(**asked, messages=user("a?"), response_format=kind)
-        response = await client.responses.create(**asked, input="a?", text={"format": kind})
+        answer = await client.chat.completions.create(model=model, messages=user("a?"), response_format=kind)
+        response = await client.responses.create(model=model, input="a?", text={"format": kind})
     assert answer.choices[0].message.content == response.output_text == '{"a": 1}'
     assert len(agent.prompts) == 3
     assert "no JSON object" in agent.prompts[1]["text"]
@@ -178,10 +152,9 @@ async def test_a_repeated_key_finds_both_asks(hub: HubProcess, alice: str) -> No
 
 
 async def test_an_agent_that_asks_back_is_not_checked(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, AsksBack) as agent, client_of(embedded_hub.url, token) as client:
+    async with asking(embedded_hub, AsksBack) as (agent, client, model):
         answer = await client.chat.completions.create(
-            model=f"agent/{agent.handle}", messages=user("weather?"), response_format=FORMAT
+            model=model, messages=user("weather?"), response_format=FORMAT
         )
     assert answer.choices[0].message.content == "which city?"
     assert len(agent.prompts) == 1
@@ -195,12 +168,9 @@ class AsksBack(TaskPeer):
 
 
 async def test_a_failed_agent_is_not_asked_again(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, Fails) as agent, client_of(embedded_hub.url, token) as client:
+    async with asking(embedded_hub, Fails) as (agent, client, model):
         with pytest.raises(openai.APIStatusError) as failed:
-            await client.chat.completions.create(
-                model=f"agent/{agent.handle}", messages=user("weather?"), response_format=FORMAT
-            )
+            await client.chat.completions.create(model=model, messages=user("weather?"), response_format=FORMAT)
         assert (failed.value.status_code, failed.value.code) == (424, "agent_failed")
     assert len(agent.prompts) == 1
 
@@ -213,9 +183,8 @@ class Fails(TaskPeer):
 
 
 async def test_for_a_caller_that_left_an_agent_is_not_asked_again(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, Held) as agent, client_of(embedded_hub.url, token) as client:
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("weather?")}
+    async with asking(embedded_hub, Held) as (agent, client, model):
+        asked: dict[str, Any] = {"model": model, "messages": user("weather?")}
         call = asyncio.create_task(client.chat.completions.create(**asked, response_format=FORMAT))
         await agent.heard("prompt")
         call.cancel()
@@ -248,15 +217,11 @@ async def test_a_token_that_is_revoked_ends_the_answer(embedded_hub: HubProcess)
 
 
 async def test_a_refused_repair_is_not_repeated_by_clients(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with (
-        online(embedded_hub, Scripted, agent={"callerBudgetQueries": 1}, replies=[BAD, GOOD]) as agent,
-        client_of(embedded_hub.url, token) as client,
-    ):
+    asks_once: Json = {"callerBudgetQueries": 1}
+    async with asking(embedded_hub, Scripted, agent=asks_once, replies=[BAD, GOOD]) as (agent, client, model):
+        patient = client.with_options(max_retries=2)
         with pytest.raises(openai.APIStatusError) as failed:
-            await client.with_options(max_retries=2).chat.completions.create(
-                model=f"agent/{agent.handle}", messages=user("weather?"), response_format=FORMAT
-            )
+            await patient.chat.completions.create(model=model, messages=user("weather?"), response_format=FORMAT)
         assert (failed.value.status_code, failed.value.code) == (424, "invalid_reply_format")
         assert "could not be asked again" in failed.value.message
     assert len(agent.prompts) == 1

@@ -10,7 +10,7 @@ from lab.agents import Echo, Held, TaskPeer, online
 from lab.callers import bearer, get_task, mint_app, reply_text, revoke_app, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.chat.clients import client_of, read, user
+from tests.chat.clients import asking, client_of, read, user
 
 PATHS = ("/v1/chat/completions", "/v1/responses")
 REVOKED_WITHIN_S = 20  # documented as 2 s
@@ -68,9 +68,9 @@ async def test_a_token_that_is_revoked_ends_its_streams(hub: HubProcess) -> None
         await check_answered(hub, agent.handle, seen[0].response.id, session, "echo: wait too")
 
 
-async def test_a_request_with_an_idempotency_key_is_asked_once(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent, client_of(hub.urls[-1], alice) as client:
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "messages": user("once")}
+async def test_a_request_with_an_idempotency_key_is_asked_once(hub: HubProcess) -> None:
+    async with asking(hub, Echo) as (agent, client, model):
+        asked: dict[str, Any] = {"model": model, "messages": user("once")}
         keyed = client.with_options(default_headers={"Idempotency-Key": f"key of {agent.handle}"})
         first, again = [await keyed.chat.completions.create(**asked) for _ in range(2)]
         assert first.choices[0].message.content == again.choices[0].message.content == "echo: once"

@@ -8,7 +8,7 @@ import pytest
 
 from lab.agents import Chunker, Echo, TaskPeer, online
 from lab.hub_process import HubProcess
-from tests.chat.clients import client_of, user
+from tests.chat.clients import asking, client_of, user
 
 IN_ORDER = [
     "response.created",
@@ -24,12 +24,8 @@ IN_ORDER = [
 ]
 
 
-async def test_an_agent_answers_as_a_response_and_goes_on_with_it(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as agent,
-        client_of(hub.urls[-1], alice) as client,
-    ):
-        model = f"agent/{agent.handle}"
+async def test_an_agent_answers_as_a_response_and_goes_on_with_it(hub: HubProcess) -> None:
+    async with asking(hub, Echo, usage={"inputTokens": 7, "outputTokens": 3}) as (agent, client, model):
         first = await client.responses.create(model=model, input="one", instructions="Be brief.")
         second = await client.responses.create(
             model=model, input=[{"role": "user", "content": "two"}], previous_response_id=first.id
@@ -82,15 +78,13 @@ async def test_a_response_is_read_while_its_task_is_kept(hub: HubProcess, alice:
         assert bodies[0] == bodies[1]
 
 
-async def test_the_events_of_a_response_come_in_their_order(hub: HubProcess, alice: str) -> None:
+async def test_the_events_of_a_response_come_in_their_order(hub: HubProcess) -> None:
     async with (
-        online(hub, Chunker, pieces=["one ", "two"]) as agent,
-        client_of(hub.urls[-1], alice) as client,
+        asking(hub, Chunker, pieces=["one ", "two"]) as (_, client, model),
+        client.responses.stream(model=model, input="count") as stream,
     ):
-        model = f"agent/{agent.handle}"
-        async with client.responses.stream(model=model, input="count") as stream:
-            events: list[Any] = [event async for event in stream]
-            last = await stream.get_final_response()
+        events: list[Any] = [event async for event in stream]
+        last = await stream.get_final_response()
     assert last.output_text == "one two"
     types = [event.type for event in events]
     deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
@@ -101,9 +95,8 @@ async def test_the_events_of_a_response_come_in_their_order(hub: HubProcess, ali
 
 
 async def test_a_failure_ends_the_stream_of_a_response(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
-    async with online(embedded_hub, TaskPeer) as agent, client_of(embedded_hub.url, token) as client:
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}", "input": "say well | fail no disk"}
+    async with asking(embedded_hub, TaskPeer) as (_, client, model):
+        asked: dict[str, Any] = {"model": model, "input": "say well | fail no disk"}
         events: list[Any] = [event async for event in await client.responses.create(**asked, stream=True)]
         assert events[-1].type == "response.failed"
         assert (events[-1].response.status, events[-1].response.error.code) == ("failed", "agent_failed")

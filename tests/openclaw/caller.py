@@ -2,13 +2,15 @@
 
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
+from lab.agents import Kind, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
+from lab.hub_process import HubProcess
 from lab.waiting import eventually
 
 ENDED = ("completed", "failed", "canceled", "rejected")
@@ -111,6 +113,15 @@ class Caller:
         ):
             assert response.headers["content-type"] == "text/event-stream", await response.aread()
             yield _results(response)
+
+
+@asynccontextmanager
+async def caller_of(
+    hub: HubProcess, kind: Callable[..., Kind], **options: Any
+) -> AsyncIterator[tuple[Kind, Caller]]:
+    """An agent that is online, and alice, who asks it."""
+    async with online(hub, kind, **options) as agent:
+        yield agent, Caller(hub.url, agent.handle, hub.mint("alice", "session"))
 
 
 def _named(headers: dict[str, str]) -> dict[str, str]:

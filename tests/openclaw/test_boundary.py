@@ -7,7 +7,7 @@ import pytest
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, rpc_path, web
 from lab.hub_process import HubProcess
-from tests.openclaw.caller import Caller, message, text
+from tests.openclaw.caller import caller_of, message, text
 
 FILE: Json = {"kind": "file", "file": {"uri": "https://example.com/a.png", "mimeType": "image/png"}}
 BODY_LIMIT = 1_048_576
@@ -21,9 +21,8 @@ async def raw(hub: HubProcess, handle: str, token: str, body: bytes | str) -> tu
     return response.status_code, response.json()
 
 
-async def test_17_push_configs_are_no_method(hub: HubProcess, alice: str, subtests: pytest.Subtests) -> None:
-    async with online(hub, Echo) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_17_push_configs_are_no_method(hub: HubProcess, subtests: pytest.Subtests) -> None:
+    async with caller_of(hub, Echo) as (agent, caller):
         for verb in ("set", "get", "list", "delete"):
             with subtests.test(verb=verb):
                 refusal = await caller.refusal(
@@ -45,9 +44,8 @@ async def test_19_a_batch_or_an_id_of_another_type_is_one_error_without_an_id(hu
         assert agent.prompts == []
 
 
-async def test_21_a_file_anywhere_is_refused_and_nothing_is_asked(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_21_a_file_anywhere_is_refused_and_nothing_is_asked(hub: HubProcess) -> None:
+    async with caller_of(hub, Echo) as (agent, caller):
         for place in range(3):
             parts = [text("a"), text("b")]
             parts.insert(place, FILE)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lab.agents import Echo, TaskPeer, online
+from lab.agents import Echo, TaskPeer
 from lab.callers import Json
 from lab.hub_process import HubProcess
-from tests.openclaw.caller import Caller, message, text
+from tests.openclaw.caller import caller_of, message, text
 
 IMAGES: Json = {"defaultInputModes": ["text/plain", "image/png"]}
 OF_SKILL: Json = {"skills": [{"id": "see", "name": "See", "inputModes": ["text/plain", "image/*"]}]}
@@ -17,9 +17,8 @@ NOTE = "file (part {}), as the caller sent it, not in this text: {}"
 
 
 @pytest.mark.parametrize("agent_fields", [IMAGES, OF_SKILL], ids=["agent", "skill"])
-async def test_an_agent_gets_files_that_its_card_lists(hub: HubProcess, alice: str, agent_fields: Json) -> None:
-    async with online(hub, Echo, agent=agent_fields) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_an_agent_gets_files_that_its_card_lists(hub: HubProcess, agent_fields: Json) -> None:
+    async with caller_of(hub, Echo, agent=agent_fields) as (agent, caller):
         await caller.send([text("look"), PNG, LINK | {"metadata": {"n": 1}}])
         await caller.stream([{"file": LINK["file"]}])
         first, second = agent.prompts
@@ -33,9 +32,8 @@ async def test_an_agent_gets_files_that_its_card_lists(hub: HubProcess, alice: s
     assert second["text"] == NOTE.format(1, '"Image/PNG", "https://example.com/a.png"')
 
 
-async def test_a_file_stays_in_the_history_and_goes_with_a_follow_up(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer, agent=IMAGES) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_a_file_stays_in_the_history_and_goes_with_a_follow_up(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer, agent=IMAGES) as (_, caller):
         asked = await caller.send("ask which?")
         ended = await caller.send([PNG], taskId=asked["id"])
     said = [one["parts"] for one in ended["history"] if one["role"] == "user"]
@@ -61,9 +59,8 @@ UNSOUND: list[tuple[Any, str]] = [
 ]
 
 
-async def test_a_file_that_is_not_sound_or_not_listed_is_refused_by_name(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo, agent=IMAGES) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_a_file_that_is_not_sound_or_not_listed_is_refused_by_name(hub: HubProcess) -> None:
+    async with caller_of(hub, Echo, agent=IMAGES) as (agent, caller):
         for file, naming in UNSOUND:
             sent = {"message": message([text("look"), {"kind": "file", "file": file}])}
             refusal = await caller.refusal("message/send", sent)

@@ -9,7 +9,7 @@ import pytest
 from lab.agents import Held, TaskPeer, online
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
-from tests.openclaw.caller import Caller, artifacts_of, message, state_of, text, texts, told, words_of
+from tests.openclaw.caller import Caller, artifacts_of, caller_of, message, state_of, text, texts, told, words_of
 from tests.openclaw.test_boundary import FILE
 
 GIVES_UP_AFTER_S = 5
@@ -47,9 +47,8 @@ async def test_40_a_follow_up_must_fit_its_task(hub: HubProcess, alice: str, bob
         agent.release.set()
 
 
-async def test_42_a_message_sent_again_is_in_the_history_once(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_42_a_message_sent_again_is_in_the_history_once(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (_, caller):
         asking = await caller.send("ask which?", messageId="m-1")
         again = await caller.send("ask which, please?", messageId="m-2", taskId=asking["id"])
         ended = await caller.send("ask which, please?", messageId="m-2", taskId=asking["id"])
@@ -58,9 +57,8 @@ async def test_42_a_message_sent_again_is_in_the_history_once(hub: HubProcess, a
     assert [one for one in ids if one.startswith("m-")] == ["m-1", "m-2"]
 
 
-async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (_, caller):
         asking = await caller.send("say so far | ask which?")
         events = await caller.stream("this", taskId=asking["id"], referenceTaskIds=["task-unknown"])
     task, *_, last = events
@@ -71,9 +69,8 @@ async def test_a_follow_up_stream_begins_with_all_that_was_said(hub: HubProcess,
     assert (state_of(last), last["final"]) == ("completed", True)
 
 
-async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_43_a_history_length_gives_the_last_of_it(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (_, caller):
         asking = await caller.send("ask one?")
         for answer in ("ask two?", "reply done"):
             await caller.send(answer, taskId=asking["id"])
@@ -128,9 +125,8 @@ async def test_44_a_task_whose_process_died_cannot_be_canceled(
     assert took_s < GIVES_UP_AFTER_S
 
 
-async def test_45_the_agent_hears_of_a_cancel_before_a_caller_is_told_of_it(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_45_the_agent_hears_of_a_cancel_before_a_caller_is_told_of_it(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         async with caller.open(
             "message/stream", {"message": message("say as far as | note hm | wait | say too late")}
         ) as events:
@@ -147,9 +143,8 @@ async def test_45_the_agent_hears_of_a_cancel_before_a_caller_is_told_of_it(hub:
     assert artifacts_of(canceled) == {"assistant-output-0001": "as far as"}
 
 
-async def test_45_a_canceled_task_that_said_nothing_says_who_ended_it(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Held) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_45_a_canceled_task_that_said_nothing_says_who_ended_it(hub: HubProcess) -> None:
+    async with caller_of(hub, Held) as (agent, caller):
         task = await caller.begin("hello")
         canceled = await caller.cancel(task["id"])
         agent.release.set()

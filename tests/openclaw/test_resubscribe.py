@@ -8,7 +8,7 @@ from lab.agents import Chunker, TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, message, state_of, texts, told
+from tests.openclaw.caller import TASK_GENERATING, Caller, artifacts_of, caller_of, message, state_of, texts, told
 
 FIRST = "assistant-output-0001"
 
@@ -24,8 +24,7 @@ async def said(caller: Caller, task_id: str, content: str) -> Json:
 
 
 async def test_46_a_snapshot_comes_first_and_then_what_happens_later(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         task = await caller.begin("say one | hold | say two")
         snapshot = await said(caller, task["id"], "one")
         other = Caller(hub.urls[-1], agent.handle, alice)
@@ -42,9 +41,8 @@ async def test_46_a_snapshot_comes_first_and_then_what_happens_later(hub: HubPro
 
 
 async def test_46_nothing_is_replayed_to_one_who_names_a_frame(embedded_hub: HubProcess) -> None:
-    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    hub = embedded_hub
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         task = await caller.send("note hm | say done")
         named = {"Last-Event-ID": f"{task['id']}.1"}
         again = await caller.streamed("tasks/resubscribe", {"id": task["id"]}, **named)
@@ -73,10 +71,9 @@ async def test_47_a_task_that_rests_is_one_event(embedded_hub: HubProcess, subte
             assert (await other.streamed_error("tasks/resubscribe", {"id": task_id}))["code"] == -32001
 
 
-async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProcess, alice: str) -> None:
+async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProcess) -> None:
     pieces = [f"{number} " for number in range(300)]
-    async with online(hub, Chunker, pieces=pieces, agent=TASK_GENERATING) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, Chunker, pieces=pieces, agent=TASK_GENERATING) as (_, caller):
         task = await caller.begin("count")
 
         async def follow() -> str:
@@ -92,9 +89,8 @@ async def test_48_nothing_is_lost_between_the_snapshot_and_the_tail(hub: HubProc
 
 
 async def test_61_a_stream_that_is_dropped_does_not_stop_the_turn(embedded_hub: HubProcess) -> None:
-    hub, alice = embedded_hub, embedded_hub.mint("alice", "session")
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    hub = embedded_hub
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         async with caller.open("message/stream", {"message": message("note hm | hold | say done")}) as events:
             task = await anext(events)
         agent.release.set()

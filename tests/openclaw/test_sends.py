@@ -13,6 +13,7 @@ from tests.openclaw.caller import (
     TASK_GENERATING,
     Caller,
     artifacts_of,
+    caller_of,
     message,
     reply_of,
     state_of,
@@ -35,8 +36,7 @@ async def tasks_of(hub: HubProcess, handle: str, token: str) -> list[Json]:
 
 
 async def test_24_hybrid_blocking_simple_reply_is_a_message(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         answer = await caller.send("hello", contextId="talk-1")
         assert set(answer) == {"kind", "messageId", "role", "parts", "contextId"}
         assert (answer["kind"], answer["role"], answer["contextId"]) == ("message", "agent", "talk-1")
@@ -84,10 +84,9 @@ SHOWN = {  # what an agent does, and what its caller is shown: at once (24 to 27
 
 @pytest.mark.parametrize("style", SHOWN)
 async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
-    hub: HubProcess, alice: str, style: str, subtests: pytest.Subtests
+    hub: HubProcess, style: str, subtests: pytest.Subtests
 ) -> None:
-    async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer, agent={"agentStyle": style}) as (_, caller):
         for steps, expected in SHOWN[style].items():
             answer, events = await caller.send(steps), await caller.stream(steps)
             with subtests.test(steps=steps):
@@ -101,29 +100,31 @@ async def test_25_what_an_agent_does_is_shown_as_a_message_or_a_task(
                 assert (read.pop("history"), read) == ([], answer)
 
 
-async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Chunker, pieces=[]) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("hello")
+async def test_no_visible_reply_is_a_task_that_says_so(hub: HubProcess) -> None:
+    async with caller_of(hub, Chunker, pieces=[]) as (_, caller):
+        task = await caller.send("hello")
     assert (task["kind"], state_of(task)) == ("task", "completed")
     assert "without a user-visible reply" in words_of(task)
 
 
 @pytest.mark.slow
 async def test_26_a_reply_that_is_not_whole_in_10_s_is_told_as_it_comes(embedded_hub: HubProcess) -> None:
-    async with online(embedded_hub, TaskPeer) as agent:
-        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
-        async with caller.open("message/stream", {"message": message("say one | hold | say two")}) as events:
-            task = await anext(events)
-            agent.release.set()
-            later = [event async for event in events]
+    asked = {"message": message("say one | hold | say two")}
+    async with (
+        caller_of(embedded_hub, TaskPeer) as (agent, caller),
+        caller.open("message/stream", asked) as events,
+    ):
+        task = await anext(events)
+        agent.release.set()
+        later = [event async for event in events]
     assert task["kind"] == "task"
     assert state_of(later[-1]) == "completed"
     assert "".join(texts(one["artifact"]["parts"]) for one in later if "artifact" in one) == "onetwo"
 
 
-async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
-        task = await Caller(hub.url, agent.handle, alice).send("hello")
+async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer, agent=TASK_GENERATING) as (_, caller):
+        task = await caller.send("hello")
     assert (task["kind"], state_of(task)) == ("task", "completed")
     [artifact] = task["artifacts"]
     assert artifact == {
@@ -135,11 +136,8 @@ async def test_28_task_generating_blocking_is_a_completed_task(hub: HubProcess, 
     assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
 
 
-async def test_28_the_text_of_a_reply_is_in_one_place(
-    hub: HubProcess, alice: str, subtests: pytest.Subtests
-) -> None:
-    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_28_the_text_of_a_reply_is_in_one_place(hub: HubProcess, subtests: pytest.Subtests) -> None:
+    async with caller_of(hub, TaskPeer, agent=TASK_GENERATING) as (_, caller):
         for steps in ("say ninety", "say nine | say ty", "reply ninety", "note hm | say ninety | fail no"):
             with subtests.test(steps=steps):
                 answered = await caller.send(steps)
@@ -152,10 +150,10 @@ async def test_28_the_text_of_a_reply_is_in_one_place(
 
 
 async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status(
-    hub: HubProcess, alice: str
+    hub: HubProcess,
 ) -> None:
-    async with online(hub, TaskPeer, agent=TASK_GENERATING) as agent:
-        events = await Caller(hub.url, agent.handle, alice).stream("hello")
+    async with caller_of(hub, TaskPeer, agent=TASK_GENERATING) as (_, caller):
+        events = await caller.stream("hello")
     assert told(events) == [*OPENING, *[f"artifact-update {FIRST}"] * 2, "status-update completed"]
     task, *_, content, closer, last = events
     assert [texts(one["parts"]) for one in task["history"]] == ["hello"]
@@ -167,18 +165,16 @@ async def test_29_task_generating_stream_tells_from_the_task_to_its_final_status
     assert {one["contextId"] for one in events} == {task["contextId"]}
 
 
-async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_30_non_blocking_is_a_submitted_task_that_completes(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         task = await caller.begin("hold | say done")
         assert (task["kind"], state_of(task)) == ("task", "submitted")
         agent.release.set()
         assert reply_of(await caller.ended(task["id"])) == "done"
 
 
-async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_32_two_stages_are_two_artifacts(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (_, caller):
         asked = await caller.send("say the first | ask and then?")
         ended = await caller.send("reply the second", taskId=asked["id"])
     assert artifacts_of(asked) == {FIRST: "the first"}
@@ -186,12 +182,12 @@ async def test_32_two_stages_are_two_artifacts(hub: HubProcess, alice: str) -> N
     assert [one["metadata"]["sequence"] for one in ended["artifacts"]] == [1, 2]
 
 
-async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
+async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (_, caller):
         steps = (
             'data tool-progress-1 {"tool":"ls"} | data tool-progress-2 [1,2] | text tool-result-1 ran | say done'
         )
-        task = await Caller(hub.url, agent.handle, alice).send(steps)
+        task = await caller.send(steps)
     first, second, summary, reply = (one["parts"] for one in task["artifacts"])
     assert first == [{"kind": "data", "data": {"tool": "ls"}}]
     assert second == [{"kind": "data", "data": {"value": [1, 2]}, "metadata": {"data_part_compat": True}}]
@@ -200,10 +196,9 @@ async def test_33_progress_holds_data_and_a_summary_text(hub: HubProcess, alice:
 
 
 async def test_34_what_the_caller_takes_and_the_agent_gives_must_meet(
-    hub: HubProcess, alice: str, subtests: pytest.Subtests
+    hub: HubProcess, subtests: pytest.Subtests
 ) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         params = {"message": message("hello"), "configuration": {"acceptedOutputModes": [" Image/PNG"]}}
         for refused in (
             await caller.refusal("message/send", params),
@@ -250,10 +245,9 @@ FILES = {
 
 
 async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(
-    hub: HubProcess, alice: str, subtests: pytest.Subtests
+    hub: HubProcess, subtests: pytest.Subtests
 ) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer) as (_, caller):
         for steps, file in FILES.items():
             with subtests.test(steps=steps):
                 answered = await caller.send(steps)
@@ -272,10 +266,9 @@ async def test_34_a_reply_of_files_alone_is_a_completed_task_with_them(
 
 
 async def test_34_files_of_no_mode_that_the_caller_named_are_an_error_when_direct(
-    hub: HubProcess, alice: str, subtests: pytest.Subtests
+    hub: HubProcess, subtests: pytest.Subtests
 ) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+    async with caller_of(hub, TaskPeer) as (_, caller):
         for steps, file in FILES.items():
             with subtests.test(steps=steps):
                 json_alone = {"acceptedOutputModes": ["application/json"]}
@@ -307,9 +300,8 @@ class Chatty(TaskPeer):
         await self.reply(chat_id, "done")
 
 
-async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Chatty) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess) -> None:
+    async with caller_of(hub, Chatty) as (agent, caller):
         sent = {"metadata": {"openclaw": {"x": 1}, "mine": 3}}
         told_of = [await caller.send("hello", **sent), *await caller.stream("hello", **sent)]
         task = await caller.begin("hold", **sent)
@@ -323,9 +315,8 @@ async def test_35_nothing_is_said_of_what_is_openclaws_own(hub: HubProcess, alic
     assert '"mine": 3' in shown
 
 
-async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess, alice: str) -> None:
-    async with online(hub, Echo) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_38_data_alone_is_a_question_without_the_callers_text(hub: HubProcess) -> None:
+    async with caller_of(hub, Echo) as (agent, caller):
         answer = await caller.send([{"kind": "data", "data": {"b": 1, "a": [True]}}])
         await caller.send([text("one"), {"kind": "data", "data": {"n": 1}}, text("two")])
         alone, joined = agent.prompts
@@ -340,8 +331,7 @@ async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
     hub: HubProcess, alice: str, subtests: pytest.Subtests
 ) -> None:
     for style in ("hybrid", "task-generating"):
-        async with online(hub, TaskPeer, agent={"agentStyle": style}) as agent:
-            caller = Caller(hub.url, agent.handle, alice)
+        async with caller_of(hub, TaskPeer, agent={"agentStyle": style}) as (agent, caller):
             for parts in ([], [{"kind": "video"}], [text(" \n")], [{"text": " "}]):
                 with subtests.test(style=style, parts=parts):
                     answers = [
@@ -355,9 +345,8 @@ async def test_39_a_message_without_usable_parts_is_answered_by_the_hub(
             assert await tasks_of(hub, agent.handle, alice) == []
 
 
-async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: HubProcess, alice: str) -> None:
-    async with online(hub, TaskPeer) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: HubProcess) -> None:
+    async with caller_of(hub, TaskPeer) as (agent, caller):
         answer = await caller.send([{"text": "hello", "metadata": {"n": 1}}], messageId="bare")
         await caller.send([{"text": "with", "data": None}, {"data": {"n": 1}}])
         prompts = agent.prompts
@@ -366,11 +355,8 @@ async def test_a_part_without_a_kind_is_of_the_kind_of_its_only_content(hub: Hub
 
 
 @pytest.mark.parametrize("agent_fields", [{}, TASK_GENERATING], ids=["hybrid", "tasks"])
-async def test_a_part_of_an_unknown_kind_beside_others_is_named(
-    hub: HubProcess, alice: str, agent_fields: Json
-) -> None:
-    async with online(hub, Echo, agent=agent_fields) as agent:
-        caller = Caller(hub.url, agent.handle, alice)
+async def test_a_part_of_an_unknown_kind_beside_others_is_named(hub: HubProcess, agent_fields: Json) -> None:
+    async with caller_of(hub, Echo, agent=agent_fields) as (agent, caller):
         answer = await caller.send([{"kind": "video", "text": "no"}, text("hello")])
         *_, last = await caller.stream([text("hello"), {"kind": "a\nb"}])
         first, second = agent.prompts
@@ -382,8 +368,7 @@ async def test_a_part_of_an_unknown_kind_beside_others_is_named(
 
 async def test_the_mode_of_an_answer_belongs_to_its_request(embedded_hub: HubProcess) -> None:
     """Also of two requests with one message id: neither is taken for the other."""
-    async with online(embedded_hub, TaskPeer) as agent:
-        caller = Caller(embedded_hub.url, agent.handle, embedded_hub.mint("alice", "session"))
+    async with caller_of(embedded_hub, TaskPeer) as (agent, caller):
         direct = asyncio.create_task(caller.send("hold | say done", messageId="twin"))
         await agent.heard("prompt")
         task = await caller.begin("hold | say done", messageId="twin")
