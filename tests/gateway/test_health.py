@@ -3,8 +3,6 @@
 import asyncio
 import re
 
-import pytest
-
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
@@ -117,23 +115,3 @@ async def test_the_command_says_healthy_while_a_hub_runs_and_down_after(
     assert await hub.exit_code() == 0
     done = run_command(settings, "gateway", "status")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "status: down")
-
-
-@pytest.mark.slow
-@pytest.mark.deep
-async def test_the_command_finds_each_process_of_a_hub(start_hub: StartHub, make_storage: MakeStorage) -> None:
-    """Of one process: `test_the_command_says_healthy_while_a_hub_runs_and_down_after`."""
-    hub = start_hub(make_storage("grown"), processes=2)
-    done = run_command(hub.home.env, "gateway", "status")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {f"address: {url}" for url in hub.urls} <= set(done.stdout.splitlines())
-    hub.kill9(1)
-    done = run_command(hub.home.env, "gateway", "status")
-    lines = done.stdout.splitlines()
-    assert (done.returncode, lines[0], lines[-1]) == (1, "running: yes", "status: degraded")
-    assert [one for one in lines if one.startswith("address: ")] == [
-        f"address: {hub.urls[0]}",
-        f"address: {hub.urls[1]}, no answer",
-    ]
-    (hub.home.folder / "serving" / hub.urls[1].rpartition(":")[2]).unlink()
-    assert run_command(hub.home.env, "gateway", "status").returncode == 0

@@ -65,6 +65,13 @@ def made(name: str = "") -> PrototypeDialect:
     return PrototypeDialect(lambda: NOW, 8787, name)
 
 
+def asked(**more: Any) -> PrototypeDialect:
+    """A dialect in which the question was asked with the correlation id `c`."""
+    dialect = made()
+    dialect.read(json.dumps(QUESTION | {"correlationId": "c"} | more))
+    return dialect
+
+
 def written(dialect: PrototypeDialect, frame: Json) -> Json:
     """The one frame of the dialect for a frame of the hub."""
     (text,) = dialect.write(json.dumps(frame))
@@ -111,10 +118,10 @@ def test_send_response_answers_the_message_that_it_names(known: str) -> None:
     written(dialect, {**REPLY, "metadata": {"correlationId": "c", "requiresResponse": True}})
     said = {"from": "alpha", "type": "response", "content": "done", "in_reply_to": known}
     content = {"role": "user", "content": json.dumps(said)}
-    answer = json.loads(dialect.read(json.dumps(QUESTION | {"content": content, "correlationId": "other"})))
-    assert answer["metadata"] == {"correlationId": "c"}
-    again = json.loads(dialect.read(json.dumps(QUESTION | {"content": content, "correlationId": "other"})))
-    assert again["metadata"] == {"correlationId": "other", "requiresResponse": True}
+    sent = json.dumps(QUESTION | {"content": content, "correlationId": "other"})
+    answer, again = (json.loads(dialect.read(sent))["metadata"] for _ in range(2))
+    assert answer == {"correlationId": "c"}
+    assert again == {"correlationId": "other", "requiresResponse": True}
 
 
 @pytest.mark.parametrize("text", ['"in_reply_to"', '["in_reply_to"]', '{"in_reply_to": "c"}', '{"in_reply_to"'])
@@ -136,8 +143,7 @@ OFFLINE = {"type": "error", "error": "Agent beta is not connected", "correlation
 
 def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
     """There the message waits without an answer; the client is told so once, when the hub has stored it."""
-    dialect = made()
-    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    dialect = asked()
     assert dialect.write(json.dumps(refusal("offline"))) == []
     (further,) = dialect.further
     assert json.loads(further) == QUESTION | {"metadata": {"correlationId": "c", "ttl": LONGEST_TTL_S}}
@@ -149,23 +155,20 @@ def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
 
 
 def test_a_message_that_may_wait_for_some_time_alone_is_not_kept_for_longer() -> None:
-    dialect = made()
-    dialect.read(json.dumps(QUESTION | {"correlationId": "c", "metadata": {"ttl": 5}}))
+    dialect = asked(metadata={"ttl": 5})
     assert written(dialect, QUEUED) == OFFLINE | {"queued": True}
     assert written(dialect, refusal("ttl_expired")) == OFFLINE | {"queued": False}
     assert not dialect.further
 
 
 def test_a_message_that_was_delivered_is_not_sent_again() -> None:
-    dialect = made()
-    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    dialect = asked()
     assert written(dialect, refusal(""))["error"] == "the agent is offline"
     assert not dialect.further
 
 
 def test_other_events_are_no_answers() -> None:
-    dialect = made()
-    dialect.read(json.dumps(QUESTION | {"correlationId": "c"}))
+    dialect = asked()
     event = QUEUED | {"content": {"event": "message.delivered"}}
     assert "correlationId" not in written(dialect, event)
 
@@ -180,16 +183,8 @@ def test_the_agent_of_the_address_is_who_sends() -> None:
 
 
 def test_what_the_dialect_does_not_name_passes_as_it_is() -> None:
-    odd = (
-        "",
-        "{",
-        "null",
-        '{"type": 1}',
-        '{"type": "ping"}',
-        '{"type": "message", "metadata": 1}',
-        "x" * 1_048_577,
-    )
-    for text in odd:
+    odd = ("", "{", "null", '{"type": 1}', '{"type": "ping"}', '{"type": "message", "metadata": 1}')
+    for text in (*odd, "x" * 1_048_577):
         assert made().read(text) == text
 
 

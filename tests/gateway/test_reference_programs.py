@@ -35,11 +35,12 @@ async def packages() -> Path:
 
 
 @asynccontextmanager
-async def running_program(name: str, **environ: str) -> AsyncIterator[Process]:
-    """A program of the specification, with `ports.cjs` before it."""
+async def running(*command: str, **environ: str) -> AsyncIterator[Process]:
+    """A running program of Node."""
     process = await asyncio.create_subprocess_exec(
-        *("node", "--require", str(PROGRAMS / "ports.cjs"), str(PROGRAMS / name)),
+        *("node", *command),
         env={"PATH": os.environ["PATH"], "NODE_PATH": str(await packages()), **environ},
+        stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
     )
@@ -51,6 +52,11 @@ async def running_program(name: str, **environ: str) -> AsyncIterator[Process]:
         await process.communicate()
 
 
+def program_of_specification(name: str) -> tuple[str, ...]:
+    """Its command, with `ports.cjs` before it."""
+    return "--require", str(PROGRAMS / "ports.cjs"), str(PROGRAMS / name)
+
+
 def socket_url(hub: HubProcess, token: str) -> str:
     return f"{hub.url.replace('http', 'ws', 1)}/?token={token}"
 
@@ -58,7 +64,7 @@ def socket_url(hub: HubProcess, token: str) -> str:
 async def test_the_reference_client_is_answered(embedded_hub: HubProcess) -> None:
     async with team(embedded_hub, "reference", steward=EchoSeat):
         url = socket_url(embedded_hub, embedded_hub.mint("reference", "session"))
-        async with running_program("reference_client.js", GATEWAY_URL=url) as client:
+        async with running(*program_of_specification("reference_client.js"), GATEWAY_URL=url) as client:
             async with asyncio.timeout(ENDS_WITHIN_S):
                 said, complaints = await client.communicate()
     assert client.returncode == 0, complaints.decode()
@@ -69,7 +75,7 @@ async def test_the_reference_client_is_answered(embedded_hub: HubProcess) -> Non
 @asynccontextmanager
 async def reference_gateway() -> AsyncIterator[str]:
     """The gateway of the specification; its address."""
-    async with running_program("reference_gateway.js") as gateway:
+    async with running(*program_of_specification("reference_gateway.js")) as gateway:
         assert gateway.stdout is not None
         async with asyncio.timeout(ENDS_WITHIN_S):
             while not (line := (await gateway.stdout.readline()).decode()).startswith("port "):
@@ -123,22 +129,14 @@ async def test_the_hub_answers_as_the_reference_gateway_and_says_more(embedded_h
 async def test_wscat_talks_to_the_gateway(embedded_hub: HubProcess) -> None:
     wscat = await packages() / "wscat" / "bin" / "wscat"
     url = socket_url(embedded_hub, embedded_hub.mint("wscat", "session"))
-    process = await asyncio.create_subprocess_exec(
-        *("node", str(wscat), "--connect", url, "--subprotocol", "a2a-v1", "--no-color"),
-        *("--execute", '{"type":"ping"}', "--wait", "5"),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-    try:
+    options = ("--subprotocol", "a2a-v1", "--no-color", "--execute", '{"type":"ping"}', "--wait", "5")
+    seen = ""
+    async with (
+        running(str(wscat), "--connect", url, *options) as process,
+        asyncio.timeout(ENDS_WITHIN_S),
+    ):
         assert process.stdout is not None
-        seen = ""
-        async with asyncio.timeout(ENDS_WITHIN_S):
-            while '"pong"' not in seen:
-                seen += (line := await process.stdout.readline()).decode()
-                assert line, seen
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+        while '"pong"' not in seen:
+            seen += (line := await process.stdout.readline()).decode()
+            assert line, seen
     assert '"authenticated"' in seen

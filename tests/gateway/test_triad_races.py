@@ -1,62 +1,12 @@
 """Votes at one moment, and a process that dies: a decision is made once, or not yet."""
 
 import asyncio
-import json
-from collections import Counter
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lab.hub_process import DEFAULTS, HubProcess, StartHub
-from lab.hub_storage import MakeStorage, hub_env
-from lab.statements import mint_tokens, writing
+from lab.hub_process import HubProcess, StartHub
+from lab.hub_storage import MakeStorage
 from tests.gateway.client import GatewayClient, in_ms, seat, team
-from tests.race_programs import run_program
-
-MEMBERS = [f"agent-{number}" for number in range(200)]
-NEEDED = len(MEMBERS) // 2 + 1
-WITHIN_S = 60
-NEW_PROPOSAL = """
-INSERT INTO gateway_proposal (owner_id, "key", alias, proposer, text, reasoning, category, carried, members,
-steward, threshold, state, has_consensus, created_at, deadline, tie_broken_by, awaits_decision, home)
-SELECT id, 'race', '', 'operator', 'text', '', '', ?, ?, '', 'simple', 'deliberating', ?, ?, ?, '', ?, 'a-process'
-FROM accounts_user WHERE login = 'racers' RETURNING owner_id
-"""
-ROWS = """
-SELECT p.state, p.decided_at IS NOT NULL, COUNT(CASE WHEN v.counts THEN 1 END),
-COUNT(CASE WHEN v.is_late THEN 1 END)
-FROM gateway_proposal p JOIN gateway_vote v ON v.proposal_id = p.id GROUP BY p.id, p.state, p.decided_at
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.distributed
-async def test_of_two_hundred_votes_in_two_processes_one_decides(make_storage: MakeStorage) -> None:
-    home = make_storage("grown")
-    env = hub_env({**DEFAULTS, **home.env, "PUBLIC_URL": "http://127.0.0.1:9"})
-    env |= {"DJANGO_SETTINGS_MODULE": "hub.settings"}
-    mint_tokens(env, [("racers", "session", False)])
-    now = datetime.now(UTC)
-    with writing(env) as run:
-        values = ("{}", json.dumps(MEMBERS), False, now, now + timedelta(hours=1), False)
-        [owner] = run(NEW_PROPOSAL, *values).fetchone()
-    others_ready = asyncio.Barrier(2)
-    halves = (MEMBERS[::2], MEMBERS[1::2])
-    async with asyncio.timeout(WITHIN_S):
-        found = await asyncio.gather(
-            *(
-                run_program(
-                    "tests.gateway.voting", env, {"owner": owner, "key": "race", "names": names}, others_ready
-                )
-                for names in halves
-            )
-        )
-    answers = sum((Counter(one["answers"]) for one in found), Counter())
-    late = len(MEMBERS) - NEEDED
-    assert answers == {"deliberating": NEEDED - 1, "approved": 1, "proposal_closed": late}
-    assert sum(one["decisions"] for one in found) == 1
-    with writing(env) as run:
-        assert [tuple(row) for row in run(ROWS).fetchall()] == [("approved", True, NEEDED, late)]
 
 
 async def test_members_who_vote_at_one_moment_decide_each_proposal_once(hub: HubProcess) -> None:
