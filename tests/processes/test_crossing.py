@@ -1,27 +1,22 @@
 """Every step may land on another process than the one before, and than the agent's: nothing is sticky."""
 
 import asyncio
-from collections import Counter
 
 import httpx
 import pytest
 
-from lab.agents import Echo, Slow, TaskPeer, online
-from lab.callers import bearer, envelope, failed_text, inbound, question, rpc_path, send, web
+from lab.agents import Echo, TaskPeer, online
+from lab.callers import bearer, envelope, failed_text, question, rpc_path, send, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
 from lab.waiting import eventually
 from tests.http_json import Client
-from tests.openclaw.caller import Caller as OlderCaller
-from tests.openclaw.caller import message as older_message
 from tests.processes.conftest import callers
 from tests.pushes.client import CREATE, heard, states
 from tests.v1.caller import message, reply_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
-REPEATS = 160
-AT_ONCE = 32
 RATE = 20
 ASKS = 40
 
@@ -73,21 +68,6 @@ async def test_a_task_is_read_listed_followed_and_canceled_elsewhere(two_process
         assert (await here.get(f"tasks/{task['id']}"))["status"]["state"] == "TASK_STATE_CANCELED"
 
 
-async def test_an_older_client_resubscribes_elsewhere(two_process_hub: HubProcess) -> None:
-    alice = two_process_hub.mint("alice", "session")
-    async with online(two_process_hub, TaskPeer, at=0, agent={"agentStyle": "task-generating"}) as agent:
-        here, there = (OlderCaller(url, agent.handle, alice) for url in two_process_hub.urls)
-        begun = await here.call(
-            "message/send", {"message": older_message("hold | say done"), "configuration": {"blocking": False}}
-        )
-        async with there.open("tasks/resubscribe", {"id": begun["id"]}) as events:
-            told = [await anext(events)]
-            agent.release.set()
-            told += [event async for event in events]
-        assert (told[-1]["final"], told[-1]["status"]["state"]) == (True, "completed")
-        assert (await there.call("tasks/get", {"id": begun["id"]}))["status"]["state"] == "completed"
-
-
 async def test_a_question_back_is_answered_elsewhere(two_process_hub: HubProcess) -> None:
     async with online(two_process_hub, TaskPeer, at=0) as agent:
         here, there = callers(two_process_hub, agent.handle)
@@ -129,31 +109,6 @@ async def test_a_webhook_hears_of_a_question_on_any_process(worked_hub: HubProce
             await asyncio.to_thread(receiver.heard, 2)
             await client.delete(f"/api/v1/webhooks/{made.json()['id']}", headers=bearer(owner))
     assert any(b"tell the receiver" in one.body for one in receiver.received)
-
-
-async def test_many_sends_with_one_key_are_one_ask(two_process_hub: HubProcess) -> None:
-    """Before, while and after it is answered, over both processes at once."""
-    alice = two_process_hub.mint("alice", "session")
-    headers = bearer(alice) | {"A2A-Version": "1.0", "Idempotency-Key": "many-times"}
-    body = envelope("SendMessage", {"message": message("only once")}, 7)
-    seen: Counter[str] = Counter()
-
-    async def repeat(client: httpx.AsyncClient) -> None:
-        for _ in range(REPEATS // AT_ONCE):
-            answer = (await client.post(rpc_path(agent.handle), json=body, headers=headers)).json()
-            assert reply_of(answer["result"]["task"]) == "echo: only once"
-            seen[answer["result"]["task"]["id"]] += 1
-
-    async with (
-        online(two_process_hub, Slow, at=1, delay_s=1.0) as agent,
-        web(two_process_hub.urls[0]) as a,
-        web(two_process_hub.urls[1]) as b,
-    ):
-        await asyncio.gather(*(repeat([a, b][number % 2]) for number in range(AT_ONCE)))
-        log = await inbound(two_process_hub.urls[0], agent.agent["id"], two_process_hub.mint("owner", "session"))
-        assert len(agent.prompts) == 1
-    assert list(seen.values()) == [REPEATS]
-    assert log["agent"]["queriesToday"] == log["summary"]["total"] == 1
 
 
 async def test_a_callers_rate_holds_over_processes(make_storage: MakeStorage, start_hub: StartHub) -> None:

@@ -107,10 +107,9 @@ def test_a_challenge_is_of_one_browser_and_good_once() -> None:
 
 
 def test_who_is_suspended_is_not_let_in_by_a_passkey() -> None:
-    device, client = make_passkey(), browser()
-    state, options = begin_passkey(client)
+    device = make_passkey()
     User.objects.update(is_active=False)
-    assert client.post("/signin/passkey", {"state": state, "credential": device.sign(options)}).status_code == 400
+    assert sign_in_by_passkey(browser(), device).status_code == 400
 
 
 @pytest.mark.parametrize(
