@@ -8,12 +8,13 @@ import psycopg
 import pytest
 
 from lab.agents import Echo, online
-from lab.callers import bearer, call, question, reply_text, send, web
+from lab.callers import call, inbound, question, reply_text, send
 from lab.channel_agent import ChannelAgent
-from lab.hub_process import HubProcess, StartHub
+from lab.hub_process import StartHub
 from lab.hub_storage import HubStorage
 from lab.receivers import receiving
 from lab.waiting import eventually
+from tests.processes.conftest import rest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -28,13 +29,12 @@ async def test_an_account_is_gone_from_a_running_hub(home: HubStorage, start_hub
             online(hub, Echo) as agent,
             ChannelAgent(hub.url, hub.mint("alice", "channel"), host=WORD) as own,
         ):
-            hook = {"url": receiver.url, "events": ["*"]}
-            await rest(hub, "POST", "/api/v1/webhooks", owner, json=hook)
+            await rest(hub, "POST", "/webhooks", owner, url=receiver.url, events=["*"])
             for text in (f"say {WORD}", f"again, {WORD}"):
                 assert WORD in reply_text(await send(hub.url, agent.handle, text, alice))
             assert reply_text(await send(hub.url, agent.handle, "kept words", owner))
             assert any(WORD in str(value) for _, value in values(home))
-            await rest(hub, "DELETE", "/api/v1/me/account?login=alice", alice)
+            await rest(hub, "DELETE", "/me/account?login=alice", alice)
             refused = await call(hub.url, agent.handle, alice, "SendMessage", question("more"))
             assert refused.status_code == 401
             await own.closed.wait()
@@ -43,17 +43,10 @@ async def test_an_account_is_gone_from_a_running_hub(home: HubStorage, start_hub
                 return not any(WORD in str(value) or "alice" in str(value) for _, value in values(home))
 
             await eventually(is_gone, "nothing of alice is left", within_s=70, every_s=1)
-            log = await rest(hub, "GET", f"/api/v1/agents/{agent.agent['id']}/inbound", owner)
+            log = await inbound(hub.url, agent.agent["id"], owner)
             told = [(row["askerLogin"][:7], row["question"], row["ok"]) for row in reversed(log["recent"])]
             assert told == [("erased-", "", True), ("erased-", "", True), ("owner", "kept words", True)]
             assert any("kept words" in str(value) for table, value in values(home) if table == "agents_event")
-
-
-async def rest(hub: HubProcess, method: str, path: str, token: str, **options: Any) -> Any:
-    async with web(hub.url) as http:
-        answer = await http.request(method, path, headers=bearer(token), **options)
-    assert answer.is_success, answer.text
-    return answer.json() if answer.content else None
 
 
 def values(home: HubStorage) -> list[tuple[str, Any]]:

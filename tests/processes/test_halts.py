@@ -5,25 +5,17 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from lab.agents import Echo, Held, Stall, online
-from lab.callers import Json, bearer, failed_text, reply_text, send, web
+from lab.callers import Json, bearer, failed_text, inbound, reply_text, send, web
 from lab.channel_agent import dial
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
 from tests.operators.operator import Operator
+from tests.processes.conftest import rest
 from tests.v1.caller import Caller, message
 
 WITHIN_S = 20.0  # documented as 1 s; without it they would stay open for a minute
-
-
-async def rest(hub: HubProcess, verb: str, path: str, token: str, **body: Any) -> Any:
-    """One REST call that succeeds; its answer."""
-    async with web(hub.urls[-1]) as client:
-        answer = await client.request(verb, f"/api/v1{path}", json=body or None, headers=bearer(token))
-    assert answer.status_code in (200, 201, 204), answer.text
-    return answer.json() if answer.content else None
 
 
 @asynccontextmanager
@@ -138,7 +130,7 @@ async def test_the_command_line_halts_and_resumes(hub: HubProcess, alice: str) -
         await check_closed(agent, since)
         assert await asyncio.to_thread(manage, hub.home.env, "resume", "--agent", agent.handle) == "lifted\n"
         await agent.connect()
-    log = await rest(hub, "GET", f"/agents/{agent.agent['id']}/inbound", hub.mint("owner", "session"))
+    log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
     assert [row["deniedReason"] for row in log["recent"]] == ["halted_meanwhile"]
 
 
