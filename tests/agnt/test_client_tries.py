@@ -79,11 +79,8 @@ async def test_an_endless_answer_is_cut() -> None:
     with talking(pour) as port:
         async with client() as sender:
             failed = await failure(sender, Endpoint(f"http://127.0.0.1:{port}"))
-            assert (failed.code, failed.retryable, "over" in str(failed)) == (
-                ErrorCode.VENUE_UNREACHABLE,
-                False,
-                True,
-            )
+            assert (failed.code, failed.retryable) == (ErrorCode.VENUE_UNREACHABLE, False)
+            assert "over" in str(failed)
 
 
 async def test_of_two_answers_the_second_is_not_that_to_the_next_ask() -> None:

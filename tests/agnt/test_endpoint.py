@@ -130,13 +130,8 @@ async def test_no_key_is_one_answer(embedded_hub: HubProcess, key: Key) -> None:
     session = embedded_hub.mint("alice", "session")
     tokens = ["agnt_live_" + "0" * 32, session, key.token[:-1], key.token + "0", "agnt_live_"]
     headers = [bearer(token) for token in tokens]
-    headers += [
-        {"Authorization": f"Basic {key.token}"},
-        {"Authorization": key.token},
-        {"X-API-Key": key.token},
-        {"Authorization": "Bearer"},
-    ]
-    headers += [{"Cookie": f"cw_session={session}"}, {}]
+    headers += [{"Authorization": given} for given in (f"Basic {key.token}", key.token, "Bearer")]
+    headers += [{"X-API-Key": key.token}, {"Cookie": f"cw_session={session}"}, {}]
     seen = set()
     async with web(embedded_hub.url) as client:
         for one in headers:

@@ -141,12 +141,7 @@ async def test_the_status_with_another_credential_is_refused(
     embedded_hub: HubProcess, subtests: pytest.Subtests
 ) -> None:
     async with web(embedded_hub.url) as client:
-        for header in (
-            "Bearer agnt_live_00000000000000000000000000000000",
-            "Bearer other",
-            "Basic YTpi",
-            "Bearer",
-        ):
+        for header in (f"Bearer agnt_live_{'0' * 32}", "Bearer other", "Basic YTpi", "Bearer"):
             answer = await client.get(STATUS, headers={"Authorization": header})
             with subtests.test(header=header):
                 assert (answer.status_code, error_of(answer)) == (401, "unauthorized")

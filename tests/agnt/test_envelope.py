@@ -162,18 +162,10 @@ def test_ttl(given: int, used: int) -> None:
 
 def test_the_first_flaw_answers() -> None:
     flaws = {"unknown": 1, "payload": [], "protocol": "agp/1", "ttl_ms": 0, "intent": "other"}
-    found = []
-    for repaired in ("unknown", "payload", "protocol", "ttl_ms", "intent"):
-        found.append(refusal(**flaws)[0])
+    codes = {"protocol": "unsupported_protocol", "intent": "unknown_intent"}
+    for repaired in list(flaws):
+        assert refusal(**flaws)[0] == codes.get(repaired, "invalid_envelope"), repaired
         del flaws[repaired]
-    expected = [
-        "invalid_envelope",
-        "invalid_envelope",
-        "unsupported_protocol",
-        "invalid_envelope",
-        "unknown_intent",
-    ]
-    assert found == expected
     assert read(**flaws).intent == "network.ping"
 
 
@@ -194,15 +186,10 @@ def test_timestamps() -> None:
             return refused.code.value
         return ""
 
-    for fine in (
-        "2026-04-12T12:00:00Z",
-        "2026-04-12T11:55:00Z",
-        "2026-04-12T12:01:00.000Z",
-        "2026-04-12T14:00+02:00",
-    ):
-        assert code(fine) == "", fine
-    for old in ("2026-04-12T11:54:59.999Z", "2026-04-12T12:01:01Z", "2026-04-12T12:00:00+02:00"):
-        assert code(old) == "timestamp_expired", old
+    for fine in ("12:00:00Z", "11:55:00Z", "12:01:00.000Z", "14:00+02:00"):
+        assert code(f"2026-04-12T{fine}") == "", fine
+    for old in ("11:54:59.999Z", "12:01:01Z", "12:00:00+02:00"):
+        assert code(f"2026-04-12T{old}") == "timestamp_expired", old
     for edge in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
         assert code(edge) == "timestamp_expired", edge
     assert code("") == ""

@@ -15,14 +15,8 @@ from tests.native.rows import Person
 
 
 def test_a_key_is_shown_once_with_its_secret(page: Client, alice: Person) -> None:
-    typed = {
-        "name": "Trips",
-        "tier": "pro",
-        "scope": "booking",
-        "customer": "trips",
-        "senders": "a_1\nb_2",
-        "days": "9",
-    }
+    typed = {"name": "Trips", "tier": "pro", "scope": "booking", "customer": "trips"}
+    typed |= {"senders": "a_1\nb_2", "days": "9"}
     answer = page.post(f"{NETWORK}/keys", typed)
     token, secret = value_of(answer, "token"), value_of(answer, "secret")
     found = find_key(token)

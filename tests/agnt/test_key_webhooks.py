@@ -48,11 +48,8 @@ def test_a_key_makes_its_webhook_and_reads_the_secret_once(alice: Person, key: M
     answer = add(key, events=["booking.cancelled", "booking.no_show"])
     made = answer.json()
     assert (answer.status_code, answer["Cache-Control"]) == (201, "no-store")
-    assert (made["events"], made["filters"], made["paused"]) == (
-        ["booking.cancelled", "booking.no_show"],
-        {},
-        False,
-    )
+    assert made["events"] == ["booking.cancelled", "booking.no_show"]
+    assert (made["filters"], made["paused"]) == ({}, False)
     assert (made["keyId"], made["keyName"]) == (str(key.key.public_id), "the guide")
     row = Subscription.objects.get()
     assert (row.owner, row.credential_id) == (alice.user, key.key.credential_id)
@@ -124,10 +121,8 @@ def test_without_a_live_key_it_is_one_401(alice: Person, key: MintedKey, subtest
                     client.credentials(HTTP_SEC_FETCH_SITE="same-origin")
                 answer = getattr(client, method)(path, {}, format="json" if method != "get" else None)
                 assert answer.status_code == 401
-                assert answer.json() == {
-                    "error": "unauthorized",
-                    "message": "want a live AGNT key as Bearer token",
-                }
+                said = "want a live AGNT key as Bearer token"
+                assert answer.json() == {"error": "unauthorized", "message": said}
                 assert (answer["WWW-Authenticate"], answer["X-A2A-Error"]) == ("Bearer", "unauthorized")
     alice.user.is_active = False
     alice.user.save()
@@ -153,10 +148,8 @@ def test_webhooks_of_others_are_as_absent_as_those_that_are_not(
 
 def test_a_key_that_may_not_book_has_no_webhooks(alice: Person) -> None:
     answer = add(make_key(alice.user, tier="pro", scope="query"))
-    assert (answer.status_code, answer.json()["error"], answer["X-A2A-Error"]) == (
-        *(403, "scope_denied"),
-        "scope_denied",
-    )
+    assert (answer.status_code, answer.json()["error"]) == (403, "scope_denied")
+    assert answer["X-A2A-Error"] == "scope_denied"
     assert add(make_key(alice.user, tier="free", scope="full")).status_code == 201
 
 

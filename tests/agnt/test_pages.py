@@ -73,14 +73,9 @@ def test_bookings_are_found_by_status_venue_key_and_sender(page: Client, network
 def test_revenue_is_summed_by_day_customer_key_and_venue(page: Client, network: Network) -> None:
     venue, key, now = make_venue(network.owner), mint_key(network.owner, "Trips").key, timezone.now()
     for number, customer in enumerate(["trips", "trips", "concierge"]):
-        UsageEvent.objects.create(
-            network=network,
-            booking=make_booking(venue),
-            key=key if number else None,
-            customer=customer,
-            amount_cents=25,
-            at=now - timedelta(days=8 * (number == 0)),
-        )
+        of = {"key": key if number else None, "customer": customer, "booking": make_booking(venue)}
+        at = now - timedelta(days=8 * (number == 0))
+        UsageEvent.objects.create(network=network, amount_cents=25, at=at, **of)
     week, month = (text_of(page.get(f"{NETWORK}/revenue?days={days}")) for days in (7, 30))
     assert "Last 7 days: $0.50, 2 bookings" in week
     assert "Last 30 days: $0.75, 3 bookings" in month

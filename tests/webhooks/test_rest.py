@@ -48,9 +48,8 @@ def test_one_subscribes_as_the_command_line_does(alice: Person) -> None:
     client = api(alice.session)
     for shown in (client.get(f"{WEBHOOKS}/{made['id']}"), client.get(WEBHOOKS)):
         assert made["signingSecret"] not in shown.content.decode()
-    assert client.get(f"{WEBHOOKS}/{made['id']}").json() == {
-        name: value for name, value in made.items() if name != "signingSecret"
-    }
+    made.pop("signingSecret")
+    assert client.get(f"{WEBHOOKS}/{made['id']}").json() == made
 
 
 def test_filters_are_an_object_even_when_empty(alice: Person) -> None:
@@ -124,9 +123,6 @@ def test_the_list_is_ones_own_newest_first_in_pages(alice: Person, bob: Person) 
 def test_the_catalog_names_everything(alice: Person) -> None:
     items = api(alice.session).get(f"{WEBHOOKS}/events").json()["items"]
     assert [one["type"] for one in items] == [row.type for row in CATALOG]
-    assert {"chat.event", "permission.requested", "agent.replied", "webhook.test", "*"} <= {
-        one["type"] for one in items
-    }
     assert all(one["fires"] and one["payload"] for one in items)
 
 
@@ -161,11 +157,8 @@ def test_a_test_is_queued_without_a_body(alice: Person) -> None:
 def test_rolling_shows_the_new_secret_once(alice: Person, made: Any) -> None:
     answer = api(alice.session).post(f"{WEBHOOKS}/{made['id']}/roll-secret")
     rolled = answer.json()
-    assert (answer.status_code, answer["Cache-Control"], set(rolled)) == (
-        200,
-        "no-store",
-        FIELDS | {"signingSecret"},
-    )
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    assert set(rolled) == FIELDS | {"signingSecret"}
     assert rolled["signingSecret"] != made["signingSecret"]
     assert rolled["previousSecretUntil"] is not None
 
@@ -256,10 +249,8 @@ def test_while_it_is_paused_nothing_is_queued_or_sent(alice: Person) -> None:
         assert (happen(alice.user), deliver()) == (0, 0)
         for path in ("test", f"deliveries/{only_delivery().pk}/replay"):
             refused = client.post(f"{one}/{path}")
-            assert (refused.status_code, refused.json()["message"]) == (
-                409,
-                "the webhook is paused: resume it first",
-            )
+            assert refused.status_code == 409
+            assert refused.json()["message"] == "the webhook is paused: resume it first"
         assert client.patch(one, {"paused": False}, format="json").json()["paused"] is False
         assert (happen(alice.user), deliver()) == (1, 2)
         assert len(receiver.received) == 2
