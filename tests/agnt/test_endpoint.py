@@ -104,12 +104,9 @@ async def test_a_confirmation_by_slug_or_uuid_books_and_charges_once(
         assert made["venue"] == venue
         assert count(embedded_hub, keeper, "agnt_booking") == before + 1
         assert count(embedded_hub, keeper, "agnt_usageevent", "amount_cents = 25") == before + 1
-    logged = sql(
-        embedded_hub,
-        "SELECT source, sender, recipient, intent, status, http_status FROM agnt_interaction"
-        " WHERE booking_id = (SELECT max(id) FROM agnt_booking)",
-    )
-    assert logged == [("external_agent", SENDER, "network:agnt", "booking.confirm", "ok", 200)]
+    logged = "SELECT source, sender, recipient, intent, status, http_status FROM agnt_interaction"
+    logged += " WHERE booking_id = (SELECT max(id) FROM agnt_booking)"
+    assert sql(embedded_hub, logged) == [("external_agent", SENDER, "network:agnt", "booking.confirm", "ok", 200)]
 
 
 async def test_a_lenient_network_drops_unknown_keys_and_logs_their_names(embedded_hub: HubProcess) -> None:

@@ -83,12 +83,8 @@ async def test_hops_are_refused_until_the_owner_takes_them(private_hub: HubProce
         assert result_of(await asking.send())["status"] == "ok"
         await set_rule(keeper, accepts_hops=True)
         assert result_of(await asking.post(passed_on(keeper.key, via=(STRANGER,))))["agent_id"] == AGG
-    rows = sql(
-        private_hub,
-        "SELECT metadata FROM agnt_interaction WHERE status = 'ok' AND sender = ? ORDER BY id DESC",
-        AGG,
-    )
-    metadata = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
+    logged = "SELECT metadata FROM agnt_interaction WHERE status = 'ok' AND sender = ? ORDER BY id DESC"
+    metadata = json.loads(sql(private_hub, logged, AGG)[0][0])
     assert (metadata["origin"], metadata["via"]) == (SENDER, ["agg_a", AGG])
 
 

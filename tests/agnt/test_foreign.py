@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,12 +64,7 @@ async def ask(keeper: Keeper, *envelopes: Json) -> list[Json]:
         "AGNT_SECRET": keeper.key.secret,
     }
     program = await asyncio.create_subprocess_exec(
-        "node",
-        str(PROGRAMS / "client.mjs"),
-        env=env,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        *("node", str(PROGRAMS / "client.mjs")), env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )
     lines = "".join(f"{json.dumps(one)}\n" for one in envelopes)
     async with asyncio.timeout(WITHIN_S):

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -105,8 +104,7 @@ async def test_the_typescript_client_lists_and_calls_the_four_tools(keeper: Keep
 async def test_a_booking_is_charged_once_for_each_timestamp(keeper: Keeper, connect: Connect) -> None:
     async with connect() as client:
         before = count(keeper.hub, keeper.login, "agnt_usageevent")
-        order = {"venue_id": "la-brisa", "slot_time": "19:30", "party_size": 2}
-        order["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        order = {"venue_id": "la-brisa", "slot_time": "19:30", "party_size": 2, "timestamp": stamp()}
         booked = [await call(client, "agnt.confirm_booking", **order) for _ in range(2)]
         assert booked[0] == booked[1]
         assert (booked[0]["status"], booked[0]["slot_time"]) == ("pending", "19:30")
@@ -166,17 +164,11 @@ async def test_who_has_no_key_has_no_such_tool(keeper: Keeper) -> None:
 
 
 async def test_a_revoked_key_is_refused(keeper: Keeper) -> None:
-    key = mint(keeper.hub, keeper.login)
-    async with web(keeper.hub.url, headers=bearer(key.token) | ACCEPT) as client:
+    other = Keeper(keeper.hub)
+    async with web(keeper.hub.url, headers=bearer(other.key.token) | ACCEPT) as client:
         assert (await client.post("/mcp", json=MESSAGE)).status_code == 200
-        sql(
-            keeper.hub,
-            "UPDATE accounts_credential SET revoked_at = ? WHERE id ="
-            " (SELECT credential_id FROM agnt_apikey WHERE public_id = ?)",
-            f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
-            key.key_id.replace("-", ""),
-        )
-        for token in (key.token, "agnt_live_" + "0" * 32):
+        other.revoke_first_key()
+        for token in (other.key.token, "agnt_live_" + "0" * 32):
             answer = await client.post("/mcp", json=MESSAGE, headers=bearer(token))
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"].startswith("Bearer ")

@@ -268,15 +268,10 @@ def test_it_is_a_program(tmp_path: Path) -> None:
     vector = VECTORS[1]
     key = bytes.fromhex(vector["key"]).decode()
     command = [sys.executable, "manage.py", "agnt_sign", "--key", key, "--from", vector["sender"]]
+    command += ["--ts", str(vector["ts"])]
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path / "absent")}
     done = subprocess.run(
-        [*command, "--ts", str(vector["ts"])],
-        input=vector["payload"],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path / "absent")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        command, input=vector["payload"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (0, f"{vector['canonical']}\n{vector['sig']}\n"), done.stderr
     assert not list(tmp_path.rglob("*sqlite*"))

@@ -69,12 +69,8 @@ async def publish_session(keeper: Keeper) -> None:
     async with web(keeper.hub.url) as client:
         [session] = (await client.get("/api/v1/sessions", headers=bearer(token))).json()["items"]
     await publish(keeper.hub, token, session["id"], SLUG, access="private")
-    sql(
-        keeper.hub,
-        "UPDATE agnt_venue SET agent_id = (SELECT id FROM agents_agent WHERE handle = ?) WHERE slug = ?",
-        f"{keeper.login}/{SLUG}",
-        SLUG,
-    )
+    given = "UPDATE agnt_venue SET agent_id = (SELECT id FROM agents_agent WHERE handle = ?) WHERE slug = ?"
+    sql(keeper.hub, given, f"{keeper.login}/{SLUG}", SLUG)
     note_change(keeper.hub, keeper.login)
 
 

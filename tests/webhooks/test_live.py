@@ -47,11 +47,8 @@ class Desk:
         return [row["status"] for row in self.call("GET", f"/{webhook['id']}/deliveries")["items"]]
 
     def wait_until_delivered(self, webhook: Any, count: int) -> None:
-        until(
-            lambda: self.statuses(webhook) == ["delivered"] * count,
-            f"{count} deliveries are written down",
-            within_s=20,
-        )
+        expected = ["delivered"] * count
+        until(lambda: self.statuses(webhook) == expected, f"{count} deliveries are written down", within_s=20)
 
 
 @pytest.fixture(scope="module", params=HOMES)

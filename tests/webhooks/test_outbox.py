@@ -55,11 +55,8 @@ def test_the_names_it_is_subscribed_to_decide(alice: Person) -> None:
 
 
 def test_both_filters_have_to_fit(alice: Person) -> None:
-    session, name, both = (
-        {"session_id": DESK},
-        {"routing_name": "@desk"},
-        {"session_id": DESK, "routing_name": "@desk"},
-    )
+    session, name = {"session_id": DESK}, {"routing_name": "@desk"}
+    both = session | name
     other_session, other_name = both | {"session_id": DESK.replace("6", "7")}, both | {"routing_name": "@other"}
     for filters, where, is_told in (
         ({}, both, True),

@@ -59,13 +59,11 @@ def test_filters_are_an_object_even_when_empty(alice: Person) -> None:
     assert (refused.status_code, refused.json()["message"]) == (400, "filters.other: there is no such field")
 
 
-def test_filters_are_stored_as_events_carry_them(alice: Person) -> None:
-    made = add(alice, filters={"sessionId": DESK.upper(), "routingName": "proj"}).json()
+def test_filters_and_names_are_stored_as_events_carry_them_also_names_of_no_catalog(alice: Person) -> None:
+    filters = {"sessionId": DESK.upper(), "routingName": "proj"}
+    made = add(alice, filters=filters, events=["of.the.future", "of.the.future", "*"]).json()
     assert made["filters"] == {"sessionId": DESK, "routingName": "@proj"}
-
-
-def test_names_that_are_not_in_the_catalog_are_kept(alice: Person) -> None:
-    assert add(alice, events=["of.the.future", "of.the.future", "*"]).json()["events"] == ["of.the.future", "*"]
+    assert made["events"] == ["of.the.future", "*"]
 
 
 REFUSED: list[dict[str, Any]] = [
