@@ -39,6 +39,12 @@ class DrivenAgent(AskedAgent):
         self.now = now
         return self.prompts.driver(chat_id)
 
+    def get(self, chat_id: str = "", now: float = 1.0) -> Driver:
+        """The caller whom an agent works for; fails the test when there is none."""
+        found = self.find(now, chat_id)
+        assert found is not None
+        return found
+
     def _works_on(self, chat_id: str, now: float) -> bool:
         found = self.find(now, chat_id)
         return found is not None and found.turn == chat_id and found.is_certain
@@ -121,22 +127,16 @@ def test_what_was_answered_is_over_with_the_next_end(ahead: int) -> None:
     assert "a" in driving.stop(1.0)
 
 
-def turn(driving: DrivenAgent, chat_id: str = "") -> str:
-    found = driving.find(1.0, chat_id)
-    assert found is not None
-    return found.turn
-
-
 def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None:
     driving = DrivenAgent()
     for chat_id in ("a", "b", "c"):
         driving.begin(prompt(chat_id), 0.0)
-    assert turn(driving) == "c"
+    assert driving.get().turn == "c"
     driving.cancel("c", 0.5)
     driving.answer("b", 0.5)
-    assert turn(driving) == "a"
-    assert turn(driving, "b") == "b"  # as the agent says
-    assert turn(driving, "of another agent") == "a"
+    assert driving.get().turn == "a"
+    assert driving.get("b").turn == "b"  # as the agent says
+    assert driving.get("of another agent").turn == "a"
 
 
 def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() -> None:
@@ -144,59 +144,53 @@ def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() ->
     driving.prompts.hooked()
     for chat_id in ("a", "b"):
         driving.begin(told(chat_id), 0.0)
-    assert turn(driving) == "a"
+    assert driving.get().turn == "a"
     driving.stop(0.5)
-    assert turn(driving) == "b"
+    assert driving.get().turn == "b"
 
 
 def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
     driving = DrivenAgent()
     driving.prompts.resume(prompt("a"), 60.0)
     assert driver(driving) == 7
-    assert turn(driving) == ""
-
-
-def is_certain(driving: DrivenAgent, chat_id: str = "") -> bool:
-    found = driving.find(1.0, chat_id)
-    assert found is not None
-    return found.is_certain
+    assert driving.get().turn == ""
 
 
 def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> None:
     driving = DrivenAgent()
     driving.prompts.hooked(begins=True)  # the owner types
     driving.begin(prompt("a"), 0.0)
-    assert not is_certain(driving)
-    assert is_certain(driving, "a")
+    assert not driving.get().is_certain
+    assert driving.get("a").is_certain
     driving.stop(0.5)
-    assert is_certain(driving)
+    assert driving.get().is_certain
 
 
 def test_of_a_program_without_hooks_only_what_names_its_prompt_is_certain() -> None:
     driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)
-    assert not is_certain(driving)
-    assert not is_certain(driving, "of another agent")
-    assert is_certain(driving, "a")
+    assert not driving.get().is_certain
+    assert not driving.get("of another agent").is_certain
+    assert driving.get("a").is_certain
 
 
 def test_a_hook_from_the_midst_of_a_turn_does_not_say_whose_turn_it_is() -> None:
     driving = DrivenAgent()
     driving.begin(prompt("a"), 0.0)  # over a connection that is new; the owner typed before
     driving.prompts.hooked()
-    assert not is_certain(driving)
+    assert not driving.get().is_certain
     driving.prompts.hooked(begins=True)
-    assert is_certain(driving)
+    assert driving.get().is_certain
 
 
 def test_after_the_end_of_its_turn_what_is_asked_is_not_certainly_of_the_caller() -> None:
     driving = DrivenAgent()
     driving.stop(0.0)
     driving.begin(prompt("a"), 0.0)
-    assert is_certain(driving)
+    assert driving.get().is_certain
     assert driving.stop(0.5) == []  # its caller waits for the reply still
     driving.prompts.hooked(begins=True)  # the owner types
-    assert not is_certain(driving)
+    assert not driving.get().is_certain
 
 
 def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
@@ -204,17 +198,11 @@ def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
     driving.stop(0.0)
     driving.begin(prompt("a"), 0.0)
     driving.begin(prompt("b", asker=8), 0.0)
-    assert not is_certain(driving)
-    assert is_certain(driving, "b")
+    assert not driving.get().is_certain
+    assert driving.get("b").is_certain
 
 
 ASKER, SELF = 3, 5
-
-
-def chain(driving: DrivenAgent, now: float = 1.0) -> tuple[int, ...]:
-    found = driving.find(now)
-    assert found is not None
-    return found.chain
 
 
 @pytest.mark.parametrize("is_own", [True, False])
@@ -227,32 +215,29 @@ def test_an_owners_agent_that_no_asker_waits_for_may_turn_to_its_asker(over: str
         driving.answer("a", 0.5)
     elif over == "not waited for":
         driving.cancel("a", 0.5)
-    assert chain(driving) == ((SELF,) if is_own and over else (ASKER, SELF))
+    assert driving.get().chain == ((SELF,) if is_own and over else (ASKER, SELF))
 
 
 def test_of_several_questions_of_the_owner_those_that_are_waited_for_count_for_cycles() -> None:
     driving = DrivenAgent()
     driving.begin(prompt("a", chain=(1, 2, SELF), is_own=True), 0.0)
     driving.begin(prompt("b", chain=(ASKER, SELF), is_own=True), 0.0)
-    assert chain(driving) == (1, 2, SELF)
+    assert driving.get().chain == (1, 2, SELF)
     driving.answer("a", 0.5)
-    assert chain(driving) == (ASKER, SELF)
+    assert driving.get().chain == (ASKER, SELF)
 
 
 def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated() -> None:
     driving = DrivenAgent()
     driving.begin(prompt("a", asker=8, isolated=True, chain=(ASKER, SELF)), 0.0)
     driving.begin(prompt("b", is_own=True, chain=(4, SELF), tells=True), 0.0)
-    found = driving.find(1.0)
-    assert found is not None
+    found = driving.get()
     assert (found.isolated, found.is_own, found.chain) == (True, False, (ASKER, SELF))
     driving.prompts.resume(prompt("c", is_own=True, chain=(SELF,)), 60.0)
-    assert is_certain(driving, "c")
+    assert driving.get("c").is_certain
     driving.stop(2.0)
-    assert not is_certain(driving, "c")
-    found = driving.find(2.0)
-    assert found is not None
-    assert found.isolated
+    assert not driving.get("c").is_certain
+    assert driving.get(now=2.0).isolated
 
 
 def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_out_for_strangers() -> None:
@@ -260,17 +245,12 @@ def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_ou
     driving.begin(prompt("a", is_own=True, chain=(1, ASKER, SELF), tells=True), 0.0)
     driving.begin(prompt("b", is_own=True, chain=(1, ASKER, SELF)), 0.0)
     driving.begin(prompt("c", asker=8, chain=(SELF,)), 0.0)
-    found = driving.find(1.0, "c")
-    assert found is not None
-    assert found.isolated  # the asker of "b" waits
+    assert driving.get("c").isolated  # the asker of "b" waits
     driving.cancel("b", 1.0)
     for chat_id in ("", "c"):
-        found = driving.find(2.0, chat_id)
-        assert found is not None
+        found = driving.get(chat_id, 2.0)
         assert (found.user_id, found.isolated, found.is_own, found.chain) == (8, False, False, (SELF,))
-    found = driving.find(2.0, "a")
-    assert found is not None
-    assert found.isolated  # beside a stranger's question
+    assert driving.get("a", 2.0).isolated  # beside a stranger's question
 
 
 def test_an_agent_whose_one_frame_is_its_whole_reply_works_for_its_caller_no_more() -> None:

@@ -1,5 +1,7 @@
 """Which requests keep a turn going, and when the last of them cancels it by leaving."""
 
+import pytest
+
 from a2a_bridge.service.calls import AgentCaller, Call
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.pushes import Pushes
@@ -60,29 +62,20 @@ async def followed(dispatcher: Dispatcher, followers: int) -> tuple[Exchanges, T
     return exchanges, run
 
 
-async def test_the_last_of_two_requests_cancels_by_leaving() -> None:
+@pytest.mark.parametrize(
+    ("is_answered", "cancels"),
+    [(False, True), (False, False), (True, False)],
+    ids=["canceling", "without canceling", "given the task"],
+)
+async def test_the_last_of_two_requests_cancels_unless_the_first_lets_the_turn_go_on(
+    *, is_answered: bool, cancels: bool
+) -> None:
     dispatcher = Canceling()
     exchanges, run = await followed(dispatcher, 2)
-    exchanges.leave(run, is_answered=False, cancels=True)
+    exchanges.leave(run, is_answered=is_answered, cancels=cancels)
     assert dispatcher.canceled == []
     exchanges.leave(run, is_answered=False, cancels=True)
-    assert dispatcher.canceled == [run.task.chat_id]
-
-
-async def test_a_request_that_left_without_canceling_keeps_the_turn_going() -> None:
-    dispatcher = Canceling()
-    exchanges, run = await followed(dispatcher, 2)
-    exchanges.leave(run, is_answered=False, cancels=False)
-    exchanges.leave(run, is_answered=False, cancels=True)
-    assert dispatcher.canceled == []
-
-
-async def test_a_request_that_was_given_the_task_keeps_the_turn_going() -> None:
-    dispatcher = Canceling()
-    exchanges, run = await followed(dispatcher, 2)
-    exchanges.leave(run, is_answered=True, cancels=False)
-    exchanges.leave(run, is_answered=False, cancels=True)
-    assert dispatcher.canceled == []
+    assert dispatcher.canceled == ([run.task.chat_id] if cancels else [])
 
 
 async def test_a_request_for_pushes_keeps_the_turn_going() -> None:

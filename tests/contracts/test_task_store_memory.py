@@ -16,7 +16,17 @@ from kit.ids import unguessable
 from tests.contracts.stored_tasks import Clock, at, ended, keep, state, story, task
 
 
-async def _is_gone_after(ttl_s: float, made: Task, *events: Any) -> None:
+@pytest.mark.parametrize(
+    ("ttl_s", "made", "events"),
+    [
+        (30 * 60, ended(), []),
+        (ENDED_TTL_S, task(), story()),
+        (ASKING_TTL_S, task(), story(end=State.INPUT_REQUIRED)),
+        (OPEN_TTL_S, task(), []),
+    ],
+    ids=["ended at once", "ended", "asks", "open"],
+)
+async def test_a_task_is_gone_after_the_time_of_its_state(ttl_s: float, made: Task, events: list[Any]) -> None:
     clock = Clock()
     store = MemoryTaskStore(clock)
     await keep(store, made, events)
@@ -24,20 +34,6 @@ async def _is_gone_after(ttl_s: float, made: Task, *events: Any) -> None:
     assert await store.find("task-1", caller_id=1) is not None
     clock.now += 1
     assert await store.find("task-1", caller_id=1) is None
-
-
-async def test_a_finished_task_is_gone_30_minutes_after_its_end() -> None:
-    assert ENDED_TTL_S == 30 * 60
-    await _is_gone_after(ENDED_TTL_S, ended())
-    await _is_gone_after(ENDED_TTL_S, task(), *story())
-
-
-async def test_a_task_that_asks_waits_a_day_for_its_caller() -> None:
-    await _is_gone_after(ASKING_TTL_S, task(), *story(end=State.INPUT_REQUIRED))
-
-
-async def test_an_open_task_whose_end_never_came_is_forgotten_too() -> None:
-    await _is_gone_after(OPEN_TTL_S, task())
 
 
 def test_a_task_weighs_what_its_texts_weigh_in_memory() -> None:

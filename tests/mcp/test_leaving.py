@@ -87,19 +87,6 @@ async def test_a_notification_to_another_process_cancels_the_callers_own_questio
         assert '"Request cancelled"' in (await call).text
 
 
-async def test_a_question_of_two_requests_is_canceled_when_the_last_leaves(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, TaskPeer) as agent,
-        asking(hub.urls[0], alice, agent, MODERN) as first,
-        asking(hub.urls[-1], alice, agent, MODERN) as second,
-    ):
-        await leave(first)
-        await check_goes_on(agent)
-        await leave(second)
-        await check_canceled(hub, agent)
-        assert len(agent.prompts) == 1
-
-
 async def test_a_question_that_another_surface_follows_goes_on(hub: HubProcess, alice: str) -> None:
     async with online(hub, TaskPeer) as agent, asking(hub.urls[0], alice, agent, MODERN) as call:
         subscriber = Caller(hub.urls[-1], agent.handle, alice)

@@ -2,8 +2,15 @@
 
 import pytest
 
+from lab.hub_process import HubProcess
 from tests.sdks.clients import CLIENTS, VERSION_03, VERSION_1, SdkClient
 from tests.sdks.environments import ENVIRONMENTS, Missing
+
+
+@pytest.fixture
+def hub(embedded_hub: HubProcess) -> HubProcess:
+    """One process on SQLite; processes/test_crossing.py has two."""
+    return embedded_hub
 
 
 def ready(client: SdkClient) -> SdkClient:

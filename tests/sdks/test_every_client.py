@@ -3,8 +3,6 @@
 import asyncio
 import re
 
-import pytest
-
 from lab.agents import Slow, TaskPeer, gone, online
 from lab.callers import rpc_path
 from lab.hub_process import HubProcess
@@ -13,12 +11,6 @@ from tests.sdks.conftest import is_here
 from tests.sdks.observations import ENDED
 
 LONGER_THAN_A_READ_TIMEOUT_S = 6.5
-
-
-@pytest.fixture
-def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite; processes/test_crossing.py has two."""
-    return embedded_hub
 
 
 async def test_the_card_is_found_at_the_agents_address(hub: HubProcess, alice: str, client: SdkClient) -> None:

@@ -2,18 +2,10 @@
 
 import asyncio
 
-import pytest
-
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
 from tests.sdks.clients import VERSION_03, SdkClient
 from tests.sdks.conftest import is_here
-
-
-@pytest.fixture
-def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite."""
-    return embedded_hub
 
 
 async def test_a_plain_reply_is_a_message(hub: HubProcess, alice: str, client_03: SdkClient) -> None:

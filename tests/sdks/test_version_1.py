@@ -1,18 +1,10 @@
 """What A2A 1.0 has besides, by its official clients and over both bindings."""
 
-import pytest
-
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
 from tests.sdks.clients import SdkClient
 
 HOOK = "https://8.8.8.8/hook"  # public, and never called: these tasks have ended
-
-
-@pytest.fixture
-def hub(embedded_hub: HubProcess) -> HubProcess:
-    """One process on SQLite."""
-    return embedded_hub
 
 
 async def test_the_extended_card_is_for_callers_with_a_token(

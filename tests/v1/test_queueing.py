@@ -153,17 +153,3 @@ async def test_a_key_that_is_repeated_while_its_question_waits_asks_once(
         agent.release.set()  # whether the key comes before the answer or after it
         assert (await first)["task"]["id"] == (await repeated)["task"]["id"]
     assert prompts(agent) == ["first", "second"]
-
-
-async def test_an_identical_message_joins_one_that_waits(hub: HubProcess, alice: str, bob: str) -> None:
-    async with held(hub, alice) as (agent, _):
-        params = {"message": message("second")}
-        callers = [Caller(url, agent.handle, bob) for url in (hub.url, hub.urls[-1])]
-        first = asyncio.create_task(callers[0].call("SendMessage", params))
-        await eventually_queued(hub, agent, 1)
-        at_once = params | {"configuration": {"returnImmediately": True}}
-        same = (await callers[1].call("SendMessage", at_once))["task"]
-        assert same["status"]["state"] == "TASK_STATE_SUBMITTED"
-        agent.release.set()
-        assert (await first)["task"]["id"] == same["id"]
-    assert prompts(agent) == ["first", "second"]
