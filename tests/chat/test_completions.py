@@ -240,11 +240,7 @@ async def test_tokens_that_an_agent_does_not_report_are_estimated(embedded_hub: 
         stream = await http.post("/v1/chat/completions", json=body)
     known = {"total_tokens": 7, "estimated": True}  # of 9 and 15 characters
     assert chat.json()["usage"] == {"prompt_tokens": 3, "completion_tokens": 4} | known
-    usage = response.json()["usage"]
-    assert {name: usage[name] for name in ("input_tokens", "output_tokens", *known)} == {
-        "input_tokens": 3,
-        "output_tokens": 4,
-    } | known
+    assert ({"input_tokens": 3, "output_tokens": 4} | known).items() <= response.json()["usage"].items()
     for answer in (chat, response):
         assert answer.headers["x-clawbridge-usage"] == "estimated"
     chunk = json.loads(stream.text.split("data: ")[-2])

@@ -27,14 +27,9 @@ async def check_answered(hub: HubProcess, handle: str, task_id: str, token: str,
 
 
 async def test_a_client_that_leaves_a_stream_does_not_stop_the_agent(hub: HubProcess, alice: str) -> None:
-    async with (
-        online(hub, TaskPeer) as agent,
-        client_of(hub.urls[-1], alice) as client,
-        web(hub.urls[-1]) as http,
-    ):
-        stream = await client.chat.completions.create(
-            model=f"agent/{agent.handle}", messages=user("say one | hold | say , two"), stream=True
-        )
+    async with asking(hub, TaskPeer) as (agent, client, model), web(hub.urls[-1]) as http:
+        messages = user("say one | hold | say , two")
+        stream = await client.chat.completions.create(model=model, messages=messages, stream=True)
         async for chunk in stream:
             if chunk.choices[0].delta.content:
                 break

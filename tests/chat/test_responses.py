@@ -52,20 +52,16 @@ async def test_an_agent_answers_as_a_response_and_goes_on_with_it(hub: HubProces
 
 async def test_a_response_is_read_while_its_task_is_kept(hub: HubProcess, alice: str, bob: str) -> None:
     async with (
-        online(hub, TaskPeer) as agent,
-        client_of(hub.urls[-1], alice) as client,
+        asking(hub, TaskPeer) as (_, client, model),
         client_of(hub.urls[0], alice) as later,
         client_of(hub.urls[0], bob) as other,
     ):
-        asked: dict[str, Any] = {"model": f"agent/{agent.handle}"}
-        made = await client.responses.create(**asked, input="say well")
+        made = await client.responses.create(model=model, input="say well")
         assert (await later.responses.retrieve(made.id)).model_dump() == made.model_dump()
-        completion = await client.chat.completions.create(**asked, messages=user("say so"))
+        completion = await client.chat.completions.create(model=model, messages=user("say so"))
         assert (await later.responses.retrieve(completion.id)).output_text == "so"
-        events: list[Any] = [
-            event
-            async for event in await client.responses.create(**asked, input="say well | fail no disk", stream=True)
-        ]
+        stream = await client.responses.create(model=model, input="say well | fail no disk", stream=True)
+        events: list[Any] = [event async for event in stream]
         failed = await later.responses.retrieve(events[0].response.id)
         assert failed.error is not None
         assert (failed.status, failed.error.code) == ("failed", "agent_failed")
@@ -107,23 +103,17 @@ async def test_a_failure_ends_the_stream_of_a_response(embedded_hub: HubProcess)
 
 
 async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:
-    alice, bob = embedded_hub.mint("alice", "session"), embedded_hub.mint("bob", "session")
     async with (
-        online(embedded_hub, Echo) as agent,
+        asking(embedded_hub, Echo) as (agent, hers, model),
         online(embedded_hub, Echo) as other,
-        client_of(embedded_hub.url, alice) as hers,
-        client_of(embedded_hub.url, bob) as his,
+        client_of(embedded_hub.url, embedded_hub.mint("bob", "session")) as his,
         client_of(embedded_hub.url, "no-token") as unknown,
     ):
-        model = f"agent/{agent.handle}"
         first = await hers.responses.create(model=model, input="mine")
         absent = f"task-{'0' * 32}"
         bodies = []
-        for client, named, answer_id in (
-            (his, model, first.id),
-            (hers, f"agent/{other.handle}", first.id),
-            (hers, model, absent),
-        ):
+        others = f"agent/{other.handle}"
+        for client, named, answer_id in ((his, model, first.id), (hers, others, first.id), (hers, model, absent)):
             with pytest.raises(openai.BadRequestError) as refused:
                 await client.responses.create(model=named, input="more", previous_response_id=answer_id)
             bodies.append(refused.value.body)
@@ -139,7 +129,6 @@ async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:
 
 
 async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> None:
-    token = embedded_hub.mint("alice", "session")
     data = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
     content: list[Any] = [
         {"type": "input_text", "text": "see"},
@@ -149,15 +138,14 @@ async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> 
     asked: list[Any] = [{"role": "user", "content": content}]
     takes = {"defaultInputModes": ["text/plain", "image/png", "application/octet-stream"]}
     async with (
-        online(embedded_hub, Echo, agent=takes) as agent,
+        asking(embedded_hub, Echo, agent=takes) as (agent, client, model),
         online(embedded_hub, Echo) as text_only,
-        client_of(embedded_hub.url, token) as client,
     ):
         with pytest.raises(openai.APIStatusError) as refused:
             await client.responses.create(model=f"agent/{text_only.handle}", input=asked)
         assert "input[0].content[1] is not supported: the agent takes text/plain" in str(refused.value)
         assert not text_only.prompts
-        await client.responses.create(model=f"agent/{agent.handle}", input=asked)
+        await client.responses.create(model=model, input=asked)
         _, image, file = agent.prompts[0]["parts"]
     assert (base64.b64decode(image["raw"]), image["mediaType"]) == (b"png", "image/png")
     assert (file["url"], file["filename"]) == ("https://example.com/plan.pdf", "plan.pdf")

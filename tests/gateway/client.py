@@ -196,10 +196,6 @@ class EchoSeat(GatewayClient):
             await self.send("message", reply, agent=message["from"], metadata=about)
 
 
-class SilentSeat(GatewayClient):
-    """An agent that reads its messages and answers none."""
-
-
 @asynccontextmanager
 async def seat(url: str, token: str, name: str, kind: type[GatewayClient] = GatewayClient) -> AsyncIterator[Any]:
     """A seat that is taken."""

@@ -22,7 +22,7 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from tests.gateway.client import EchoSeat, team
+from tests.gateway.client import EchoSeat, session_id, team
 from tests.gateway.lowered import lower
 
 TASKS = "/ap/v1/agent/tasks"
@@ -61,8 +61,7 @@ async def test_a_task_asks_a_seat_step_by_step(hub: HubProcess) -> None:
         assert (await client.get(TASKS)).json()["tasks"] == [task]
         assert (await client.get(f"{TASKS}/{task['task_id']}")).json() == task
         # A step is a turn: question and reply are in the transcript of the seat.
-        sessions = (await client.get("/api/v1/sessions")).json()["items"]
-        (session,) = [one["id"] for one in sessions if one["routingName"] == "@main"]
+        session = await session_id(client, headers, "main")
         events = (await client.get(f"/api/v1/sessions/{session}/events")).text
         assert '"echo: second"' in events
 

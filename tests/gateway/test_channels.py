@@ -201,15 +201,19 @@ async def test_an_agent_that_works_for_another_owner_reaches_nothing_of_its_team
         asking.cancel()
 
 
-class Pushed:
-    """A subscriber that counts."""
+class Subscriber:
+    """Keeps the contents of what it is pushed."""
 
     def __init__(self) -> None:
-        self.frames = 0
+        self.contents: list[Json] = []
 
     def push(self, type_name: str, frame: bytes) -> bool:
-        self.frames += 1
+        self.contents.append(json.loads(frame)["content"])
         return True
+
+    def statuses(self) -> list[tuple[str, str, str]]:
+        """The agents, each with the status before and the one after."""
+        return [(one["agent"], one["previous"], one["status"]) for one in self.contents]
 
 
 def make_owner() -> int:
@@ -222,12 +226,12 @@ def make_owner() -> int:
 async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -> None:
     channels = Channels("p", LocalPost(), is_alone=True)
     owner_id = await db_call(make_owner)()
-    clients = [Pushed() for _ in range(100)]
+    clients = [Subscriber() for _ in range(100)]
     for client in clients:
         for number in range(100):
             await channels.subscribe(owner_id, f"triad:{number}", client)
     await channels.publish(owner_id, "triad:7", {"type": "event", "content": {}})
-    assert [client.frames for client in clients] == [1] * 100
+    assert [client.contents for client in clients] == [[{}]] * 100
     assert await db_call(find_watching)(owner_id) == ["p"]
     for client in clients:
         await channels.leave(client)
@@ -236,7 +240,7 @@ async def test_ten_thousand_subscriptions_are_dropped_with_their_connections() -
 
 
 async def test_a_client_that_left_while_the_database_is_away_has_no_subscriptions() -> None:
-    channels, client = Channels("p", LocalPost(), is_alone=True), Pushed()
+    channels, client = Channels("p", LocalPost(), is_alone=True), Subscriber()
     for owner_id in (1, 2, 3):
         with pytest.raises(RuntimeError, match="Database access not allowed"):
             await channels.subscribe(owner_id, "agent:status", client)
@@ -244,18 +248,6 @@ async def test_a_client_that_left_while_the_database_is_away_has_no_subscription
     with pytest.raises(RuntimeError, match="Database access not allowed"):
         await channels.leave(client)
     assert (channels.total, channels.subscriptions(client)) == (0, {})
-
-
-class Reader:
-    """A subscriber that keeps the statuses."""
-
-    def __init__(self) -> None:
-        self.statuses: list[tuple[str, str, str]] = []
-
-    def push(self, type_name: str, frame: bytes) -> bool:
-        content = json.loads(frame)["content"]
-        self.statuses.append((content["agent"], content["previous"], content["status"]))
-        return True
 
 
 async def _release(chat_id: str, late: str, usage: object) -> None:
@@ -293,7 +285,7 @@ async def test_a_change_that_no_process_published_is_pushed(how: str) -> None:
     gateway = build_gateway()
     feed = StatusFeed(gateway.channels, gateway.router, lambda: now[0])
     owner_id = await db_call(connect_alpha)()
-    first, second = Reader(), Reader()
+    first, second = Subscriber(), Subscriber()
     assert (await feed.subscribe(owner_id, first, ()))["alpha"].status == "online"
     await db_call(Connection.objects.all().delete)()  # as when a process died
     if how == "by the clock":
@@ -301,9 +293,9 @@ async def test_a_change_that_no_process_published_is_pushed(how: str) -> None:
     else:
         now[0] += 60
         assert (await feed.subscribe(owner_id, second, ()))["alpha"].status == "offline"
-    assert first.statuses == [("alpha", "online", "offline")]
+    assert first.statuses() == [("alpha", "online", "offline")]
     await feed.look()
-    assert (first.statuses[1:], second.statuses) == ([], [])
+    assert (first.statuses()[1:], second.statuses()) == ([], [])
     await gateway.channels.leave(first)
     await gateway.channels.leave(second)
     await feed.look()  # nothing is looked after any more

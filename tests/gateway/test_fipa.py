@@ -89,10 +89,8 @@ def test_times_ids_and_receivers_are_translated() -> None:
     assert frame["metadata"]["requiresResponse"] is True
     assert to_acl(frame | {"timestamp": NOW_MS})["reply-by"] == "2026-01-01T00:00:05.000Z"
     answer = from_acl({"performative": "agree", "in-reply-to": "p"}, NOW_MS)
-    assert (answer["metadata"]["correlationId"], answer["content"]) == (
-        "p",
-        {"result": {"vote": "approve", "reason": None}},
-    )
+    assert answer["metadata"]["correlationId"] == "p"
+    assert answer["content"] == {"result": {"vote": "approve", "reason": None}}
     proposal = from_acl({"performative": "cfp", "content": "x", "reply-by": NOW_MS + 1}, NOW_MS)
     assert proposal["content"] == {"proposal": "x", "deadline": NOW_MS + 1}
     many = from_acl({"performative": "inform", "content": "x", "receiver": ["a", {"name": "b"}]}, NOW_MS)
@@ -166,22 +164,14 @@ async def test_a_reply_over_http_reaches_the_agent_as_the_frame_of_the_table(
     headers = bearer(hub.mint("fipa-replies", "session"))
     async with team(hub, "fipa-replies", "beta") as (seat,), web(hub.url, headers=headers) as client:
         for performative, (type_name, content) in REPLIES.items():
-            said = {
-                "performative": performative,
-                "receiver": "beta",
-                "content": "why not",
-                "in-reply-to": performative,
-            }
-            answer = await client.post(PATH, json=said)
+            said = {"performative": performative, "receiver": "beta", "content": "why not"}
+            answer = await client.post(PATH, json=said | {"in-reply-to": performative})
             assert (answer.status_code, answer.content) == (204, b"")
             frame = await seat.find(type_name, lambda one: one["metadata"]["correlationId"] == performative)  # noqa: B023
             assert (frame["content"], frame["from"], frame["agent"]) == (content, "fipa-replies", "beta")
             assert to_acl(frame)["performative"] == performative
-            for receiver, code in (
-                ({}, 2002),
-                ({"receiver": ["beta", "gamma"]}, 2002),
-                ({"receiver": "absent"}, 3001),
-            ):
+            many, absent = {"receiver": ["beta", "gamma"]}, {"receiver": "absent"}
+            for receiver, code in (({}, 2002), (many, 2002), (absent, 3001)):
                 refused = await client.post(PATH, json={"performative": performative, "content": "x"} | receiver)
                 with subtests.test(performative=performative, receiver=receiver):
                     assert (refused.json()["performative"], refused.json()["content"]["code"]) == ("failure", code)
@@ -219,10 +209,9 @@ async def test_the_same_proposal_again_is_answered_by_its_decision(embedded_hub:
     hub = embedded_hub
     headers = bearer(hub.mint("fipa-team", "session"))
     async with team(hub, "fipa-team", "alpha", "beta") as seats, web(hub.url, headers=headers) as client:
-        for key, vote, performative in (
-            ("p-1", "approve", "accept-proposal"),
-            ("p-2", "reject", "reject-proposal"),
-        ):
+        votes = {"approve": "accept-proposal", "reject": "reject-proposal"}
+        for number, (vote, performative) in enumerate(votes.items()):
+            key = f"p-{number}"
             proposed = {"performative": "propose", "content": f"ship {key}", "reply-with": key}
             first = (await client.post(PATH, json=proposed)).json()
             assert (first["performative"], first["in-reply-to"]) == ("inform", key)

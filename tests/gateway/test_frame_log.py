@@ -98,13 +98,8 @@ async def test_an_owner_filters_the_audit_and_others_see_none_of_it(embedded_hub
 
 async def test_a_query_that_is_not_sound_is_400(embedded_hub: HubProcess) -> None:
     async with web(embedded_hub.url, headers=bearer(embedded_hub.mint("audited", "session"))) as client:
-        for query in (
-            "live?limit=0",
-            "live?limit=201",
-            "history?limit=501",
-            "history?since=soon",
-            "history?type=no",
-        ):
+        limits = ("live?limit=0", "live?limit=201", "history?limit=501")
+        for query in (*limits, "history?since=soon", "history?type=no"):
             assert (await client.get(f"/api/a2a/{query}")).status_code == 400, query
 
 
@@ -128,9 +123,9 @@ class Writer:
         self.batches.append(len(records))
 
 
-def put(log: FrameLog, number: int) -> None:
+def put(log: FrameLog, number: int, owner_id: int = 1) -> None:
     note = begin_note(log, time.monotonic, 10)
-    note.owner_id = 1
+    note.owner_id = owner_id
     note.message_id = str(number)
     note.finish()
     note.finish()
@@ -172,9 +167,7 @@ async def test_a_team_that_is_gone_costs_no_other_its_records() -> None:
     owner = await db_call(lambda: person("kept-team").user)()
     log = FrameLog()
     for owner_id in (owner.pk, 10**9, owner.pk):
-        note = begin_note(log, time.monotonic, 10)
-        note.owner_id = owner_id
-        note.finish()
+        put(log, 0, owner_id)
     await log.close()
     assert await db_call(FrameRecord.objects.count)() == 2
 

@@ -62,9 +62,8 @@ async def test_a_published_seat_is_asked_over_a2a(hub: HubProcess) -> None:
             asked_by = bearer(hub.mint("alice", "session"))
             questions = (await client.get("/api/v1/questions", headers=asked_by)).json()["items"]
             assert [one["question"] for one in questions if one["agent"] == handle][:1] == ["what?"]
-            events = await client.get(
-                f"/api/v1/sessions/{await session_id(client, own, 'oracle')}/events", headers=own
-            )
+            session = await session_id(client, own, "oracle")
+            events = await client.get(f"/api/v1/sessions/{session}/events", headers=own)
             assert '"echo: what?"' in events.text, events.text
 
 
@@ -123,15 +122,10 @@ async def test_an_error_has_the_correlation_id(embedded_hub: HubProcess) -> None
             pass
         # A foreign agent is not told from one that is not there.
         for wants_response in (True, False):
-            errors = [
-                await alpha.ask(
-                    "message",
-                    {"role": "user", "content": f"hi {wants_response}"},
-                    agent=name,
-                    metadata={"requiresResponse": wants_response},
-                )
-                for name in ("nope", "secret", "@stranger/secret", "gone")
-            ]
+            content = {"role": "user", "content": f"hi {wants_response}"}
+            wanted = {"requiresResponse": wants_response}
+            names = ("nope", "secret", "@stranger/secret", "gone")
+            errors = [await alpha.ask("message", content, agent=one, metadata=wanted) for one in names]
             assert [code_of(one)[0] for one in errors] == [3001, 3001, 3001, 3002]
             assert {one["content"]["message"] for one in errors[:3]} == {errors[0]["content"]["message"]}
 
@@ -197,9 +191,8 @@ async def test_an_error_that_is_null_is_none_and_a_reply_that_is_too_large_fails
         async with team(embedded_hub, "odd-answers", "alpha", f"beta-{number}") as (alpha, beta):
             waiting = asyncio.create_task(alpha.send_message(f"beta-{number}", "question", ttl=600))
             about = {"correlationId": (await beta.find("message"))["metadata"]["correlationId"]}
-            await beta.socket.send(
-                f'{{"type": "response", "content": {content}, "metadata": {json.dumps(about)}}}'
-            )
+            reply = f'{{"type": "response", "content": {content}, "metadata": {json.dumps(about)}}}'
+            await beta.socket.send(reply)
             answer = (await waiting)["content"]
             assert answer.get("content", answer.get("code")) == wanted
 

@@ -78,15 +78,9 @@ def test_an_envelope_of_an_inbox_becomes_a_message_and_comes_back() -> None:
     assert (checked.metadata["priority"], checked.metadata["parentId"]) == ("high", "m-1")
     assert to_legacy(frame, "inbox") == envelope | {"metadata": {"requiresResponse": True}}
     told = from_legacy({**HEAD, "type": "question", "to": "beta", "content": {"a": 1}, "timestamp": 1_767_225_600})
-    assert to_legacy(told, "inbox") == {
-        "messageId": "m-1",
-        "from": "alpha",
-        "to": "beta",
-        "content": '{"a":1}',
-        "timestamp": "2026-01-01T00:00:00.000Z",
-        "priority": "normal",
-        "type": "question",
-    }
+    wanted = {"messageId": "m-1", "from": "alpha", "to": "beta", "type": "question", "priority": "normal"}
+    wanted |= {"content": '{"a":1}', "timestamp": "2026-01-01T00:00:00.000Z"}
+    assert to_legacy(told, "inbox") == wanted
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,11 @@ WORD = "something that is said in confidence"
 
 @pytest.fixture
 def alice() -> Person:
-    """An owner."""
     return person("alice")
 
 
 @pytest.fixture
 def bob() -> Person:
-    """Another one."""
     return person("bob")
 
 
@@ -51,13 +49,8 @@ def agent(owner: SessionUser, name: str) -> SessionUser:
 
 def say(owner: SessionUser, *texts: str, session_id: str = "s-1", sender: str = "alpha") -> None:
     place = make_place(owner.owner_id, owner.login, sender, "beta", session_id)
-    numbered = enumerate(texts, 1)
-    session_recording.write_records(
-        [
-            PlacedEntry(place, LogEntry(timestamp_ms=n, role="user", content=text, id=f"m-{n}"))
-            for n, text in numbered
-        ]
-    )
+    entries = [LogEntry(timestamp_ms=n, role="user", content=text, id=f"m-{n}") for n, text in enumerate(texts, 1)]
+    session_recording.write_records([PlacedEntry(place, entry) for entry in entries])
 
 
 def code_of(function: Any, *args: Any) -> tuple[int, str]:
@@ -80,9 +73,8 @@ def set_age(session_id: str, age: timedelta) -> None:
 def test_entries_are_sealed_in_order_and_paged(owner: SessionUser) -> None:
     say(owner, WORD, "two", "three")
     assert not SessionEntry.objects.filter(content__contains="confidence").exists()
-    assert (
-        texts_of(owner, "alpha", "s-1") == texts_of(agent(owner, "beta"), "beta", "s-1") == [WORD, "two", "three"]
-    )
+    for user, name in ((owner, "alpha"), (agent(owner, "beta"), "beta")):
+        assert texts_of(user, name, "s-1") == [WORD, "two", "three"]
     first = session_rows.get_entries(owner, "beta", "s-1", limit=2)
     rest = session_rows.get_entries(owner, "beta", "s-1", limit=2, after=first["next"])
     assert [one["id"] for page in (first, rest) for one in page["entries"]] == ["m-1", "m-2", "m-3"]
@@ -94,12 +86,8 @@ def test_an_agent_reads_its_own_sessions_and_the_owner_all(owner: SessionUser, b
     alpha, stranger = agent(owner, "alpha"), SessionUser(bob.user.pk, "bob")
     assert [one["agent"] for one in session_rows.list_sessions(owner)["sessions"]] == ["alpha", "beta"]
     assert [one["agent"] for one in session_rows.list_sessions(alpha)["sessions"]] == ["alpha"]
-    for function in (
-        session_rows.get_entries,
-        session_rows.commit_session,
-        session_rows.delete_session,
-        session_files.export_session,
-    ):
+    changes = (session_rows.commit_session, session_rows.delete_session)
+    for function in (session_rows.get_entries, *changes, session_files.export_session):
         assert code_of(function, alpha, "beta", "s-1") == (5004, "")
         # Another owner's agent, and one that is not there, look the same.
         assert code_of(function, stranger, "beta", "s-1") == code_of(function, owner, "gamma", "s-1") == (3001, "")
@@ -213,11 +201,8 @@ def test_a_team_with_too_many_sessions_loses_the_oldest_and_archived_ones_first(
     session_rows.archive_session(owner, "beta", "second")
     lower(monkeypatch, TEAM_SESSIONS=3)
     say(owner, "hi", session_id="fourth", sender="")
-    assert [one["id"] for one in session_rows.list_sessions(owner, archived=True)["sessions"]] == [
-        "first",
-        "third",
-        "fourth",
-    ]
+    left = session_rows.list_sessions(owner, archived=True)["sessions"]
+    assert [one["id"] for one in left] == ["first", "third", "fourth"]
     lower(monkeypatch, TEAM_SESSIONS_TEXT=SessionLog.objects.get(session_id="third").bytes)
     say(owner, "hi", session_id="fourth", sender="")
     assert [one["id"] for one in session_rows.list_sessions(owner)["sessions"]] == ["fourth"]
@@ -401,9 +386,8 @@ def test_what_can_never_be_written_is_logged_once_and_holds_nothing_up(
     damaged, other_version, refused, _ = held(owner, "dead", "a", "b", "c", "sound")
     HeldEntry.objects.filter(key=damaged.key).update(content="x")
     HeldEntry.objects.filter(key=other_version.key).update(about='{"place": "of another version"}')
-    of_no_owner = HeldEntry.objects.get(key=refused.key).about.replace(
-        f'"owner_id":{owner.owner_id}', '"owner_id":987654'
-    )
+    about = HeldEntry.objects.get(key=refused.key).about
+    of_no_owner = about.replace(f'"owner_id":{owner.owner_id}', '"owner_id":987654')
     HeldEntry.objects.filter(key=refused.key).update(about=of_no_owner)
     assert session_recording.write_orphaned_records("own", is_alone=True) == 1
     events = ["gateway.held_entry_unreadable"] * 2 + ["gateway.session_entry_not_written"]

@@ -20,6 +20,7 @@ from tests.gateway.test_tokens import mint
 
 FOREIGN, ABSENT = "foreign-agent", "absent-agents"  # of one length, so that records are of one size
 TOKENS: dict[str, Any] = {"admin": "session", "operator": [], "agent": "channel", "observer": ["read"]}
+CHANNELS = ("agent:{}:inbox", "triad:{}", "letters of {}", "reply to {}", "{}", "agent:@owner-apart/{}:inbox")
 NAMED = [  # where a frame names an agent
     *(("message", {"agent": name}) for name in ("{}", "@owner-apart/{}")),
     ("status", {"content": {"status": "busy", "agent": "{}"}}),
@@ -28,18 +29,7 @@ NAMED = [  # where a frame names an agent
     ("discovery", {"content": {"action": "get", "name": "@owner-apart/{}"}}),
     ("discovery", {"content": {"action": "list"}}),
     ("subscribe", {"content": {"channel": "agent:status", "agents": ["{}"]}}),
-    *(
-        (type_name, {"content": {"channel": channel}})
-        for channel in (
-            "agent:{}:inbox",
-            "triad:{}",
-            "letters of {}",
-            "reply to {}",
-            "{}",
-            "agent:@owner-apart/{}:inbox",
-        )
-        for type_name in ("subscribe", "unsubscribe")
-    ),
+    *((name, {"content": {"channel": one}}) for one in CHANNELS for name in ("subscribe", "unsubscribe")),
     ("workspace", {"content": {"action": "get", "name": "{}"}}),
     ("workspace", {"content": {"action": "list"}}),
     ("proposal", {"agent": "{}"}),
@@ -74,12 +64,8 @@ async def answers(client: GatewayClient, agent: str, named: Sequence[tuple[str, 
     """All that the client gets for each frame; a ping after it says when that was all."""
     found = []
     for number, (type_name, more) in enumerate(named):
-        sound = SOUND[type_name]
-        frame = (
-            sound
-            | {"id": "m-1", "metadata": {"correlationId": f"c-{agent}-{number}", "requiresResponse": True}}
-            | more
-        )
+        metadata = {"correlationId": f"c-{agent}-{number}", "requiresResponse": True}
+        frame = SOUND[type_name] | {"id": "m-1", "metadata": metadata} | more
         before = len(client.frames)
         await client.socket.send(about(frame, agent))
         if type_name == "message" or (type_name == "request" and "agent" in more):  # they are answered later
@@ -99,13 +85,11 @@ def test_every_type_that_the_gateway_serves_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("role", TOKENS)
 async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub: HubProcess, role: str) -> None:
-    kind = TOKENS[role]
-    login = f"apart-{role}"
-    token = (
-        embedded_hub.mint(login, kind)
-        if isinstance(kind, str)
-        else (await mint(embedded_hub, login, scopes=kind or None))["token"]
-    )
+    kind, login = TOKENS[role], f"apart-{role}"
+    if isinstance(kind, str):
+        token = embedded_hub.mint(login, kind)
+    else:
+        token = (await mint(embedded_hub, login, scopes=kind or None))["token"]
     query = {"agentId": "own"} if role == "agent" else {}
     async with (
         team(embedded_hub, "owner-apart", **{FOREIGN: EchoSeat}) as (foreign,),
@@ -129,7 +113,6 @@ async def test_an_agent_of_another_team_is_as_if_it_were_not_there(embedded_hub:
 async def test_a_sender_that_is_someone_else_is_refused_for_every_type(embedded_hub: HubProcess) -> None:
     async with team(embedded_hub, "spoofing", "alpha") as (alpha,):
         for type_name in SOUND.keys() - {"disconnect", "error", "auth"}:
-            error = await alpha.ask(
-                **SOUND[type_name] | {"type_name": type_name, "type": type_name, "from": "beta"}
-            )
+            forged = {"type_name": type_name, "type": type_name, "from": "beta"}
+            error = await alpha.ask(**SOUND[type_name] | forged)
             assert (code_of(error)[0], error["content"]["field"]) == (5004, "from"), type_name

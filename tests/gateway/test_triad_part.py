@@ -55,6 +55,13 @@ def news_of(owner_id: int, frame: Json, **fields: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(news))
 
 
+async def make_proposal(owner_id: int, **fields: Any) -> Proposal:
+    """A proposal whose deadline is now."""
+    now = db_now()
+    given = {"owner_id": owner_id, "key": "p", "text": "?", "created_at": now, "deadline": now}
+    return await db_call(Proposal.objects.create)(**given, **fields)
+
+
 @pytest.fixture
 def owner() -> int:
     return get_or_create_local_user("owner").pk
@@ -105,10 +112,7 @@ async def test_a_client_without_a_seat_gets_the_decision_once(channels: Channels
 async def test_a_member_is_sent_a_proposal_once(channels: Channels, owner: int) -> None:
     """News of it may cross with the look that a seat has at open proposals when it is taken."""
     triad, member, other = Triad("here", channels), Listener(), Listener()
-    now = db_now()
-    made = await db_call(Proposal.objects.create)(
-        owner_id=owner, key="p", proposer="steward", text="?", members=["alpha"], created_at=now, deadline=now
-    )
+    made = await make_proposal(owner, proposer="steward", members=["alpha"])
     triad.enter(member, 5, owner, "alpha")
     assert await member.settle() == ["said proposal"]
     news = news_of(owner, PROPOSAL, connections=(5, 6), proposal_id=made.pk)
@@ -123,11 +127,8 @@ async def test_a_decision_waits_for_the_next_seat_when_the_connection_is_over(
     channels: Channels, owner: int
 ) -> None:
     triad, lost, back = Triad("here", channels), Listener(), Listener()
-    now = db_now()
-    await db_call(Proposal.objects.create)(
-        owner_id=owner, key="p", proposer="alpha", text="?", members=["beta"], state=Proposal.State.APPROVED,
-        created_at=now, deadline=now, decided_at=now, awaits_decision=True,
-    )  # fmt: skip
+    decided = {"state": Proposal.State.APPROVED, "decided_at": db_now(), "awaits_decision": True}
+    await make_proposal(owner, proposer="alpha", members=["beta"], **decided)
     lost.is_over = True
     triad.enter(lost, 5, owner, "alpha")
     await lost.settle()
