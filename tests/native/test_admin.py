@@ -45,13 +45,10 @@ STAFF_ONLY = [
 
 
 def test_a_visitor_is_sent_to_the_sign_in_and_back(db: None) -> None:
+    assert browser().get("/admin")["Location"] == "/admin/"
     first = browser().get(AGENTS)
     assert first["Location"] == f"/admin/login/?next={AGENTS}"
     assert browser().get(first["Location"])["Location"] == "/signin?next=%2Fadmin%2Fagents%2Fagent%2F"
-
-
-def test_the_admin_is_found_without_its_slash(db: None) -> None:
-    assert browser().get("/admin")["Location"] == "/admin/"
 
 
 def test_the_admin_opens_for_every_user_signed_in_and_not_suspended(alice: Person, signed_in: Client) -> None:

@@ -33,18 +33,13 @@ def test_it_shows_what_the_owner_wrote_as_text_and_safe_markdown(alice: Person, 
         personalization_prompt="  ",
         suggested_prompts=["<u>why?</u>", 7, None],
     )
-    shown = page(bob)
+    shown = page(bob, "/agents/ALICE/Helper")  # a handle in any case
     for words in ("&lt;i&gt;tag", "<h3>Hello</h3>", "<em>you</em>", "&lt;b&gt;be brief", "&lt;u&gt;why?"):
         assert words in shown
     for words in ("<script>p", 'href="javascript', "How it is told to speak", ">7<", ">None<"):
         assert words not in shown
     assert "/api/a2a/v1/agents/alice/helper/agent-card.json" in shown
     assert "/api/a2a/v1/agents/alice/helper/usage.md" in shown
-
-
-def test_a_handle_is_found_in_any_case(alice: Person) -> None:
-    make_agent(alice.user)
-    assert "@alice/helper" in page(path="/agents/ALICE/Helper")
 
 
 def test_absent_draft_and_closed_look_the_same(alice: Person, bob: Person) -> None:

@@ -35,6 +35,8 @@ def test_every_document_is_shown_or_is_for_developers() -> None:
 def test_guides_stand_in_the_group_of_what_they_are_for() -> None:
     assert pages()["use-from-mcp"].group == ASKING
     assert pages()["limit-costs"].group == pages()["alerts"].group == PUBLISHING
+    assert pages()["capacity"].path == PurePosixPath("topics/capacity.md")
+    assert pages()["glossary"].address == "/docs/glossary"
 
 
 def test_every_link_of_a_document_leads_somewhere() -> None:
@@ -117,8 +119,3 @@ def test_the_search_shows_what_was_typed_as_text() -> None:
     assert "Nothing found" in text
     assert "places" in html_of("/docs?q=TOKEN")
     assert "Ask agents" in html_of("/docs?q=%09%20")
-
-
-def test_paths_of_documents_are_below_docs() -> None:
-    assert pages()["capacity"].path == PurePosixPath("topics/capacity.md")
-    assert pages()["glossary"].address == "/docs/glossary"

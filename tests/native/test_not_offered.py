@@ -16,11 +16,8 @@ from tests.native.transcripts import request_permission
 NOT_HERE = {"error": "not_implemented", "message": "this hub does not manage desktops"}
 
 
-def test_there_are_no_desktops(alice: Person) -> None:
-    assert api(alice.session).get("/api/v1/desktops").json() == {"items": []}
-
-
 def test_desktops_and_the_programs_of_sessions_are_not_managed_here(alice: Person, session: Session) -> None:
+    assert api(alice.session).get("/api/v1/desktops").json() == {"items": []}
     steered = f"sessions/{session.public_id}"
     verbs = ("kill", "restart", "soft-restart", "input", "rotate-channel-token")
     for method, path in [

@@ -145,6 +145,7 @@ def test_a_patch_changes_what_it_names_and_nothing_else(alice: Person) -> None:
     assert answer.json()["suggestedPrompts"] == ["a", "b"]
     assert answer.json()["personalizationPrompt"] == "be kind"
     assert answer.json()["dailyBudgetQueries"] == 7
+    assert patch(alice, agent, queueing={"max": 3}).json()["queueing"] == {"max": 3, "waitS": 60}
 
 
 def test_a_patch_to_draft_hides_the_agent_from_others_at_once(alice: Person, bob: Person, agent: Agent) -> None:
@@ -153,11 +154,6 @@ def test_a_patch_to_draft_hides_the_agent_from_others_at_once(alice: Person, bob
     assert api(bob.session).get(AGENTS).json()["items"] == []
     assert api(bob.session).get(f"{AGENTS}/by-handle/alice/helper").status_code == 404
     assert api(alice.session).get(f"{AGENTS}/by-handle/alice/helper").status_code == 200
-
-
-def test_an_object_in_a_patch_has_its_defaults(alice: Person) -> None:
-    answer = patch(alice, make_agent(alice.user), queueing={"max": 3})
-    assert answer.json()["queueing"] == {"max": 3, "waitS": 60}
 
 
 GOOD_AND_BAD = [

@@ -103,18 +103,14 @@ def test_signing_in_anew_revokes_the_session_before() -> None:
     assert [c.user.login for c in Credential.objects.live()] == ["bob"]
 
 
-def test_signing_out_kills_the_session_on_the_hub_too(alice: Person) -> None:
+def test_signing_out_kills_the_session_on_the_hub_too_and_is_never_a_link(alice: Person) -> None:
     client, copied = browser(alice.session), browser(alice.session)
+    assert client.get("/signout").status_code == 405
     assert copied.get("/api/v1/me").status_code == 200
     answer = client.post("/signout")
     assert (answer.status_code, answer["Location"], answer.cookies[COOKIE].value) == (302, "/", "")
     assert copied.get("/api/v1/me").status_code == 401
     assert client.post("/signout").status_code == 302
-
-
-def test_signing_out_is_never_a_link(signed_in: Client) -> None:
-    assert signed_in.get("/signout").status_code == 405
-    assert signed_in.get("/api/v1/me").status_code == 200
 
 
 def test_where_no_sign_in_is_set_up_the_page_says_so(settings: Any) -> None:
