@@ -4,7 +4,6 @@ import logging
 import re
 import traceback
 from collections import Counter, deque
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
@@ -22,8 +21,6 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
 
 MAX_LINES = 200
-# The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
-current_turn: ContextVar[str] = ContextVar("turn", default="")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -77,7 +74,7 @@ class JobRecords(logging.Filter):
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """The fields of `extra`, and `trace_id` where a request is being served."""
     fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-    if chat_id := current_turn.get():
+    if chat_id := trace.current_turn.get():
         fields.setdefault("chat_id", chat_id)
     if trace_id := trace.trace_id(trace.current()):
         fields["trace_id"] = trace_id

@@ -26,9 +26,10 @@ from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
+from agents.core.ledger import Ledger
 from agents.core.ledger.worker import DiskReserve
 from agents.core.live_views import LiveViews
-from agents.core.ports import AskLimits, Link
+from agents.core.ports import AskLimits, Link, Spans
 from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.consumer import AgentSocket
@@ -60,7 +61,7 @@ from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
 from hub.caller_rate import CallerRate
 from hub.job_thread import MessageSender, make_sender_thread
-from hub.monitoring.ledger import Counts, MeasuredLedger, MeasuredLink, Spans
+from hub.monitoring.ledger import Counts, MeasuredLink
 from hub.monitoring.metrics import Gauges
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
@@ -90,7 +91,7 @@ class HubServices:
         self.counts = counts = Counts()
         self.spans = spans = _spans()
         reserve = DiskReserve(settings.DATA_DIR / "reserve", RESERVE_BYTES) if settings.IS_EMBEDDED else None
-        self.ledger = ledger = MeasuredLedger(
+        self.ledger = ledger = Ledger(
             home=process_id, carry=message_sender.queue_messages, counts=counts, spans=spans, reserve=reserve
         )
         waiting = WaitingTurns()

@@ -16,6 +16,8 @@ NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 
 SAMPLED = 0x01
 
+# The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
+current_turn: ContextVar[str] = ContextVar("turn", default="")
 _current: ContextVar[str] = ContextVar("traceparent", default="")
 _step: ContextVar[tuple[str, str]] = ContextVar("step", default=("", ""))  # the last span made, and its parent
 _sampled_share: float | None = None  # None: no spans are exported

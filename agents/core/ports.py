@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal, Protocol
 
-from agents.core.types import Ask, OpenTurn
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.transcript.pieces import Usage
 
 
@@ -27,6 +27,22 @@ class Link(Protocol):
 
     async def close(self) -> None:
         """Stop what the link still does; the process ends."""
+
+
+class Spans(Protocol):
+    """Records what a turn took its time with. Times are nanoseconds since 1970."""
+
+    def admitted(self, ask: Ask, began_ns: int, reason: str = "") -> None:
+        """The decision is durable; a `reason` when it was no."""
+
+    def delivered(self, turn: OpenTurn, began_ns: int, failure: str = "") -> None:
+        """The prompt was handed over; a `failure` when it was not."""
+
+    def settled(self, turn: OpenTurn, ending: TurnEnding, settled: SettledTurn, began_ns: int) -> None:
+        """The end is durable: the whole ask is over."""
+
+    def close(self) -> None:
+        """Send what is left; takes a few seconds at most."""
 
 
 MESSAGES_A_SECOND = 100.0  # messages of one credential to the sessions of its user

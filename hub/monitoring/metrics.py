@@ -6,10 +6,11 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agents.core.ledger.thread import Histogram
 from agnt.service.figures import AgntCounts
 from hub.logs import error_totals
 from hub.monitoring.figures import Figure, pool_figures
-from hub.monitoring.ledger import Counts, Histogram
+from hub.monitoring.ledger import Counts
 
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and where to read it
 

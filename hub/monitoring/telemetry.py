@@ -25,7 +25,7 @@ SCOPE = InstrumentationScope("clawbridge")
 
 
 class TurnSpans:
-    """See `hub.monitoring.ledger.Spans`. A turn whose trace is not sampled has none."""
+    """See `agents.core.ports.Spans`. A turn whose trace is not sampled has none."""
 
     def __init__(self, version: str) -> None:
         self._resource = Resource.create({"service.name": "clawbridge", "service.version": version})

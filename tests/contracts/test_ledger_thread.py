@@ -85,7 +85,7 @@ async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger:
     assert await asyncio.to_thread(Turn.objects.count) == 1
 
 
-async def test_what_shares_a_batch_that_breaks_is_answered() -> None:
+async def test_what_shares_a_batch_that_breaks_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     faults = [RuntimeError()] * 3
 
     def broken(_: int) -> None:
@@ -93,7 +93,9 @@ async def test_what_shares_a_batch_that_breaks_is_answered() -> None:
             raise faults.pop()
 
     one = await asyncio.to_thread(lambda: ask(published()))
-    ledger = Ledger(home=HOME, on_batch=broken)
+    counts = thread.LedgerCounts()
+    monkeypatch.setattr(counts.batches, "add", broken)
+    ledger = Ledger(home=HOME, counts=counts)
     asked = [work for _ in range(20) for work in (ledger.look_up(None, one.target.handle), ledger.admit(one))]
     try:
         answers = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5)

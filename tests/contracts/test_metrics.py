@@ -55,7 +55,7 @@ def test_figures_keep_their_names_types_and_labels() -> None:
     counts = Counts()
     counts.ended("completed", "", 40)
     counts.refused("denied", "offline")
-    counts.committed(3)
+    counts.batches.add(3)
     count_envelopes(counts.agnt)
     made = registry("1.2.3", counts, {"streams": ("Event streams open here.", lambda: 7)})
     lines = generate_latest(made).decode().splitlines()

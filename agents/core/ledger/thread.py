@@ -6,20 +6,26 @@ Asks beyond MAX_WAITING are refused; settles never are.
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Coroutine, Sequence
 from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
 from accounts.authn import Identity, Presented, TokenScope, check_caller
-from agents.core.errors import Denied, MustWait, Unavailable
+from agents.core.errors import Denied, MustWait, NotPublished, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw, Work
-from agents.core.ledger.worker import Item, OnBatch, Queue, Reserve, Worker
+from agents.core.ledger.worker import Item, Queue, Reserve, Worker
+from agents.core.ports import Spans
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
+from agents.models.choices import Outcome
 from agents.transcript.announcements import Carrier
 from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
+from kit.trace import current_turn
 
 logger = logging.getLogger(__name__)
 
@@ -27,18 +33,73 @@ MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
 
 
+LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Histogram:
+    """How many values were at most each bound; written by one thread."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Count one."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Bound and how many values were at most that; the last is all."""
+        total, found = 0.0, []
+        for bound, count in zip([*map(str, self._bounds), "+Inf"], list(self._counts), strict=True):
+            total += count
+            found.append((bound, total))
+        return found
+
+
+class LedgerCounts:
+    """Asks by how they ended and why, how long turns took, how many pieces of work the ledger wrote at once.
+
+    Counted since the start of the process, without locks: the thread of the ledger alone writes `batches`.
+    """
+
+    def __init__(self) -> None:
+        self.asks: Counter[tuple[str, str]] = Counter()
+        self.latency_s = Histogram(LATENCY_BOUNDS_S)
+        self.batches = Histogram(BATCH_BOUNDS)
+
+    def refused(self, outcome: str, reason: str) -> None:
+        """Count an ask that became no turn."""
+        self.asks[outcome, reason] += 1
+
+    def ended(self, outcome: str, reason: str, latency_ms: int | None) -> None:
+        """Count a turn as its row says that it ended."""
+        self.asks[outcome, reason] += 1
+        if latency_ms is not None:
+            self.latency_s.add(latency_ms / 1000)
+
+
 class Ledger:
-    """Admits and settles turns durably. All methods but `close` belong to the event loop."""
+    """Admits and settles turns durably, and counts them; with `spans` it times them too.
+
+    All methods but `close` belong to the event loop.
+    """
 
     def __init__(
         self,
         *,
         home: str,
         carry: Carrier | None = None,
-        on_batch: OnBatch | None = None,
+        counts: LedgerCounts | None = None,
+        spans: Spans | None = None,
         reserve: Reserve | None = None,
     ) -> None:
         self._queue: Queue = SimpleQueue()
+        self._counts = counts or LedgerCounts()
+        self._spans = spans
+        on_batch = self._counts.batches.add
         self._worker = Worker(self._queue, home=home, carry=carry, on_batch=on_batch, reserve=reserve)
         self._thread: threading.Thread | None = None
 
@@ -99,6 +160,7 @@ class Ledger:
             Unavailable: nothing was written; a position still exists, see `withdraw`.
         """
         await self._submit(Deny(ask, denied, in_queue))
+        self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
 
     def withdraw(self, ask: Ask) -> None:
         """Withdraw an ask: end it unsent if it was admitted, and delete its position; once the database is
@@ -116,7 +178,11 @@ class Ledger:
         Raises:
             Unavailable: the database stayed out of reach; the turn's lease will end it.
         """
+        began_ns = time.time_ns()
         settled: SettledTurn = await self._post(Settle(turn, ending, extra_writes))
+        self._counts.ended(settled.outcome, settled.reason, ending.latency_ms)
+        if self._spans:
+            self._spans.settled(turn, ending, settled, began_ns)
         return settled
 
     async def release_turn(self, chat_id: str, late: str = "", usage: Usage | None = None) -> None:
@@ -149,16 +215,36 @@ class Ledger:
         """The decision on an ask; once it is found, `item.work` has it."""
         future = item.future
         assert future is not None  # noqa: S101  for the type checker: this task waits for it
-        self._hand_over(item, may_refuse=True)
+        began_ns = time.time_ns()
         try:
+            self._hand_over(item, may_refuse=True)
             turn: OpenTurn = await future
         except asyncio.CancelledError:
             if not future.cancelled():  # it was decided in the same iteration of the loop
                 self._withdraw_admitted(item, future.exception() or future.result())
             raise
+        except Denied as denied:
+            self._refused(item.work.ask, began_ns, Outcome.DENIED, denied.reason)
+            raise
+        except NotPublished:
+            self._refused(item.work.ask, began_ns, "not_taken", "not_published")
+            raise
+        except Unavailable:
+            if isinstance(item.work, Admit):  # else nothing was found that could ask
+                self._refused(item.work.ask, began_ns, "not_taken", "unavailable")
+            raise
         if isinstance(item.work, Deny):
+            self._refused(item.work.ask, began_ns, Outcome.DENIED, item.work.denied.reason)
             raise item.work.denied
+        current_turn.set(turn.ask.chat_id)
+        if self._spans:
+            self._spans.admitted(turn.ask, began_ns)
         return turn
+
+    def _refused(self, ask: Ask, began_ns: int, outcome: str, reason: str) -> None:
+        self._counts.refused(outcome, reason)
+        if self._spans:
+            self._spans.admitted(ask, began_ns, reason)
 
     def _withdraw_admitted(self, item: Item, result: object) -> None:
         if isinstance(result, OpenTurn | MustWait):

@@ -112,7 +112,7 @@ class Worker:
         *,
         home: str,
         carry: Carrier | None,
-        on_batch: OnBatch | None,
+        on_batch: OnBatch,
         reserve: Reserve | None = None,
     ) -> None:
         self._queue = queue
@@ -165,8 +165,7 @@ class Worker:
             (looks if isinstance(item.work, LookUp) else works).append(item)
         if looks:
             works += self._found(looks)
-        if self._on_batch is not None:
-            self._on_batch(len(items))
+        self._on_batch(len(items))
         if works:
             self._answer_or_postpone(works, self._commit([item.work for item in works]))
 
