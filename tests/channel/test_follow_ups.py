@@ -3,7 +3,7 @@
 from typing import Any
 
 from lab.agents import Echo, TaskPeer, online
-from lab.callers import Json, bearer, web
+from lab.callers import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.receivers import receiving
@@ -12,6 +12,7 @@ from tests.channel.agents import agent, asking, events_of
 from tests.openclaw.caller import Caller as OldCaller
 from tests.openclaw.caller import artifacts_of
 from tests.pushes.client import SETTINGS, client, heard, states
+from tests.surfaces.test_cards import patch
 from tests.v1.caller import Caller
 
 
@@ -22,13 +23,6 @@ async def errors(peer: Any, code: str, count: int = 1) -> None:
         return sum(one["type"] == "error" and one["code"] == code for one in peer.frames) >= count
 
     await eventually(told, f"{count} times {code}, not {peer.frames}")
-
-
-async def change(hub: HubProcess, peer: Any, **fields: Any) -> None:
-    """Its owner changes an agent."""
-    async with web(hub.url, headers=bearer(hub.mint("owner", "session"))) as client:
-        answer = await client.patch(f"/api/v1/agents/{peer.agent['id']}", json=fields)
-    assert answer.status_code == 200, answer.text
 
 
 async def listed(caller: Caller, context_id: str, count: int) -> list[Json]:
@@ -115,10 +109,10 @@ async def test_a_refused_ask_leaves_the_follow_up_for_the_next(embedded_hub: Hub
     async with online(hub, TaskPeer) as peer:
         caller = Caller(hub.url, peer.handle, alice)
         task = await followed_up(peer, caller)
-        await change(hub, peer, dailyBudgetQueries=1)
+        await patch(hub, peer.agent["id"], dailyBudgetQueries=1)
         refused = await caller.send("say next", contextId=task["contextId"])
         assert (refused["status"]["state"], texts_of(refused)) == ("TASK_STATE_FAILED", [])
-        await change(hub, peer, dailyBudgetQueries=9)
+        await patch(hub, peer.agent["id"], dailyBudgetQueries=9)
         events = await caller.stream("say next", contextId=task["contextId"])
         assert texts_of(events[0].content) == ["one thing more"]  # a stream begins with it
         assert events[-1].state == "COMPLETED"

@@ -2,29 +2,15 @@
 
 import pytest
 
-from a2a_bridge.service.calls import AgentCaller, Call
-from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.repeats import KeyClaim
-from a2a_bridge.service.tasks.feed import Feed, Feeds
-from a2a_bridge.service.tasks.memory import MemoryTaskStore
-from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.service.tasks.store import StoresById
-from a2a_bridge.wire.dialects.dialect import Operation
-from a2a_bridge.wire.dialects.hub import HUB
-from a2a_bridge.wire.requests import Send
-from a2a_bridge.wire.task import Message, Role
-from accounts.authn import Identity
+from a2a_bridge.service.tasks.feed import Feed
 from agents.core.dispatch import Dispatcher, OnSettled
 from agents.core.ledger import ExtraWrites
-from agents.core.post import LocalPost
-from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
+from agents.core.types import Ask, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, TurnFailure
-from agents.transcript.pieces import Part
-from tests.contracts.stored_tasks import Clock
+from tests.contracts.exchanges import begin_send
 
-SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
 CLAIM = KeyClaim(pk=1, task_id="task-1", chat_id="c", is_new=True)
 
 
@@ -49,21 +35,8 @@ class Settled(Dispatcher):
 
 async def followed(dispatcher: Dispatcher) -> Feed:
     """A task that began under a key, and that is followed."""
-    store, feeds = MemoryTaskStore(Clock()), Feeds()
-    pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
-    exchanges = Exchanges(
-        dispatcher=dispatcher,
-        tasks=StoresById(store, {}),
-        feeds=feeds,
-        pushes=pushes,
-        post=LocalPost(),
-        reply_wait_s=60,
-        process_id="here",
-    )
-    identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
-    caller = AgentCaller(identity, AskTarget(1, 1, "a/b"))
-    call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND, key="k")
-    return await (await exchanges.start(call, SEND, CLAIM)).tell()
+    _, run = await begin_send(dispatcher, CLAIM)
+    return await run.tell()
 
 
 def unsent(*, has_extra_writes: bool) -> SettledTurn:

@@ -2,28 +2,14 @@
 
 import pytest
 
-from a2a_bridge.service.calls import AgentCaller, Call
 from a2a_bridge.service.exchange import Exchanges
-from a2a_bridge.service.pushes import Pushes
 from a2a_bridge.service.run import TaskRun
-from a2a_bridge.service.tasks.feed import Feeds
-from a2a_bridge.service.tasks.memory import MemoryTaskStore
-from a2a_bridge.service.tasks.reader import TaskReader
-from a2a_bridge.service.tasks.store import StoresById
-from a2a_bridge.wire.dialects.dialect import Operation
-from a2a_bridge.wire.dialects.hub import HUB
-from a2a_bridge.wire.requests import Send
-from a2a_bridge.wire.task import Message, Role
-from accounts.authn import Identity
 from agents.core.dispatch import CANCELED, Dispatcher, OnSettled
 from agents.core.ledger import ExtraWrites
-from agents.core.post import JoinTurn, LeaveTurn, LocalPost
-from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
+from agents.core.post import JoinTurn, LeaveTurn
+from agents.core.types import Ask, OpenTurn, TurnEnding
 from agents.core.waiting import RunningTurn
-from agents.transcript.pieces import Part
-from tests.contracts.stored_tasks import Clock
-
-SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
+from tests.contracts.exchanges import begin_send
 
 
 class Canceling(Dispatcher):
@@ -44,20 +30,7 @@ class Canceling(Dispatcher):
 
 async def followed(dispatcher: Dispatcher, followers: int) -> tuple[Exchanges, TaskRun]:
     """A turn for which so many requests wait."""
-    store, feeds, post = MemoryTaskStore(Clock()), Feeds(), LocalPost()
-    exchanges = Exchanges(
-        dispatcher=dispatcher,
-        tasks=StoresById(store, {}),
-        feeds=feeds,
-        pushes=Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), post, lambda: None),
-        post=post,
-        reply_wait_s=60,
-        process_id="here",
-    )
-    identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
-    caller = AgentCaller(identity, AskTarget(1, 1, "a/b"))
-    call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND)
-    run = await exchanges.start(call, SEND)
+    exchanges, run = await begin_send(dispatcher)
     run.followers = followers
     return exchanges, run
 

@@ -8,9 +8,9 @@ import pytest
 from lab.agents import Echo, online
 from lab.callers import Json, bearer, envelope, question, rpc_path, web
 from lab.hub_process import HubProcess
+from tests.http_json import V1
 from tests.surfaces.test_cards import patch
 
-V1 = {"A2A-Version": "1.0"}
 WELL_KNOWN = "/.well-known/agent-card.json"
 HOOK = {"url": "https://8.8.8.8/hook"}  # public, and never called: these tasks have ended
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -13,10 +13,10 @@ from lab.agents import Echo, online
 from lab.callers import bearer, rpc_path, send, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
+from tests.http_json import V1
 from tests.surfaces.test_cards import patch
 
 Json = dict[str, Any]
-V1 = {"A2A-Version": "1.0"}
 WELL_KNOWN = "/.well-known/agent-card.json"
 
 
