@@ -71,11 +71,7 @@ async def test_why_there_is_no_answer_is_told_as_by_openai(embedded_hub: HubProc
     ):
         async with team(hub, "refusing", "dreamer"):
             pass
-
-        async def has_left() -> bool:
-            return "dreamer" not in (await client.get("/agents")).json()["connected"]
-
-        await eventually(has_left, "the hub has seen that the dreamer left")
+        await busy.sees("dreamer", "offline")
         await busy.send("status", {"status": "busy"})
         await busy.ask("status", {})
         async with team_client(hub, "nothing", "refusing") as official:

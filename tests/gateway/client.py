@@ -18,9 +18,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
+from gateway.service.team_rules import READ_EVERY_S
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.waiting import eventually
 
 WITHIN_S = 15
 PUSHED = ("proposal", "vote")  # also sent to others, with the same id
@@ -108,6 +110,14 @@ class GatewayClient:
         """The agents that discovery lists, each with its status."""
         listed = await self.ask("discovery", {"action": "list"})
         return {one["name"]: one["status"] for one in listed["content"]["agents"]}
+
+    async def sees(self, agent: str, status: str) -> None:
+        """Wait until discovery lists an agent with a status."""
+
+        async def is_listed() -> bool:
+            return (await self.discover()).get(agent) == status
+
+        await eventually(is_listed, f"{agent} is {status}")
 
     async def send_message(
         self, agent: str, text: str | Json, role: str = "user", session: str = "", **metadata: object
@@ -244,10 +254,11 @@ async def session_id(client: httpx.AsyncClient, headers: dict[str, str], name: s
 
 
 async def change_policy(hub: HubProcess, owner: str, **rules: object) -> None:
-    """Change the rules of a team over REST. They count within a second."""
+    """Change the rules of a team over REST, and wait until they count."""
     async with web(hub.url, headers=bearer(hub.mint(owner, "session"))) as rest:
         answer = await rest.patch("/api/v1/team/policy", json=rules)
     assert answer.status_code == 200, answer.text
+    await asyncio.sleep(1.2 * READ_EVERY_S)
 
 
 def code_of(frame: Json) -> tuple[int, str]:

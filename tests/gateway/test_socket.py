@@ -16,7 +16,6 @@ from lab.callers import Json, bearer, web
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage, run_command
-from lab.waiting import eventually
 from tests.gateway.client import GatewayClient
 from tests.gateway.test_channels import build_gateway
 
@@ -158,11 +157,7 @@ async def test_the_newest_connection_has_the_seat(embedded_hub: HubProcess) -> N
             await new.send("status", **{"from": "beta"})
             assert (await new.find("error"))["content"]["code"] == 5004
         async with GatewayClient(embedded_hub.url, token) as other:
-
-            async def is_gone() -> bool:
-                return await other.discover() == {"alpha": "offline"}
-
-            assert await eventually(is_gone, "the seat is offline")
+            await other.sees("alpha", "offline")
 
 
 async def test_a_session_token_takes_no_seat_and_a_wrong_name_is_refused(embedded_hub: HubProcess) -> None:

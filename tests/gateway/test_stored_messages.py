@@ -203,11 +203,7 @@ async def test_who_leaves_and_repeats_its_message_gets_the_reply(embedded_hub: H
         async with team(embedded_hub, "returners", "alpha") as (alpha,):
             await alpha.tell("beta", "slow", id="q-1", metadata=wanted)
             asked = await beta.find("message")
-
-        async def is_gone() -> bool:
-            return (await beta.discover())["alpha"] == "offline"
-
-        assert await eventually(is_gone, "the sender has left")
+        await beta.sees("alpha", "offline")
         await beta.respond(asked)
         async with team(embedded_hub, "returners", "alpha") as (alpha,):
             await alpha.tell("beta", "slow", id="q-1", metadata=wanted)

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import manage
-from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
 from tests.gateway.test_channels import subscribed
 
@@ -55,15 +53,10 @@ async def test_a_status_decides_whether_an_agent_takes_messages(hub: HubProcess)
         statuses = {one["agent"]: one["status"] for one in shown["content"]["agents"]}
         assert statuses == {"alpha": "online", "beta": "error"}
     async with team(hub, "moody", "alpha") as (alpha,):
-        assert await eventually(partial(is_status, alpha, "beta", "offline"), "beta has left")
+        await alpha.sees("beta", "offline")
         assert code_of(await alpha.send_message("beta", "hi"))[0] == 3002
         async with team(hub, "moody", beta=EchoSeat):  # who comes back is online
             assert (await alpha.send_message("beta", "hi"))["content"]["content"] == "echo: hi"
-
-
-async def is_status(client: GatewayClient, agent: str, status: str) -> bool:
-    """Whether discovery shows that status."""
-    return (await client.discover())[agent] == status
 
 
 async def test_only_an_agent_sets_a_status_and_only_its_own(embedded_hub: HubProcess) -> None:

@@ -143,7 +143,6 @@ async def test_what_a_strangers_agent_asks_for_the_owner_is_not_passed_on_as_the
         owner_of(embedded_hub, owner) as client,
     ):
         await change_policy(embedded_hub, owner, storesTold=False)
-        await asyncio.sleep(1.2)  # the rules count within a second
         handle = await publish(embedded_hub, owner, "beta", isolated=False)
         elsewhere = await publish(embedded_hub, "trust-else", "foreign", isolated=False)
         async with asyncio.TaskGroup() as group:
