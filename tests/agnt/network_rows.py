@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import User
 from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from agnt.service.bookings import record_booking
-from agnt.service.keys import MintedKey, mint_key
+from agnt.service.keys import FoundKey, MintedKey, find_key, mint_key
 from agnt.service.networks import get_or_create_network
 from kit.clock import db_now
 from tests.native.rows import person
@@ -38,6 +38,13 @@ def make_booking(venue: Venue, key: ApiKey, at: datetime | None = None, **fields
         network=venue.network, booking=booking, key=key, customer=key.customer, amount_cents=25, at=moment
     )
     return booking
+
+
+def found_key(token: str) -> FoundKey:
+    """A key that is live, as an envelope finds it."""
+    key = find_key(token)
+    assert key is not None
+    return key
 
 
 def count_calls(key: ApiKey, calls: int, at: datetime | None = None) -> None:

@@ -13,7 +13,7 @@ from agnt.service.keys import find_key, load_signing_keys
 from agnt.service.networks import get_or_create_network
 from agnt.service.venues.editing import note_venue_change
 from clawbridge.agnt.signing import read_key
-from tests.agnt.network_rows import DAY, make_booking, make_key, make_venue
+from tests.agnt.network_rows import DAY, found_key, make_booking, make_key, make_venue
 from tests.native.admin import act
 from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent
@@ -151,7 +151,7 @@ def test_what_a_key_may_do_is_changed_as_by_rest_and_logged(alice: Person, staff
     ):
         forged = {"customer": "mallory", "name": "other", "network": "9", "secret": "mine", "previous_until": "x"}
         assert browser(person.session).post(url, {**typed, **forged}).status_code == 302
-        assert (found := find_key(made.token)) is not None
+        found = found_key(made.token)
         assert (found.tier, found.scope, found.senders, found.customer) == (*expected, "acme")
     assert load_signing_keys(found).current == read_key(made.secret)
     assert ApiKey.objects.get().credential.name == "trips"
@@ -175,7 +175,7 @@ def test_a_wrong_right_is_refused_in_the_form(alice: Person, subtests: pytest.Su
             typed = {"tier": "pro", "scope": "full", "senders": "", **wrong}
             answer = browser(alice.session).post(f"{KEYS}{made.key.pk}/change/", typed)
             assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True)
-    assert (found := find_key(made.token)) is not None
+    found = found_key(made.token)
     assert (found.tier, found.scope, found.senders) == ("free", "query", ["a1"])
 
 

@@ -10,7 +10,7 @@ from accounts.models import Credential
 from agnt.models import ApiKey
 from agnt.service.keys import MintedKey, find_key, load_signing_keys
 from clawbridge.agnt.signing import read_key
-from tests.agnt.network_rows import DAY, count_calls, make_key
+from tests.agnt.network_rows import DAY, count_calls, found_key, make_key
 from tests.native.rows import Person, api, names
 
 KEYS = "/api/v1/network/keys"
@@ -41,8 +41,7 @@ def test_a_key_is_made_and_its_text_and_secret_are_shown_once(alice: Person) -> 
     )
     assert (answer.status_code, answer["Cache-Control"]) == (201, "no-store"), answer.content
     made = answer.json()
-    found = find_key(made["key"])
-    assert found is not None
+    found = found_key(made["key"])
     assert (found.tier, found.scope, found.customer, found.senders) == ("pro", "booking", "acme", ["a1", "a2"])
     assert load_signing_keys(found).current == read_key(made["secret"])
     expires_at = datetime.fromisoformat(made["expiresAt"])
@@ -112,7 +111,7 @@ def test_what_a_body_names_is_changed_and_counts_from_the_next_envelope_on(alice
     ):
         answer = change(alice, made.key, **body)
         assert answer.status_code == 200, answer.content
-        assert (found := find_key(made.token)) is not None
+        found = found_key(made.token)
         assert (found.tier, found.scope, found.customer, found.senders) == expected
         assert answer.json() == listed(alice)[0]
     assert load_signing_keys(found).current == read_key(made.secret)
@@ -123,7 +122,7 @@ def test_a_wrong_change_is_a_400_and_changes_nothing(alice: Person, made: Minted
     for field, values in (WRONG_RIGHTS | {"expires_in": [60]}).items():
         for value in values:
             assert change(alice, made.key, **{"tier": "pro", field: value}).status_code == 400, (field, value)
-    assert (found := find_key(made.token)) is not None
+    found = found_key(made.token)
     assert (found.tier, found.scope, found.senders) == ("free", "query", [])
 
 
@@ -155,8 +154,7 @@ def test_a_new_secret_signs_and_the_one_before_verifies_for_the_overlap(alice: P
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store"), answer.content
     new = answer.json()
     assert new["secret"] != made.secret
-    found = find_key(made.token)
-    assert found is not None
+    found = found_key(made.token)
     keys = load_signing_keys(found)
     assert (keys.current, keys.previous) == (read_key(new["secret"]), read_key(made.secret))
     until = timezone.now() + timedelta(seconds=600)

@@ -10,10 +10,11 @@ from django.db import connection, transaction
 from accounts.models import User
 from agnt.models import ApiKey
 from agnt.service.intake.events import RUNNING, KnownEvent, hold
-from agnt.service.keys import find_key, mint_key
+from agnt.service.keys import mint_key
 from agnt.wire.envelope import read_envelope
 from kit import sql
 from kit.clock import db_now
+from tests.agnt.network_rows import found_key
 from tests.agnt.wire import envelope
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,8 +25,7 @@ WITHIN_S = 20
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
 def test_an_event_that_is_finished_while_another_request_finds_it_expired_stays() -> None:
     minted = mint_key(User.objects.create(login="ana"), "k", tier=ApiKey.Tier.PRO, scope=ApiKey.Scope.FULL)
-    key = find_key(minted.token)
-    assert key is not None
+    key = found_key(minted.token)
     order, now = read_envelope(envelope("booking.confirm", {"venue_id": "v"})), db_now()
     claim = KnownEvent(key, order, "", now - timedelta(hours=1)).claim()
     is_held = threading.Event()

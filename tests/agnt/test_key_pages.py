@@ -11,6 +11,7 @@ from django.utils import timezone
 from agnt.models import ApiKey, KeyUsage
 from agnt.service.keys import find_key, load_signing_keys, mint_key
 from tests.agnt.desk_pages import NETWORK, text_of, value_of
+from tests.agnt.network_rows import found_key
 from tests.native.rows import Person
 
 
@@ -19,8 +20,7 @@ def test_a_key_is_shown_once_with_its_secret(page: Client, alice: Person) -> Non
     typed |= {"senders": "a_1\nb_2", "days": "9"}
     answer = page.post(f"{NETWORK}/keys", typed)
     token, secret = value_of(answer, "token"), value_of(answer, "secret")
-    found = find_key(token)
-    assert found is not None
+    found = found_key(token)
     assert (found.tier, found.scope, found.customer, found.senders) == ("pro", "booking", "trips", ["a_1", "b_2"])
     assert load_signing_keys(found).current == bytes.fromhex(secret)
     key = ApiKey.objects.get(pk=found.key_id)
@@ -59,8 +59,7 @@ def test_what_a_key_may_do_is_changed_on_its_page(page: Client, alice: Person) -
     assert re.search(r'value="free"[^>]* checked', shown)
     typed = {"action": "change", "tier": "pro", "scope": "booking", "customer": "", "senders": "b_2\nc_3"}
     assert page.post(own, typed).status_code == 302
-    found = find_key(minted.token)
-    assert found is not None
+    found = found_key(minted.token)
     assert (found.tier, found.scope, found.senders) == ("pro", "booking", ["b_2", "c_3"])
     assert found.customer == f"key-{minted.key.public_id}"
     assert "Trips is changed" in text_of(page.get(own))
@@ -80,8 +79,7 @@ def test_a_new_secret_is_shown_once_and_the_present_one_goes_on(page: Client, al
     minted = mint_key(alice.user, "Trips")
     own = f"{NETWORK}/keys/{minted.key.public_id}"
     answer = page.post(own, {"action": "rotate", "overlap": "3600"})
-    found = find_key(minted.token)
-    assert found is not None
+    found = found_key(minted.token)
     signing = load_signing_keys(found)
     assert signing.current.hex() == value_of(answer, "secret") != minted.secret
     assert signing.previous.hex() == minted.secret

@@ -21,7 +21,6 @@ from agnt.models import ApiKey, Network, Venue
 from agnt.service.keys import (
     MAX_OVERLAP,
     MIN_OVERLAP,
-    FoundKey,
     MintedKey,
     find_key,
     get_master_key,
@@ -36,6 +35,7 @@ from hub.account_data.erasure import close
 from hub.jobs import erase_closed
 from kit import env
 from kit.redaction import without_secrets
+from tests.agnt.network_rows import found_key
 from tests.native.rows import Person, browser
 
 MASTER = "master-secret-0001"
@@ -44,12 +44,6 @@ MASTER = "master-secret-0001"
 @pytest.fixture
 def made(alice: Person) -> MintedKey:
     return mint_key(alice.user, "one")
-
-
-def found(token: str) -> FoundKey:
-    key = find_key(token)
-    assert key is not None
-    return key
 
 
 def run_mint_token(*arguments: str) -> Any:
@@ -84,7 +78,7 @@ def test_a_found_key_says_what_an_envelope_may(alice: Person) -> None:
     made = mint_key(alice.user, "one", **rights, customer="acme", senders=["bot-1", "bot-2"])
     network = made.key.network
     Network.objects.filter(pk=network.pk).note_venue_change()
-    key = found(made.token)
+    key = found_key(made.token)
     assert (key.key_id, key.credential_id, key.network_id) == (made.key.pk, made.key.credential_id, network.pk)
     assert (key.owner_id, key.service_user_id) == (alice.user.pk, network.service_user_id)
     assert key.owner_login == alice.user.login
@@ -92,13 +86,13 @@ def test_a_found_key_says_what_an_envelope_may(alice: Person) -> None:
     assert (key.is_strict, key.requires_signature, key.accepts_hops) == (True, False, False)
     assert key.venues_version == 1
     assert [key.may_send_as(sender) for sender in ("bot-1", "bot-2", "bot-3")] == [True, True, False]
-    assert found(mint_key(alice.user, "two").token).may_send_as("bot-3")
+    assert found_key(mint_key(alice.user, "two").token).may_send_as("bot-3")
 
 
 def test_the_time_of_use_is_stale_until_it_is_stored(made: MintedKey) -> None:
-    assert found(made.token).is_stale
+    assert found_key(made.token).is_stale
     Credential.touch([made.key.credential_id])
-    assert not found(made.token).is_stale
+    assert not found_key(made.token).is_stale
 
 
 def test_only_live_keys_are_found(alice: Person, bob: Person) -> None:
@@ -145,7 +139,7 @@ def test_the_secret_is_derived_from_the_master_and_the_id(alice: Person, setting
     derived = hmac.digest(MASTER.encode(), f"a2a-signing:{made.key.public_id}".encode(), hashlib.sha256)
     assert made.secret == derived.hex()
     assert read_key(made.secret) == derived
-    assert load_signing_keys(found(made.token)).current == derived
+    assert load_signing_keys(found_key(made.token)).current == derived
 
 
 def test_without_a_master_it_is_that_of_the_hub(settings: Any) -> None:
@@ -161,7 +155,7 @@ def test_secrets_outlive_their_master(alice: Person, settings: Any) -> None:
     settings.A2A_SIGNING_KEY = MASTER
     made = mint_key(alice.user, "one")
     settings.A2A_SIGNING_KEY = "another master-secret"
-    assert load_signing_keys(found(made.token)).current.hex() == made.secret
+    assert load_signing_keys(found_key(made.token)).current.hex() == made.secret
 
 
 def test_a_short_master_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +170,7 @@ def test_an_overlap_has_bounds(alice: Person, subtests: pytest.Subtests) -> None
     for overlap in (MIN_OVERLAP - second, MAX_OVERLAP + second):
         with subtests.test(overlap=overlap), pytest.raises(ValueError, match="overlap"):
             rotate_secret(made.key, overlap=overlap)
-    assert load_signing_keys(found(made.token)).current.hex() == made.secret
+    assert load_signing_keys(found_key(made.token)).current.hex() == made.secret
 
 
 def test_secrets_are_sealed_anew_with_a_new_key(made: MintedKey, settings: Any) -> None:
@@ -185,21 +179,21 @@ def test_secrets_are_sealed_anew_with_a_new_key(made: MintedKey, settings: Any) 
     settings.WEBHOOK_KEYS = ("the first key of all, long ago made",)
     assert reseal_secrets() == (1, 0)
     assert ApiKey.objects.get(pk=made.key.pk).secret != sealed
-    keys = load_signing_keys(found(made.token))
+    keys = load_signing_keys(found_key(made.token))
     assert [keys.current.hex(), keys.previous.hex()] == [rotated, made.secret]
 
 
 def test_a_secret_that_no_key_opens_is_unreadable(made: MintedKey) -> None:
     ApiKey.objects.filter(pk=made.key.pk).update(secret="gAAAAdamaged")
     with pytest.raises(SecretUnreadable):
-        load_signing_keys(found(made.token))
+        load_signing_keys(found_key(made.token))
 
 
 def test_the_command_makes_a_key_and_what_it_needs(db: None) -> None:
     shown = json.loads(run_mint_token("--tier", "pro", "--scope", "booking", "--json"))
     assert shown.keys() == {"token", "login", "kind", "tier", "scope", "customer", "key_id", "signing_secret"}
     assert (shown["login"], shown["kind"], shown["tier"], shown["scope"]) == ("alice", "agnt", "pro", "booking")
-    key = found(shown["token"])
+    key = found_key(shown["token"])
     assert (key.tier, key.scope, key.senders) == ("pro", "booking", [])
     assert load_signing_keys(key).current.hex() == shown["signing_secret"]
     assert str(ApiKey.objects.get().public_id) == shown["key_id"]
@@ -207,7 +201,9 @@ def test_the_command_makes_a_key_and_what_it_needs(db: None) -> None:
 
 
 def test_the_command_prints_the_bare_key(db: None) -> None:
-    key = found(run_mint_token("--customer", "acme", "--senders", "bot-1, bot-2", "--expires-in", "1h").strip())
+    key = found_key(
+        run_mint_token("--customer", "acme", "--senders", "bot-1, bot-2", "--expires-in", "1h").strip()
+    )
     assert (key.tier, key.scope, key.customer, key.senders) == ("free", "query", "acme", ["bot-1", "bot-2"])
     expires_at = Credential.objects.get(pk=key.credential_id).expires_at
     assert expires_at is not None
