@@ -96,7 +96,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return rows.filter(**{str(self.owner_lookup): user_id})
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the index lists the table."""
+        """True if the index lists the table."""
         return bool(self.owner_lookup or request.user.is_staff)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -104,15 +104,15 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return self.has_module_permission(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whether `writes` allows it."""
+        """True if `writes` allows it."""
         return "add" in self.writes and self.has_module_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whether `writes` allows it."""
+        """True if `writes` allows it."""
         return "change" in self.writes and self.has_module_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whether `writes` allows it."""
+        """True if `writes` allows it."""
         return "delete" in self.writes and self.has_module_permission(request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
@@ -139,7 +139,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return response
 
     def is_key(self, text: str) -> bool:
-        """Whether a text can be a row's key."""
+        """True if a text can be a row's key."""
         return read_row_id(text) is not None
 
 

@@ -73,11 +73,11 @@ class Identity(Struct, frozen=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether the credential is limited by scopes or to one agent."""
+        """True if the credential is limited by scopes or to one agent."""
         return bool(self.scopes or self.only_agent)
 
     def may(self, scope: TokenScope | None, *, agent: str = "") -> bool:
-        """Whether the credential has the scope; for None, whether it has any scope but `connect`.
+        """True if the credential has the scope; for None, whether it has any scope but `connect`.
 
         `agent`: the handle, where an agent is asked or its card read.
         """
@@ -88,12 +88,12 @@ class Identity(Struct, frozen=True):
         return scope in (self.scopes.split() or IMPLIED_SCOPES)
 
     def may_see(self, agent: str) -> bool:
-        """Whether the credential shows its user an agent, by handle: those that it may ask or read the card of."""
+        """True if the credential shows its user an agent, by handle: those that it may ask or read the card of."""
         return self.may(TokenScope.READ, agent=agent) or self.may(TokenScope.ASK, agent=agent)
 
     @property
     def may_list_agents(self) -> bool:
-        """Whether the credential shows its user which agents there are, or the one that it is for."""
+        """True if the credential shows its user which agents there are, or the one that it is for."""
         return self.may_see(self.only_agent)
 
 
@@ -143,7 +143,7 @@ def origin_of(url: str) -> str:
 
 
 def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
-    """Whether a page of ours sent a request: by `Origin` or, without one, by `Sec-Fetch-Site`."""
+    """True if a page of ours sent a request: by `Origin` or, without one, by `Sec-Fetch-Site`."""
     # `Sec-Fetch-Site` counts only where no `Origin` came: sandboxed pages send `null`, which is not ours.
     origin = headers.get("origin")
     if origin is None:

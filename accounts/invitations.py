@@ -146,7 +146,7 @@ def _checked(invitation: Invitation | None) -> Invitation:
 
 
 def _may_set_up(user: User) -> bool:
-    """Whether a member of the staff may: a local account of a person, with no way to sign in yet."""
+    """True if a member of the staff may: a local account of a person, with no way to sign in yet."""
     has_password = bool(user.password) and user.has_usable_password()
     has_provider = user.github_id is not None or user.provider_identities.exists()
     return not (has_password or has_provider or user.passkeys.exists() or user.is_staff or user.is_service)

@@ -57,7 +57,7 @@ class OpenRequests:
         return task
 
     def was_dismissed(self, task: asyncio.Task[Any]) -> bool:
-        """Whether a task was cancelled because its answer was cut off; the cancellation is taken back then."""
+        """True if a task was cancelled because its answer was cut off; the cancellation is taken back then."""
         if task not in self._cut_off:
             return False
         # The task goes on to answer: its count of cancellations, at which

@@ -167,7 +167,7 @@ class TokenRow:
 
     @property
     def can_be_replaced(self) -> bool:
-        """Whether `rotate` makes another like it."""
+        """True if `rotate` makes another like it."""
         return self.credential.kind in USERS_KINDS
 
 

@@ -47,7 +47,7 @@ class BadPasskey(SignInRefused):
 
 
 def passkeys_work() -> bool:
-    """Whether browsers make passkeys for this hub: that takes a host name, and https or localhost."""
+    """True if browsers make passkeys for this hub: that takes a host name, and https or localhost."""
     host = _host()
     try:
         ipaddress.ip_address(host)

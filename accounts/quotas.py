@@ -103,7 +103,7 @@ class AccountLimit:
         return sum(rows.count(account_id, among) for rows in self.counted)
 
     def has_room(self, account_id: int, more: int = 1, *, among: Q = EVERY_ROW, share: int = 1) -> bool:
-        """Whether so many more are within the limit; or more of some rows, within the limit divided by `share`."""
+        """True if so many more are within the limit; or more of some rows, within the limit divided by `share`."""
         return not self.most or self.count_used(account_id, among) + more <= -(-self.most // share)
 
     def check(self, account_id: int, more: int = 1) -> None:

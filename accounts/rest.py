@@ -207,7 +207,7 @@ class HasUnlimitedToken(BasePermission):
     message = "this takes a token that is not limited to scopes or to an agent"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the request comes with one."""
+        """True if the request comes with one."""
         return isinstance(request.auth, Identity) and not request.auth.is_limited
 
 
@@ -217,7 +217,7 @@ class HasBrowserSession(BasePermission):
     message = "this takes a sign-in session: no app token does it"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the request comes with a session."""
+        """True if the request comes with a session."""
         identity = request.auth
         return isinstance(identity, Identity) and identity.kind == "session"
 

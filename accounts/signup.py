@@ -25,7 +25,7 @@ class Signup:
     addresses: frozenset[str] = frozenset()
 
     def takes_address(self, email: str) -> bool:
-        """Whether a verified mail address, in lower case, is named, or its domain."""
+        """True if a verified mail address, in lower case, is named, or its domain."""
         return bool(email) and (email in self.addresses or f"@{email.rpartition('@')[2]}" in self.addresses)
 
 

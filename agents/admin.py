@@ -128,7 +128,7 @@ class RemoteServerAdmin(OwnerScopedAdmin):
 
     @admin.display(description="pinned keys", boolean=True)
     def is_pinned(self, server: RemoteServer) -> bool:
-        """Whether the server's card has to be signed."""
+        """True if the server's card has to be signed."""
         return bool(server.card_keys)
 
 

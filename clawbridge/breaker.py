@@ -70,7 +70,7 @@ class BreakerMemory:
 
     @property
     def is_open(self) -> bool:
-        """Whether the breaker refuses calls, except a probe."""
+        """True if the breaker refuses calls, except a probe."""
         return self.opened_at_s is not None
 
     def retry_at_s(self, rules: BreakerRules) -> float:
@@ -96,7 +96,7 @@ class BreakerMemory:
         return (replace(self, probe_until_s=now_s + rules.probe_s) if permit.is_probe else self), permit
 
     def expects(self, permit: Permit) -> bool:
-        """Whether the result of a call counts: not of one from before its last opening, nor of a late probe."""
+        """True if the result of a call counts: not of one from before its last opening, nor of a late probe."""
         return permit.opening == self.openings and permit.is_probe == self.is_open
 
     def record(self, permit: Permit, now_s: float, rules: BreakerRules, failed: str | None) -> "BreakerMemory":

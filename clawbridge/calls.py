@@ -225,11 +225,11 @@ def checked_hub(url: str) -> str:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has only characters that tokens have."""
+    """True if a text has only characters that tokens have."""
     return text.isascii() and text.isprintable() and " " not in text
 
 
 def is_open_to_listeners(hub: str) -> bool:
-    """Whether a token travels to this hub unencrypted, over a network."""
+    """True if a token travels to this hub unencrypted, over a network."""
     parts = urlsplit(hub)
     return parts.scheme == "http" and parts.hostname not in LOOPBACK

@@ -7,7 +7,7 @@ MAX_URL_CHARS = 2048
 
 
 def is_base64(text: str) -> bool:
-    """Whether a text is standard base64, padded, and nothing else."""
+    """True if a text is standard base64, padded, and nothing else."""
     try:
         binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
@@ -16,7 +16,7 @@ def is_base64(text: str) -> bool:
 
 
 def is_web_url(text: str) -> bool:
-    """Whether a text is an absolute http or https address of at most MAX_URL_CHARS. Nothing is sent there."""
+    """True if a text is an absolute http or https address of at most MAX_URL_CHARS. Nothing is sent there."""
     if len(text) > MAX_URL_CHARS or not text.isprintable() or " " in text:
         return False
     try:

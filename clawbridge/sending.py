@@ -63,7 +63,7 @@ class OutgoingMessage:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the agent has answered, ended the task or asked for input."""
+        """True if the agent has answered, ended the task or asked for input."""
         return self.message is not None or (self._status is not None and self._status.is_settled)
 
     def request(self) -> HubRequest:

@@ -79,7 +79,7 @@ class Status(WireStruct, frozen=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the agent is done for now: the task has ended, or waits for the caller."""
+        """True if the agent is done for now: the task has ended, or waits for the caller."""
         return self.has_ended or self.name in WAITING
 
     @property

@@ -107,7 +107,7 @@ def read_answer(question: str) -> str | None:
 
 
 def is_interactive() -> bool:
-    """Whether a user can be asked on standard input."""
+    """True if a user can be asked on standard input."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -88,7 +88,7 @@ class ProposalAdmin(TeamRowsAdmin):
 
 @admin.register(Vote, site=site)
 class VoteAdmin(TeamRowsAdmin):
-    """Each vote as it came, changed and late ones among them."""
+    """All votes as they came, also changed and late votes."""
 
     owner_lookup = "proposal__owner"
     list_display = ("proposal", "voter", "vote", "counts", "is_late", "voted_at")
@@ -113,7 +113,7 @@ class FrameRecordAdmin(TeamRowsAdmin):
 
 @admin.register(EnvelopeKey, site=site)
 class EnvelopeKeyAdmin(TeamRowsAdmin):
-    """By which keys a team signs; they are made and deleted over REST."""
+    """The keys with which a team signs; REST makes and deletes them."""
 
     list_display = ("key_id", "name", "owner", "created_at")
     fields = list_display

@@ -1,1 +1,1 @@
-"""Puts the parts of a hub together. No other package imports it."""
+"""Puts the parts of a hub together. No other package imports `hub`."""

@@ -32,7 +32,7 @@ ACTS = {
 
 
 class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Whether a user is active and of the staff. `changed_by`: the member of the staff who sends the form."""
+    """True if a user is active and of the staff. `changed_by`: the member of the staff who sends the form."""
 
     changed_by: User
 
@@ -97,7 +97,7 @@ class UserAdmin(OwnerScopedAdmin):
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whether the account may be changed: an erased account may not."""
+        """True if the account may be changed: an erased account may not."""
         is_erased = isinstance(obj, User) and obj.closed_at is not None
         return super().has_change_permission(request, obj) and not is_erased
 
@@ -129,13 +129,13 @@ class UserAdmin(OwnerScopedAdmin):
 
     @admin.display(description="is signed in on")
     def sessions(self, user: User) -> SafeString:
-        """Where the user is signed in."""
+        """The places where the user is signed in."""
         live = user.credentials.live().filter(kind=Credential.Kind.SESSION).order_by("-created_at", "-pk")
         rows = [(one, device_name(one.user_agent)) for one in live]
         return render_to_string("admin/sessions.html", {"sessions": rows})
 
     def tokens(self, user: User) -> SafeString:
-        """How many tokens of the user are accepted, with a link to the page on which staff revoke them."""
+        """The number of accepted tokens of the user, with a link to the page on which staff revoke them."""
         live: QuerySet[Credential] = user.credentials.live().exclude(kind=Credential.Kind.SESSION)
         return render_to_string("admin/tokens.html", {"count": live.count(), "owner": user})
 

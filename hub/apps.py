@@ -38,7 +38,10 @@ def inject_settings() -> None:
 
 
 def _check_deployment(**_: Any) -> list[checks.CheckMessage]:
-    """The checks of `check --deploy`. Their module is imported here: no other program needs it (docs/adr/0163)."""
+    """The checks of `check --deploy`.
+
+    The module of the checks is imported here, as no other program needs it (docs/adr/0163).
+    """
     return [message for check in import_module("hub.checks").CHECKS for message in check()]
 
 

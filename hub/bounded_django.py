@@ -1,9 +1,9 @@
 """The bounds of what Django serves. Files come larger than other bodies, and only from who is known.
 
-Django takes a whole body into memory, on the event loop and before any middleware or view. It is read here
-instead, within the bounds of `kit.asgi`: a slow one holds no thread. A file's body is not read before its token
-is known to be live, and one user sends a few at a time. What a view takes of the limits of `kit.concurrency` is
-given back here, when the request is over.
+Django takes a whole body into memory, on the event loop and before any middleware or view. This module reads the
+body instead, within the bounds of `kit.asgi`: a slow client holds no thread. A file's body is not read before its
+token is known to be live, and one user sends a few at a time. The places that a view takes of the limits of
+`kit.concurrency` are given back here, when the request is over.
 """
 
 import asyncio
@@ -169,7 +169,7 @@ class BoundedDjango:
         self._uploads = ConcurrencyLimit("uploads", per_account=UPLOADS.most, refuse=_too_many_uploads)
 
     async def serve(self, request: HttpRequest, send: Send) -> None:
-        """One request. A body comes whole, so it is bounded before a view runs."""
+        """Serve one request. A body comes whole, so it is bounded before a view runs."""
         try:
             if request.method not in METHODS:
                 raise RequestRefused(405, "method_not_allowed", NO_SUCH_METHOD, (b"allow", ALLOW_ALL))
@@ -231,7 +231,7 @@ class BoundedDjango:
 
 
 def is_form_in_another_charset(content_type: str) -> bool:
-    """Whether a form names another charset than UTF-8: Python's codecs fail at some, or make no text."""
+    """True if a form names another charset than UTF-8: Python's codecs fail at some, or make no text."""
     if media_type_of(content_type) not in FORMS:
         return False
     try:
@@ -242,7 +242,7 @@ def is_form_in_another_charset(content_type: str) -> bool:
 
 
 def is_upload(request: HttpRequest) -> bool:
-    """Whether a request brings a file."""
+    """True if a request brings a file."""
     return request.method == "POST" and UPLOAD.fullmatch(request.path) is not None
 
 

@@ -30,7 +30,7 @@ MAX_SENDERS = 10_000
 class MessageRate:
     """The messages of each credential in this process: MESSAGES_A_SECOND, and MESSAGES_AT_ONCE after a pause.
 
-    Each process counts for itself: a sender has one connection as a rule, and Redis would be one trip more.
+    Each process counts for itself: a sender usually has one connection, and Redis would cost one round trip more.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -153,7 +153,9 @@ DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "local", "remote_write
 
 
 def check_sqlite() -> Iterator[CheckMessage]:
-    """One process on SQLite: the lock on DATA_DIR sees to it, unless the folder is shared between machines."""
+    """Only one process may use SQLite: the lock on DATA_DIR ensures that, unless the folder is shared between
+    machines.
+    """
     if not settings.IS_EMBEDDED:
         return
     try:

@@ -39,7 +39,7 @@ COMMANDS_ON_A_HUB = frozenset(
 
 
 class DataDirInUse(Exception):
-    """Another hub runs on this DATA_DIR."""
+    """The folder DATA_DIR is in use by another hub."""
 
 
 def lock(data_dir: Path) -> int:

@@ -38,13 +38,15 @@ class CannotMove(Exception):
 
 @dataclass(slots=True)
 class Sum:
-    """How many rows a table has, and the sum of their digests: the same in any order and in either database."""
+    """The number of rows of a table, and the sum of their digests: the same in any order and in either
+    database.
+    """
 
     rows: int = 0
     total: int = 0
 
     def add(self, row: Sequence[Any]) -> None:
-        """One more row."""
+        """Count one more row."""
         digest = hashlib.blake2b(digest_size=8)
         for value in row:
             digest.update(_canonical(value))
@@ -58,7 +60,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One table: what was read here, and what was read back there."""
+    """One table: the sum of the rows read here, and of the rows read back there."""
 
     table: str
     here: Sum
@@ -67,7 +69,7 @@ class Moved:
 
     @property
     def is_right(self) -> bool:
-        """Whether every row is there, with every value."""
+        """True if every row is there, with every value."""
         return self.here == self.there
 
 

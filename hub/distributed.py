@@ -54,8 +54,9 @@ class _SentMessage:
 class RedisPost:
     """See `agents.core.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
 
-    What is sent at the same time travels together, one batch after another: the order is kept, and a slow Redis
-    costs its delay once, not once a message. Nothing is tried twice: it might arrive twice.
+    Messages that are sent at the same time travel together, one batch after another: their order is kept, and a
+    slow Redis costs its delay once, not once a message. The post tries no message twice, as the message might
+    arrive twice.
     """
 
     def __init__(self, url: str) -> None:
@@ -79,7 +80,7 @@ class RedisPost:
         return sent.reached
 
     async def pass_on(self, process_id: str, message: Message) -> None:
-        """See `agents.core.post.Post`. With MAX_WAITING on their way it waits like `send`."""
+        """See `agents.core.post.Post`. With MAX_WAITING messages on their way this method waits like `send`."""
         written = self._outgoing.put(_SentMessage(_channel(process_id), _encode(message)))
         if self._outgoing.waiting >= MAX_WAITING:
             # Shielded: the whole batch shares this future.
@@ -95,7 +96,7 @@ class RedisPost:
             await subscribed.wait()
 
     async def is_reachable(self) -> bool:
-        """Whether Redis answers within SEND_WITHIN_S."""
+        """True if Redis answers within SEND_WITHIN_S."""
         try:
             async with asyncio.timeout(SEND_WITHIN_S):
                 return bool(await self._sending.ping())
@@ -108,7 +109,7 @@ class RedisPost:
         await self._listening.aclose()
 
     async def _publish(self, batch: Sequence[_SentMessage]) -> None:
-        """All of it in one trip."""
+        """Publish all messages in one round trip."""
         counts: Sequence[int] = [0] * len(batch)
         if time.monotonic() >= self._away_until:
             pipe = self._sending.pipeline(transaction=False)

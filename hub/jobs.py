@@ -17,5 +17,5 @@ def sweep() -> dict[str, int]:
 
 @job("hub.erase_closed")
 def erase_closed() -> int:
-    """Erase what closed accounts left; how many accounts. May run twice, or late."""
+    """Erase what closed accounts left; how many accounts. The job may run twice, or late."""
     return erasure.erase_closed()

@@ -58,7 +58,7 @@ class JsonFormatter(logging.Formatter):
 class JobRecords(logging.Filter):
     """Makes Celery's records about jobs ours: a failure is `job.failed`, as in the embedded hub; no arguments.
 
-    What beat sends is left out above DEBUG: a line each second.
+    Records of jobs that the scheduler sends each second are left out above DEBUG.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -123,5 +123,8 @@ def errors_lately() -> list[tuple[str, int]]:
 
 
 def error_totals() -> list[tuple[str, int]]:
-    """The same events, counted since this process started. Their names are in the code: there are not many."""
+    """The same events, counted since this process started.
+
+    The names of errors are in the code, so there are few of them.
+    """
     return list(_totals.items())

@@ -4,7 +4,10 @@ from django.db import models
 
 
 class JobRun(models.Model):
-    """When a job of this name was last done, by any process. An old time means that no process runs it."""
+    """The time when a job of this name was last done, by any process.
+
+    An old time means that no process runs it.
+    """
 
     SWEEP = "sweep"
 

@@ -1,4 +1,5 @@
-"""What timers of a process find in the database: rows that wait, and users and agents whose access has ended.
+"""The rows that timers of a process look for in the database: rows that wait, and users and agents whose access
+has ended.
 
 Every process polls rows. An embedded hub first asks SQLite whether any program has committed since the last look,
 which costs microseconds (docs/adr/0060).
@@ -164,8 +165,8 @@ class Halts:
     async def look(self) -> None:
         """End turns under every halt; close sockets and streams under halts that the last look knew.
 
-        A process with nothing open reads no rows: admission refuses later asks. Without halts the rows are read
-        again only when the database has changed.
+        A process with nothing open reads no rows: admission refuses later asks. If there are no halts, the rows
+        are read again only when the database has changed.
         """
         if not self._may_end_something:
             self._known, self._read_at = set(), None

@@ -10,7 +10,7 @@ CONNECTIONS_EACH = 10  # of a process, at most
 def connection_settings(url: str) -> dict[str, object]:
     """The settings from postgres://user:password@host:port/name?sslmode=require.
 
-    What follows the question mark goes to libpq as it is.
+    The query of the URL goes to libpq as it is.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):

@@ -222,7 +222,7 @@ class Runtime:
 class SocketDrain:
     """Closes the sockets of a draining process one after the other, so that not all agents reconnect at once.
 
-    Those whose turns are over go first.
+    Sockets whose turns are over are closed first.
     """
 
     def __init__(self, link: SocketLink, clock: Clock = time.monotonic) -> None:
@@ -234,7 +234,9 @@ class SocketDrain:
         self._tasks = TaskSet()
 
     def send_some_away(self) -> None:
-        """As many idle ones as are due by now; after SPREAD_S the others get no prompts of other processes."""
+        """Close as many idle sockets as are due by now; after SPREAD_S the others get no prompts of other
+        processes.
+        """
         for_s = self._clock() - self._began
         self._link.refuses_far_prompts = for_s >= SPREAD_S
         due = 1 + int(for_s * self._a_second) - self._sent_away
@@ -242,7 +244,7 @@ class SocketDrain:
         self._send_away(idle[: max(0, due)])
 
     def send_all_away(self) -> None:
-        """All that are left, whatever is open."""
+        """Close all sockets that are left, also those with open turns."""
         self._link.refuses_far_prompts = True
         self._send_away(self._link.sockets)
 
@@ -266,9 +268,9 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]], event: st
 
 
 def next_due(due: float, seconds: float, now: float) -> float:
-    """When a run is due that was due at `due` and ended `now`: a multiple of `seconds` later.
+    """The time of the next run of a timer that was due at `due` and ended `now`: a multiple of `seconds` later.
 
-    So the timers of a process wake it together. Between two runs is a pause of half of `seconds` at least.
+    The timers of a process therefore wake it together. The pause between two runs is at least half of `seconds`.
     """
     return due + seconds * max(1, ceil((now - due) / seconds + 0.5))
 

@@ -33,7 +33,9 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 
 
 def config() -> uvicorn.Config:
-    """How the hub is served: agents get JSON pings, others the protocol's; no deflate (25 KiB a socket saved)."""
+    """The configuration of uvicorn: agents get JSON pings, others the protocol's; no deflate (saves 25 KiB a
+    socket).
+    """
     return uvicorn.Config(
         "hub.asgi:application",
         host=settings.HOST,
@@ -97,7 +99,10 @@ class HubServer(uvicorn.Server):
                 await asyncio.wait_for(self._leaving.wait(), TICK_S)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """First signal: drain, then exit. Another, unless it is the same one delivered twice: exit now."""
+        """First signal: drain, then exit.
+
+        Exit at once on a second signal, unless one signal was delivered twice.
+        """
         if self._loop is None or (self._signalled_at and time.monotonic() - self._signalled_at > SAME_SIGNAL_S):
             self.should_exit = self.force_exit = True
             if self._loop is not None:

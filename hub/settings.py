@@ -1,4 +1,4 @@
-"""Django's settings. Each setting of an operator is declared where its readers are (kit/env.py)."""
+"""Django's settings. The modules that read an operator's setting declare it (kit/env.py)."""
 
 import os
 

@@ -79,18 +79,18 @@ class Turns:
 
     @property
     def failed_total(self) -> int:
-        """How many failed, for any reason."""
+        """The number of failed turns, for any reason."""
         return sum(count for _, count in self.failed)
 
     @property
     def denied_total(self) -> int:
-        """How many were refused, for any reason."""
+        """The number of refused asks, for any reason."""
         return sum(count for _, count in self.denied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """All of it, as of `at`. Counts stop at MOST."""
+    """The figures of the page, as of `at`. Counts stop at MOST."""
 
     at: datetime
     processes: Sequence[HubProcess]
@@ -113,7 +113,10 @@ class Figures:
 @gzip_page
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """The numbers; for all but staff there is nothing here. Its script asks for it again every few seconds."""
+    """The numbers; for all but staff there is nothing here.
+
+    The script of the page loads it again every few seconds.
+    """
     caller = signed_in(request)
     if caller is None or not caller.user.is_staff:
         raise Http404
@@ -170,7 +173,7 @@ def _deliveries(rows: type[Sendable], now: datetime) -> QueueFigures:
 
 
 def _turns(now: datetime) -> Turns:
-    """By id, which grows with time: there is no index of all turns by time."""
+    """The query selects by id, which grows with time, as there is no index of all turns by time."""
     start = Turn.objects.order_by("-pk").values_list("pk", flat=True)[MOST : MOST + 1]
     lately = Turn.objects.filter(pk__gt=next(iter(start), 0), asked_at__gt=now - LATELY)
     ends = lately.order_by().values_list("outcome", "reason").annotate(count=Sum("repeats"))
@@ -196,7 +199,7 @@ COLUMNS: Mapping[str, tuple[CountedRows, AccountLimit]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How much of one limit one account uses."""
+    """The part of one limit that one account uses."""
 
     number: int
     is_bytes: bool

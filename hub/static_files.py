@@ -15,7 +15,7 @@ GZIP = GZipMiddleware(lambda request: HttpResponse())  # for its way to compress
 class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise that compresses for clients that take gzip. The files hold nothing secret.
 
-    All middlewares of a process share what the first of them found: tests make one for each client.
+    All middlewares of a process share the files that the first of them found, as tests make one for each client.
     """
 
     _found: ClassVar[dict[str, Any]] = {}

@@ -55,7 +55,7 @@ class BufferedTransport:
     """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait.
 
     uvloop gives each `write` to the system at once, and a packet over loopback costs more than the answer in it.
-    All but writing and closing is the transport's own.
+    The class changes writing and closing alone; everything else is the transport's own.
     """
 
     __slots__ = ("_loop", "_size", "_transport", "_waiting", "is_closing", "pause_reading", "resume_reading")
@@ -93,10 +93,10 @@ class BufferedTransport:
 
 
 class HubHttpProtocol(HttpToolsProtocol):
-    """One connection of HTTP, or a socket until it is upgraded: uvicorn hands the transport on.
+    """A connection of HTTP, or a socket until its upgrade, when uvicorn hands the transport on.
 
-    It notes since when it waits for a head, or to be closed (0.0: it does not wait), and `end_overdue` ends it. It
-    is torn down when its buffer stays full for `taken_within_s`, or nearly so for longer.
+    The protocol notes since when it waits for a head, or to be closed (0.0: it does not wait), and `end_overdue`
+    ends it. The connection is torn down when its buffer stays full for `taken_within_s`, or nearly so for longer.
     """
 
     # With these in uvicorn's dictionary of attributes, Python would keep one for each connection: 1.1 KiB.
@@ -130,7 +130,8 @@ class HubHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take data; data after a response that begins no request (the rest of a body) is awaited like a head.
 
-        Only a head is bounded in bytes: a client that sends the rest of a refused body must read the refusal.
+        The bound of bytes is for a head alone: a client that sends the rest of a refused body must read the
+        refusal.
         """
         self._received = data
         super().data_received(data)
@@ -173,7 +174,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         self._abort_timer = self.loop.call_later(self._left_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """There is room again."""
+        """Let senders go on, as the buffer has room again."""
         self._cancel_abort()
         used_s = self.loop.time() - self._paused_at
         self._left_s = min(self._left_s - used_s + DRAIN_CREDIT_S, self.taken_within_s)
@@ -211,7 +212,7 @@ class HubHttpProtocol(HttpToolsProtocol):
 def end_overdue(connections: Iterable[object], now: float, before: float) -> None:
     """End the overdue connections of a server. `before`: when this was last called, 0.0 for never.
 
-    When that is over STALL_THRESHOLD_S ago the process stood still, and all deadlines are extended.
+    If the last call was over STALL_THRESHOLD_S ago, the process stood still, and all deadlines are extended.
     """
     stood_still_s = now - before if before and now - before > STALL_THRESHOLD_S else 0.0
     for connection in list(connections):
@@ -237,7 +238,7 @@ class MessageQueue:
         self._reader: asyncio.Future[None] | None = None
 
     def empty(self) -> bool:
-        """Whether nothing waits."""
+        """True if no frame waits."""
         return not self._messages
 
     def put_nowait(self, message: Any) -> None:
@@ -290,7 +291,7 @@ class HubSockets(WebSocketsSansIOProtocol):
             self.schedule_ping()
 
     def keepalive_timeout(self) -> None:
-        """Called when no pong came. It may wait behind frames that the application has not taken yet."""
+        """Called when no pong came. The pong may wait behind frames that the application has not taken yet."""
         if self.read_paused:
             self.pong_timer = self.loop.call_later(PONG_WITHIN_S, self.keepalive_timeout)
             return

@@ -323,7 +323,7 @@ def _tasks() -> StoresById:
 
 
 def concurrency_limits() -> dict[str, ConcurrencyLimit]:
-    """How many long requests run at once, by kind."""
+    """The limits of long requests that run at once, by kind."""
     numbers = {
         DOWNLOADS: (hub_limits.DOWNLOADS.most, settings.DOWNLOADS_PER_PROCESS),
         CARD_LOOKUPS: (hub_limits.CARD_LOOKUPS.most, CARD_LOOKUPS_OF_PROCESS),

@@ -59,8 +59,8 @@ class ClientLeft(Exception):
 def watch_client(receive: Receive) -> Iterator[Callable[[], None]]:
     """Watch, while the block lasts, whether a client whose request was read leaves.
 
-    Yields a function that raises `ClientLeft` once the client has left. Only `receive` tells that, and nothing
-    else comes from it after the body.
+    Yields a function that raises `ClientLeft` once the client has left. Only `receive` reports that the client
+    left, and `receive` returns nothing else after the body.
     """
     left = asyncio.ensure_future(receive())
 
@@ -78,8 +78,8 @@ class HttpRequest:
     """One HTTP request, its headers read once.
 
     `headers`: by name in lower case; of one that came twice the last value. `contradicted`: the name of a header
-    that has one value and came with two; empty when there is none. Which of the two counts would depend on the
-    reader: a proxy, Django, or the hub. `traceparent`: the span of the request, once `enter_trace` made it.
+    that has one value and came with two; empty when there is none. A proxy, Django and the hub could each take
+    another one of the two. `traceparent`: the span of the request, once `enter_trace` made it.
     """
 
     __slots__ = ("_repeated", "contradicted", "headers", "method", "path", "receive", "scope", "traceparent")
@@ -201,7 +201,7 @@ def media_type_of(content_type: str) -> str:
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a body of this `Content-Type` is read as JSON, on every surface."""
+    """True if a body of this `Content-Type` is read as JSON, on every surface."""
     return media_type_of(content_type) in JSON_TYPES
 
 

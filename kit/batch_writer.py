@@ -122,7 +122,7 @@ class BatchWriter(Generic[T]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the waiting items have the size `most_waiting` or more."""
+        """True if the waiting items have the size `most_waiting` or more."""
         return self._waiting >= self._most_waiting
 
     async def wait_for_room(self) -> None:
@@ -146,7 +146,10 @@ class BatchWriter(Generic[T]):
                 self._urgent.clear()
 
     async def close(self) -> None:
-        """Write the waiting items, and end the thread. If the database stays away, drop them after `TRIES`."""
+        """Write the waiting items, and end the thread.
+
+        The writer drops them if the database stays out of reach for `TRIES`.
+        """
         self._is_closing = True
         while self._last is not None and not self._last.done():
             await self.flush()

@@ -47,7 +47,7 @@ class ColumnBody(serializers.Serializer[Any]):
         cls._without_null = frozenset(one.name for one in columns if not one.null)
 
     def to_internal_value(self, data: Any) -> Any:
-        """As DRF, with the empty text for null in a column that has no null."""
+        """The value as DRF reads it, with the empty text for null in a column that has no null."""
         values = super().to_internal_value(data)
         for name in self._without_null & values.keys():
             if values[name] is None:

@@ -20,7 +20,10 @@ CARD_LOOKUPS = "card look-ups"
 
 
 class TooManyAtOnce(RequestRefused):
-    """The account or the process has reached its limit of such requests. Nothing was done; the text is public."""
+    """The account or the process has reached its limit of such requests.
+
+    The hub did nothing; the text is public.
+    """
 
     def __init__(self, kind: str, most: int, *, is_of_account: bool) -> None:
         who = "you have" if is_of_account else "the hub has"
@@ -81,11 +84,11 @@ class ConcurrencyLimit:
 
     @property
     def total(self) -> int:
-        """How many run now."""
+        """The number of requests that run now."""
         return self._running.total()
 
     def running(self) -> Mapping[Hashable, int]:
-        """How many run now, by account."""
+        """The numbers of requests that run now, by account."""
         with self._lock:
             return dict(self._running)
 

@@ -9,10 +9,11 @@ AS_BEFORE = "RESET statement_timeout; RESET lock_timeout"
 
 
 class AddIndexConcurrently(migrations.AddIndex):
-    """`AddIndex` that does not block writers on PostgreSQL. Its migration needs `atomic = False` and must contain
-    nothing else.
+    """`AddIndex` that does not block writers on PostgreSQL.
 
-    It may run again after an interruption. On SQLite it is a plain `AddIndex`.
+    Its migration needs `atomic = False` and must contain nothing else.
+
+    The operation may run again after an interruption. On SQLite the operation is a plain `AddIndex`.
     """
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:

@@ -74,7 +74,10 @@ class Either:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One value beside the body. `shape`: its type; `place`: where it stands. Of an answer it is a header."""
+    """One value beside the body.
+
+    `shape`: its type; `place`: where it stands. A parameter of an answer is a header.
+    """
 
     name: str
     shape: Any = str

@@ -1,8 +1,8 @@
 """The durations of the protocol, which one factor shortens for tests.
 
-Each constant that a client, an agent, a job or another process waits for is written as `seconds(10.0)`: the
-length that the contract states. Not written so: retention, lifetimes that the wire tells, and the time-outs of
-calls to PostgreSQL, Redis and DNS, which guard against a fault and end nothing in time.
+Each constant that a client, an agent, a job or another process waits for is written as `seconds(10.0)`: the length
+that the contract states. Plain numbers are retention, lifetimes that the wire states, and the time-outs of calls
+to PostgreSQL, Redis and DNS, which guard against a fault and end nothing in time.
 """
 
 from kit import env

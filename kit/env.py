@@ -168,12 +168,12 @@ def master_key(name: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an origin names this machine only."""
+    """True if an origin names this machine only."""
     return urlsplit(url).hostname in LOOPBACK
 
 
 def is_safe(address: str) -> bool:
-    """Whether secrets may travel to an address: https, or plain http to this machine."""
+    """True if secrets may travel to an address: https, or plain http to this machine."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -195,7 +195,7 @@ def _is_web(parts: SplitResult) -> bool:
 
 
 def _is_any_address(host: str) -> bool:
-    """Whether a host is a spelling of 0.0.0.0 or ::, which stand for every address of a machine."""
+    """True if a host is a spelling of 0.0.0.0 or ::, which stand for every address of a machine."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             address = socket.inet_aton(host) if family == socket.AF_INET else socket.inet_pton(family, host)

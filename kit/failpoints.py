@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 def _read(points: str) -> dict[str, int]:
-    """How many times each may still be reached before it kills."""
+    """The number of times that each point may still be reached before it kills the process."""
     pairs = (point.strip().partition(":") for point in points.split(",") if point.strip())
     return {name: int(nth or 1) for name, _, nth in pairs}
 

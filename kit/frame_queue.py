@@ -43,7 +43,7 @@ class FrameQueue:
         self._make_room()
 
     async def send_all(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the frames that wait, and those that are added meanwhile. One call at a time."""
+        """Send the frames that wait, and those that are added meanwhile. Only one call may run at a time."""
         while self._frames:
             await send(self._frames[0])
             if self._frames:  # else the queue was closed meanwhile
@@ -52,7 +52,7 @@ class FrameQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether senders need not wait."""
+        """True if senders need not wait."""
         return len(self._frames) < CROWDED_FRAMES and self._bytes < CROWDED_BYTES
 
     async def wait_for_room(self, within_s: float) -> None:

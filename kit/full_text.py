@@ -31,7 +31,10 @@ Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 class FullText(NamedTuple):
-    """What is searched in a table: for each column, what it is. `json`: the columns whose strings are searched."""
+    """The searched columns of a table, each with its kind of text.
+
+    `json`: the columns whose strings are searched.
+    """
 
     table: str
     columns: Mapping[str, str]
@@ -135,7 +138,7 @@ def _without_accents(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def has_trigrams() -> bool:
-    """Whether a PostgreSQL database has the extension by which words with typing errors are found."""
+    """True if a PostgreSQL database has the extension by which words with typing errors are found."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
         return cursor.fetchone() is not None

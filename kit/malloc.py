@@ -11,7 +11,7 @@ def bound_malloc() -> None:
     """Limit malloc to two arenas, and put large blocks into mappings of their own, which are returned to the
     system when freed.
 
-    Call it before threads start. It does nothing where the C library has no `mallopt`.
+    Call it before threads start. The function does nothing where the C library has no `mallopt`.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

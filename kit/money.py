@@ -18,7 +18,7 @@ def to_usd(microusd: int) -> float:
 
 
 def to_usd_or_none(microusd: int | None) -> float | None:
-    """The same; None for None."""
+    """The same; the result for None is None."""
     return None if microusd is None else to_usd(microusd)
 
 

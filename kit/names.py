@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """What a list may hold. `wanted`: how a name is written, in a public text."""
+    """The rule for the names that a list may hold. `wanted`: how a name is written, in a public text."""
 
     is_name: Callable[[str], bool]
     wanted: str

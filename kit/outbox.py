@@ -38,7 +38,9 @@ LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """How one attempt ended: status and beginning of the receiver's answer, or a sentence why there is none."""
+    """The result of one attempt: status and beginning of the receiver's answer, or a sentence why there is no
+    answer.
+    """
 
     is_success: bool
     status: int | None = None
@@ -57,7 +59,7 @@ class AttemptEnd:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the attempt failed and was the last one."""
+        """True if the attempt failed and was the last one."""
         return not self.outcome.is_success and self.retry_at is None
 
 
@@ -96,7 +98,9 @@ class Outbox(ABC):
 
     @abstractmethod
     def store_end(self, leased: QuerySet[Any], end: AttemptEnd) -> int:
-        """Update or delete the leased row; return the number of rows. With 0 `settle` rolls everything back.
+        """Update or delete the leased row; return the number of rows.
+
+        If the result is 0, `settle` rolls everything back.
 
         An outbox that also updates the receiver's row does so first: a deletion, too, locks the receiver before
         its rows.
@@ -223,7 +227,10 @@ class Sender:
         self._settle_alone(leased, outcome)
 
     def _settle_alone(self, leased: Leased, outcome: AttemptResult) -> None:
-        """Store an end over this thread's connection. If that fails, the lease ends and the row is sent again."""
+        """Store an end over this thread's connection.
+
+        If the statement fails, the lease ends and the row is sent again.
+        """
         for _ in range(SETTLE_TRIES):
             try:
                 settle(self._outbox, leased, outcome)
@@ -239,7 +246,8 @@ class Sender:
     def _settle_next(self) -> int:
         """Store the attempts that have ended by now, in one transaction; return their number.
 
-        In the order of receivers, whose rows are written too: two senders then lock these rows in the same order.
+        Rows are taken in the order of receivers, whose rows are written too: two senders then lock these rows in
+        the same order.
         """
         ended = sorted(self._ended_by_now(), key=lambda one: _value(one[0].row, self._outbox.receiver))
         try:

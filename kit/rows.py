@@ -27,7 +27,7 @@ class RowSource:
 
 
 class ShapeField(NamedTuple):
-    """How a field of a shape is read of a row."""
+    """The way in which a field of a shape is read from a row."""
 
     path: tuple[str, ...]
     is_nullable: bool

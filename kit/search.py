@@ -36,7 +36,7 @@ def contains(column: str, part: str) -> Q:
 
 
 def find_first_ids(table: QuerySet[Any, Any], field: str, moments: Collection[datetime]) -> dict[datetime, int]:
-    """For each moment the lowest id such that rows from it on have no earlier time in `field`.
+    """The lowest id for each moment such that rows from that id on have no earlier time in `field`.
 
     Searches by halves, for all moments at once: as many statements as the last id has bits. `table` is without
     filters; in an empty one each id is 0.

@@ -31,7 +31,7 @@ async def send_refusal(send: Send, status: int, code: str, message: str) -> None
 def find_send_now(send: Send) -> SendNow | None:
     """Sends a text without a coroutine; False: it was not sent, as others wait or the client does not read.
 
-    None where `send` is not the server's own: what wraps it may change what is sent.
+    Returns None where `send` is not the server's own: what wraps it may change what is sent.
     """
     found: SendNow | None = getattr(getattr(send, "__self__", None), "send_now", None)
     return found
@@ -40,7 +40,7 @@ def find_send_now(send: Send) -> SendNow | None:
 def find_set_heartbeat(send: Send) -> SetHeartbeat | None:
     """Find the function that sets the interval of the server's pings, in seconds.
 
-    None where `send` is not the server's own, or the server sends no pings.
+    Returns None where `send` is not the server's own, or the server sends no pings.
     """
     found: SetHeartbeat | None = getattr(getattr(send, "__self__", None), "set_heartbeat", None)
     return found
@@ -50,8 +50,8 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Handles one message at a time on the event loop, straight from the server.
 
     Channels' own loop makes a task per message and hops to a thread to close stale database connections;
-    `kit.async_db.db_call` closes them where the database is really used. There is no channel layer here:
-    turns never travel by one.
+    `kit.async_db.db_call` closes them where the database is really used. The consumer has no channel layer: turns
+    never travel by one.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

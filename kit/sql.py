@@ -42,7 +42,7 @@ DISK_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.
 
 
 def is_disk_full(failure: Exception) -> bool:
-    """Whether SQLite reported a full disk."""
+    """True if SQLite reported a full disk."""
     return getattr(failure.__cause__, "sqlite_errorcode", None) in DISK_FULL
 
 
@@ -76,7 +76,7 @@ def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
 
 
 def _is_plain_sqlite(home: BaseDatabaseWrapper) -> bool:
-    """Whether the connection is SQLite without a broken transaction or execute wrappers, which Django's cursor
+    """True if the connection is SQLite without a broken transaction or execute wrappers, which Django's cursor
     handles.
     """
     is_watched = home.queries_logged or home.execute_wrappers
@@ -92,7 +92,7 @@ def _for_sqlite(statement: str) -> str:
 def rows_of_each(queries: Sequence[Query]) -> list[list[Row]]:
     """The rows that each statement returns, in their order; PostgreSQL runs the statements in one round trip.
 
-    Each still sees what was committed before it ran, not before the first.
+    Each query still sees the rows that were committed before that query ran, not before the first query.
     """
     if connection.vendor != "postgresql":
         return [rows(query.statement, query.values) for query in queries]
@@ -121,10 +121,10 @@ class _Compiled(NamedTuple):
 class KeyedQuery:
     """A queryset of values about some keys, compiled once for each number of keys.
 
-    For what runs with every request: Django compiles a queryset anew each time, which takes ten times as long as
-    such a query. `about` makes it of keys, which are its last parameters; those before them are constants.
-    `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are left out. That is
-    FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
+    The class is for queries that run with every request: Django compiles a queryset anew each time, which takes
+    ten times as long as such a query. `about` makes it of keys, which are its last parameters; those before them
+    are constants. `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are
+    left out. That is FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
     """
 
     def __init__(self, about: Callable[[Sequence[Any]], QuerySet[Any, Any]], *, holds_keys: bool = False) -> None:
@@ -133,7 +133,7 @@ class KeyedQuery:
         self._compiled: dict[int, _Compiled] = {}
 
     def rows(self, keys: Collection[Any]) -> list[Row]:
-        """Its rows for these keys."""
+        """The rows of the query for these keys."""
         if not keys:
             return []
         statement, constants, converters = self._compiled.get(len(keys)) or self._compile(len(keys))
@@ -158,7 +158,7 @@ class KeyedQuery:
 class AnyRow:
     """Asks whether a queryset has any row. The queryset, whose values are constants, is compiled once.
 
-    For what timers ask in vain each second: see `KeyedQuery`.
+    The class is for queries that timers run in vain each second: see `KeyedQuery`.
     """
 
     def __init__(self, found: QuerySet[Any, Any]) -> None:
@@ -181,9 +181,9 @@ def _converted(row: Row, converters: Mapping[int, tuple[Sequence[Callable[..., A
 
 
 def first_rows_of_each(found: QuerySet[Any, Any], column: str, keys: Collection[Any], most: int) -> list[Row]:
-    """Of an ordered queryset of values, without filters, the first rows with each of these keys in a column.
+    """The first rows of an ordered queryset of values, without filters, for each of these keys in a column.
 
-    Each part is read along its index. The ORM makes no union of slices on SQLite.
+    The database reads each part along its index. The ORM makes no union of slices on SQLite.
     """
     if not keys:
         return []

@@ -98,7 +98,7 @@ def check_strings(text: str, value: Any) -> None:
 
 
 def is_deeper_than(value: Any, levels: int) -> bool:
-    """Whether objects and arrays lie deeper in each other than that."""
+    """True if objects and arrays lie deeper in each other than that."""
     layer = [value]
     for _ in range(levels):
         layer = [inner for outer in layer for inner in _children(outer)]
@@ -108,12 +108,12 @@ def is_deeper_than(value: Any, levels: int) -> bool:
 
 
 def is_forbidden(text: str) -> bool:
-    """Whether a string holds NUL or half a character."""
+    """True if a string holds NUL or half a character."""
     return _FORBIDDEN.search(text) is not None
 
 
 def _parse_plain(text: str) -> Any:
-    """The value of most texts, in C; None where the other decoder has to say what it is, or is not.
+    """The value of most texts, in C; None where the other decoder has to find the value or the fault.
 
     msgspec keeps the last of two equal keys: what it read, written again, has fewer colons then. Only an escape
     could make up for them.

@@ -23,7 +23,7 @@ class TokenBucket:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing was taken that has not come back."""
+        """True if nothing was taken that has not come back."""
         self._fill()
         return self._tokens >= self._at_once
 

@@ -54,7 +54,7 @@ def follow(parent: str) -> str:
 def parent_of(span: str) -> str:
     """The parent of the current step's last span; empty for any other span.
 
-    Only known where spans are exported.
+    The parent is only known where spans are exported.
     """
     made, parent = _step.get()
     return parent if made == span else ""
@@ -67,7 +67,7 @@ def sample_new(share: float) -> None:
 
 
 def is_sampled(traceparent: str) -> bool:
-    """Whether its trace is recorded."""
+    """True if its trace is recorded."""
     return bool(traceparent) and bool(int(traceparent[53:55], 16) & SAMPLED)
 
 

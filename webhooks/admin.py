@@ -11,7 +11,7 @@ from webhooks.service.sending import send_again
 
 @admin.register(Subscription, site=site)
 class SubscriptionAdmin(OwnerScopedAdmin):
-    """Where events are sent, and whether the deliveries succeed."""
+    """The receivers of events, and the success of their deliveries."""
 
     owner_lookup = "owner"
     list_display = ("url", "events", "status", "consecutive_failures", "owner", "key_name", "last_delivery_at")
@@ -49,6 +49,8 @@ class DeliveryAdmin(OwnerScopedAdmin):
 
     @admin.action(description="Send the chosen deliveries again")
     def replay(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        """From the beginning, under the same ids; those being sent at this moment are left alone."""
+        """The hub sends the chosen events again from the first attempt, under the same ids, except those that it
+        sends at this moment.
+        """
         count = sum(send_again(delivery) for delivery in queryset)
         self.message_user(request, f"{count} queued.", messages.SUCCESS)

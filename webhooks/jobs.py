@@ -23,7 +23,7 @@ def deliver_due(stopping: Event | None = None) -> int:
 def retain(deliveries_kept_days: int) -> int:
     """Delete deliveries older than that which ended, or whose turn did not come for a day; how many went.
 
-    It does not come while the owner is suspended, or when a dead receiver has more than it can be tried with.
+    A last attempt does not come while the owner is suspended, or for a dead receiver with more rows than attempts.
     """
     now = db_now()
     old = Delivery.objects.filter(queued_at__lt=now - timedelta(days=deliveries_kept_days))

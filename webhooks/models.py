@@ -81,7 +81,7 @@ class Subscription(models.Model):
 
 
 class Sendable(models.Model):
-    """One thing to be sent to one receiver, written in the transaction that caused it.
+    """A payload for one receiver, written in the transaction that caused it.
 
     `next_attempt_at` is when it will be sent next: while it is being sent, the end of the sender's lease.
     """

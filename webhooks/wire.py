@@ -1,4 +1,4 @@
-"""The events to subscribe to, and the body of a delivery with its signature. No I/O.
+"""The events to subscribe to, and the body of a delivery with its signature. The module does no I/O.
 
 Receivers verify signatures as docs/howto/receive-webhooks.md says.
 """
@@ -32,7 +32,7 @@ SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One row of the catalog: when it fires, and the fields of its payload."""
+    """One row of the catalog: the cause of the event, and the fields of its payload."""
 
     type: str
     fires: str
@@ -68,7 +68,7 @@ BOOKING_EVENTS = tuple(row.type for row in CATALOG if row.payload == OF_BOOKING)
 
 
 def is_wanted(event_type: str, subscribed: list[str]) -> bool:
-    """Whether a subscription to these types gets an event of that type."""
+    """True if a subscription to these types gets an event of that type."""
     names = {ALIASES.get(name, name) for name in subscribed}
     return event_type in names or ALL_EVENTS in names
 

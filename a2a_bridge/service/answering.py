@@ -1,4 +1,4 @@
-"""Runs calls and sends their responses: at once, after a wait, or as a stream. Each call gets a response.
+"""Runs calls and sends their responses: at once, after a wait, or as a stream. Every call gets a response.
 
 Clients give up after 5 s of silence, so a waiting answer is padded with a space, and a waiting stream with a
 comment, every 3 s.
@@ -65,7 +65,7 @@ def public_error(failure: Exception) -> RpcError:
 
 
 class ResponseWriter(Protocol):
-    """Where the outcome of a call is written: the HTTP response of A2A, or the result of a tool of MCP.
+    """The writer of the outcome of a call: into the HTTP response of A2A, or the result of a tool of MCP.
 
     `leaving_cancels`: a client that leaves cancels its request.
     """
@@ -94,7 +94,7 @@ class ResponseWriter(Protocol):
 class CallAnswer:
     """The HTTP response to one request. See `ResponseWriter`.
 
-    It knows whether its headers were sent, and gives up on a client that does not read.
+    The answer knows whether its headers were sent, and gives up on a client that does not read.
     """
 
     __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")

@@ -32,7 +32,7 @@ WANTED = "answer approve or deny, as text (a requestId may follow) or as data: {
 
 
 class AsksApproval(Exception):
-    """The message continues a task that waits for its caller's approval. Nothing was sent."""
+    """The message continues a task that waits for its caller's approval. The hub sent nothing."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ class AgentCaller(msgspec.Struct, frozen=True):
 
 
 class Wire(Protocol):
-    """How a binding wraps the results of a dialect.
+    """The form in which a binding wraps the results of a dialect.
 
     `media_type`: of a response that is no stream. `allow`: the HTTP methods its address takes. `streams_errors`: a
     refusal on HTTP 200 is a stream. `headers`: of every response.
@@ -101,7 +101,7 @@ class Incoming(msgspec.Struct, kw_only=True):
     call: Call | None = None
 
     def take(self, http: HttpRequest, dialect: Dialect, operation: Operation, request: Request) -> None:
-        """This is what it says, besides its headers."""
+        """The call has the content of the request, besides its headers."""
         self.dialect, self.operation, self.request = dialect, operation, request
         self.seen = http.headers.get("last-event-id", "") if dialect.replays else ""
         self.key = http.headers.get("idempotency-key", "")

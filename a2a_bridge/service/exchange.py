@@ -38,7 +38,10 @@ APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks f
 
 
 class HasFollowUps(Exception):
-    """The agent has follow-ups, perhaps in the context of this message for its task to show. It was not asked."""
+    """The agent has follow-ups, perhaps in the context of this message for its task to show.
+
+    The agent was not asked.
+    """
 
 
 class Exchanges:
@@ -73,14 +76,15 @@ class Exchanges:
     def find(self, chat_id: str) -> TaskRun | None:
         """The turn of that id, if it runs or waits here.
 
-        It is there as soon as another ask can be told of it: the ledger's answers reach the loop in their order.
+        The run is there as soon as another ask can learn of it: the ledger's answers reach the loop in their
+        order.
         """
         return self._runs.get(chat_id)
 
     async def join(self, message: JoinTurn) -> None:
         """Handle a repeated message whose turn runs here, see `JoinTurn`.
 
-        It may arrive before the ledger's result reached this loop, and then waits for that.
+        A request may arrive before the ledger's result reached this loop, and then waits for that result.
         """
         for _ in range(APPEARS_LOOKS):
             if run := self.find(message.chat_id):
@@ -153,9 +157,10 @@ class Exchanges:
     def start_found(
         self, digest: str | None, handle: str | None, enter: Callable[[LookUpResult], Call]
     ) -> Coroutine[Any, Any, TaskRun]:
-        """Like `start`, for a caller and an agent that the same trip to the ledger looks up.
+        """Start a turn as `start` does, for a caller and an agent that the same trip to the ledger looks up.
 
-        `enter` makes the call from what was found; the ledger's thread calls it. Its exceptions are raised here.
+        `enter` makes the call from what was found; the ledger's thread calls it. The exceptions of the lookup are
+        raised here.
 
         Raises:
             HasFollowUps: nothing was asked; call `start` instead.
@@ -275,7 +280,9 @@ class Exchanges:
         )
 
     def wait_s(self, agent: AskTarget, send: Send) -> float:
-        """How long the agent has: its own `wait_s` for callers who stream, come back, or wait as long as that."""
+        """The seconds that the agent has: its own `wait_s` for callers who stream, come back, or wait as long as
+        that.
+        """
         takes_long = send.has_agents_time or not send.waits
         return agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s
 

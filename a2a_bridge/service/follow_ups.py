@@ -46,7 +46,10 @@ class FollowUpTasks:
         self._pushes = pushes
 
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
-        """Keep a follow-up (`agents.core.ports.FollowUpTaker`). If the store is away, the next task shows it."""
+        """Keep a follow-up (`agents.core.ports.FollowUpTaker`).
+
+        If the store is out of reach, the next task shows the follow-up.
+        """
         kept = await self._kept(session_id, chat_id, text, only_of)
         if kept.agent is None or not kept.task_id:
             return
@@ -159,7 +162,7 @@ def _keep(asked: QuerySet[Turn], text: str, only_of: int | None) -> FollowUp:
 def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowUp]:
     """The follow-ups for a caller in a context that no ask was given yet, the oldest first.
 
-    As many as a reply may have bytes: the ask after the next is given the others.
+    The follow-ups together have at most the bytes of a reply; the ask after the next one gets the others.
     """
     of_context = FollowUp.objects.filter(agent=agent_id, shown_at=None, caller=caller_id, context_id=context_id)
     found: list[FollowUp] = []
@@ -189,7 +192,7 @@ def forget_old() -> int:
 
 
 def _is_its_reply(turn: Turn, text: str) -> bool:
-    """Whether this text was the reply of a turn, by the latest events of its session."""
+    """True if this text was the reply of a turn, by the latest events of its session."""
     latest = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT).order_by("-pk")
     ids = [*latest.values_list("pk", flat=True)[:LATEST_EVENTS]]
     replies = Event.objects.filter(pk__in=ids, type="reply", payload__contains=f'"{turn.chat_id}"')

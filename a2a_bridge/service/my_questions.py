@@ -84,7 +84,7 @@ class QuestionPosition:
 
     @property
     def as_new(self) -> Q:
-        """This row, and those before it."""
+        """The query for this row and the rows before it."""
         before = Q(asked_at__gt=self.asked_at) | Q(asked_at=self.asked_at, pk__gte=self.pk)
         return Q(asked_at__gte=self.asked_at) & before
 
@@ -106,7 +106,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether the query leaves some questions out."""
+        """True if the query leaves some questions out."""
         return bool(self.q or self.agent or self.state or self.task or self.day)
 
     @property
@@ -129,7 +129,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def hours(self) -> tuple[datetime, datetime] | None:
-        """When the day begins, and when the next one does."""
+        """The times at which the day and the next day begin."""
         if self.day is None:
             return None
         zone = ZoneInfo(self.tz)

@@ -41,7 +41,7 @@ CANCEL_WITHIN_S = seconds(4.0, at_least_s=1.5)  # clients in use give up after 5
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Runs calls. Everything may raise RpcError, NotPublished and Unavailable."""
+    """Runs calls. All methods may raise RpcError, NotPublished and Unavailable."""
 
     services: Services
 
@@ -88,7 +88,10 @@ class Operations:
         return get_renderer(call.dialect.render_page)(page, wanted, token)
 
     async def _cancel(self, call: Call, task_id: str) -> Task:
-        """The task once it is canceled. It is told to stop at once, and shown canceled when that is durable."""
+        """The task once it is canceled.
+
+        The agent gets the order to stop at once, and the task shows `canceled` when that is durable.
+        """
         task = await find(self.services, call, task_id)
         if task.is_interrupted and not task.approvals and not await self.services.exchanges.end(task):
             task = await find(self.services, call, task_id)

@@ -51,7 +51,7 @@ class Secrets(msgspec.Struct, frozen=True):
 def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
     """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
 
-    When it has not, its end will find this address: settling the task waits for this transaction.
+    If the task has not ended, its end will find this address: settling the task waits for this transaction.
 
     Raises:
         accounts.quotas.QuotaExceeded: the task, or its caller, has as many as one may have; nothing was written.

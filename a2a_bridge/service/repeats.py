@@ -71,7 +71,10 @@ class KeyClaim:
     is_new: bool
 
     def writes(self, task: Task, settled: SettledTurn, *, is_plain: bool) -> Sequence[sql.Query]:
-        """The statements to write with the end of the turn. If the agent was sent nothing, they free the key."""
+        """The statements to write with the end of the turn.
+
+        If the hub sent nothing to the agent, these statements free the key.
+        """
         if settled.is_unsent:
             return [sql.Query(_RELEASE, [self.pk, self.chat_id])]
         return [sql.Query(_KEEP, [_encode(task).decode(), is_plain, self.pk])]
@@ -100,7 +103,7 @@ class Followed(ABC):
 
     @abstractmethod
     async def _look(self) -> bool:
-        """Whether the turn has ended by now."""
+        """True if the turn has ended by now."""
 
     async def _rest(self, within_s: float) -> None:
         """Wait until the task may have changed."""
@@ -124,7 +127,7 @@ class JoinedTask(Followed):
 
     @property
     def is_promoted(self) -> bool:
-        """Whether its answer is a task, as far as the task shows it: here it is one by now."""
+        """True if the answer of the turn is a task, as far as the stored task shows."""
         if not self._plain_is_direct:
             return True
         return is_promoted(self.task, ()) or any(one.id != self.task.reply_id for one in self.task.artifacts)
@@ -176,7 +179,8 @@ class RepeatedSend(Followed):
 async def join(
     same: AlreadyAsked, caller_id: int, send: Send, post: Post, reader: TaskReader, follower: str
 ) -> JoinedTask | None:
-    """Have the process that runs the task publish it, and follow the task; None when it ended before that.
+    """Have the process that runs the task publish it, and follow the task; None if the turn ended before
+    that.
 
     `follower`: see `JoinTurn`.
 
@@ -195,7 +199,7 @@ async def join(
 
 
 def is_being_answered(task: Task, send: Send) -> bool:
-    """Whether the open turn of a task answers this very message, that goes on with it."""
+    """True if the open turn of a task answers this very message, which continues the task."""
     if not task.is_open or task.turns == 1:
         return False
     return next((one for one in reversed(task.history) if one.role is Role.USER), None) == send.message
@@ -246,7 +250,10 @@ def _claim(caller_id: int, handle: str, key: str, body: str, task_id: str) -> Ke
 
 
 def _row_of(named: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[SendKey, bool]:
-    """The row of a key, and whether it is new. Who had it may let go between our look and our insert, or after."""
+    """The row of a key, and whether it is new.
+
+    The request that holds the key may free it between our read and our insert, or after.
+    """
     for _ in range(CLAIM_TRIES):
         with suppress(IntegrityError):
             return SendKey.objects.get_or_create(**named, defaults=fields)
@@ -254,7 +261,9 @@ def _row_of(named: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[SendKe
 
 
 def _was_abandoned(row: SendKey, now: datetime) -> bool:
-    """Whether its process died, or lost the database, before it was admitted or could let go."""
+    """True if the process of the request died, or lost the database, before it was admitted or could free the
+    key.
+    """
     is_old = not row.result and row.created_at < now - ABANDONED_AFTER
     return is_old and not is_queued(row.chat_id) and not _was_admitted(row.chat_id)
 

@@ -1,4 +1,4 @@
-"""One turn of a task while it runs here: what its agent says becomes events, committed before they are shown."""
+"""A turn of a task while it runs here: the pieces of its agent become events, committed before they are shown."""
 
 import asyncio
 import logging
@@ -106,17 +106,17 @@ class TaskRun:
 
     @property
     def is_in_queue(self) -> bool:
-        """Whether it waits for a free agent."""
+        """True if the ask waits for a free agent."""
         return self.running is not None and self.running.in_queue
 
     @property
     def is_promoted(self) -> bool:
-        """Whether its answer is a task, also to a caller who takes a message instead."""
+        """True if the answer of the turn is a task, also to a caller who takes a message instead."""
         return self._is_promoted(self.task)
 
     @property
     def unsent_text(self) -> str:
-        """Why the message was not sent, if the task therefore waits for its caller again; else empty."""
+        """The reason why the message was not sent, if the task waits for its caller again; else empty."""
         if self._end is None or self.before is None or not self._is_waiting_again(self._end.settled):
             return ""
         return failure_text(self._end.settled.reason, self.wait_s)
@@ -289,11 +289,11 @@ class TaskRun:
         return End(settled, after(so_far, ends), [*events, *ends])
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
-        """Whether the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
+        """True if the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
         return settled.is_unsent and settled.reason != TurnFailure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
-        """Whether a reply is a text and no more, of which its caller sees the whole alone."""
+        """True if a reply is a text and no more, of which its caller sees the whole alone."""
         pieces = self.running.pieces if self.running is not None else ()
         if settled.outcome is not Outcome.COMPLETED:
             return False
@@ -302,7 +302,7 @@ class TaskRun:
         )
 
     def _is_kept(self, task: Task) -> bool:
-        """Whether the store keeps the task: not one whose answer is a message, which no request follows."""
+        """True if the store keeps the task: not one whose answer is a message, which no request follows."""
         return not self.send.takes_direct or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
@@ -338,7 +338,10 @@ class TaskRun:
             self.feed.add(task, events)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Keep the end. Where the store stays away it is lost: readers then get the end from the turn's row."""
+        """Keep the end.
+
+        If the store stays out of reach, the task is lost: readers then get the end from the turn's row.
+        """
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:

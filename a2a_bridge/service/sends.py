@@ -98,7 +98,7 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 
 
 async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
-    """How a turn that was started, joined or repeated is answered."""
+    """The answer of a turn that was started, joined or repeated."""
     is_stream = call.operation is Operation.STREAM
     streaming = TaskStreams(call.dialect, send, services.reader)
     if isinstance(run, RepeatedSend):

@@ -52,7 +52,7 @@ class TaskStreams:
         """A turn that was just started, from its beginning to its end.
 
         `may_be_direct`: it is a task unless its agent, or a remote server, answers with a message. Most agents
-        never do, and are known not to as soon as they were asked. For others the first frame waits.
+        never answer so, which the hub knows as soon as it asked them. The first frame waits for other agents.
         """
         if may_be_direct and run.running is not None:
             if not run.running.is_decided:
@@ -177,7 +177,7 @@ class TaskStreams:
         return [(frame_id, shown) for shown in self.dialect.render_opening(task, self.request)]
 
     def _events(self, task: Task, events: Sequence[TaskEvent]) -> Iterator[Frame]:
-        """The frames of events. Where they end more than one turn, only the last event can end the stream.
+        """The frames of events. If the events end more than one turn, only the last event can end the stream.
 
         A frame is made when the caller takes it, so that frames that are not taken use no memory.
         """

@@ -1,6 +1,6 @@
 """The addresses of the HTTP+JSON binding, below an agent's own: one table for serving, describing and documenting.
 
-Each also exists as `/{tenant}/…`. No card declares a tenant, so any is ignored, as it is among params.
+Every address also exists as `/{tenant}/…`. No card declares a tenant, so any is ignored, as it is among params.
 """
 
 import re
@@ -66,7 +66,7 @@ class NotThere(TypedDict):
 
 
 class HttpCall(NamedTuple):
-    """What a call of the binding does, and how the public description shows that.
+    """The operation of a call of the binding, and its public description.
 
     `answer`: the shape of the answer, or of an event of a stream. `parameters`: those of the query.
     `summary`: empty:

@@ -50,7 +50,7 @@ def without_slash(path: str) -> str:
 
 
 def is_core(path: str) -> bool:
-    """Whether a path is the core endpoint of an agent, or below it."""
+    """True if a path is the core endpoint of an agent, or below it."""
     return path.removeprefix(PREFIX).split("/")[2:3] == [CORE]
 
 

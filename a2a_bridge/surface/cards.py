@@ -3,7 +3,7 @@
 `merged_card` is read by clients of every dialect. `strict_card` is a card of A2A 1.0 and nothing else: its schema
 is closed, so what is the hub's own is in the parameters of an extension; it is signed, and has an extended form.
 
-Nothing in a strict card is empty or a default. Programs that verify a signature may drop such members first:
+A strict card has no empty and no default member. Programs that verify a signature may drop such members first:
 section 8.4.1 of the specification keeps some of them, the official SDKs keep none. A card without any has one
 canonical form.
 """
@@ -59,7 +59,7 @@ def read_today(agent: Agent) -> UsageToday:
 def url_of(agent: Agent, public_url: str) -> str:
     """The agent's address in every dialect and binding; built from PUBLIC_URL alone.
 
-    It has no slash at the end: clients of the HTTP+JSON binding put `/message:send` after it.
+    The URL has no slash at the end: clients of the HTTP+JSON binding put `/message:send` after it.
     """
     return f"{public_url}/api/a2a/v1/agents/{agent.handle}"
 
@@ -181,8 +181,8 @@ def extended_card(
 def find_extended_card(
     agent_id: int, caller_id: int | None, public_url: str, *, reply_wait_s: float
 ) -> Json | None:
-    """The extended card of a published agent as it stands now for a caller, signed; None when there is no such
-    agent any more.
+    """The extended card of a published agent as it stands now for a caller, signed; None when there is no
+    such agent any more.
 
     Reads the database. The calling function checks whether the caller may see the agent.
     """

@@ -153,7 +153,7 @@ def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incom
 
 
 def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:
-    """Parameters of an operation. What the path says counts.
+    """Parameters of an operation. The values of the path take precedence.
 
     Raises:
         RpcError: query or body are no parameters at all.

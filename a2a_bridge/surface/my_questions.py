@@ -1,4 +1,4 @@
-"""What a user asked of agents: the page `/questions`, and `GET /api/v1/questions`.
+"""The questions of a user to agents: the page `/questions`, and `GET /api/v1/questions`.
 
 The page's script adds the replies of tasks that are kept. The REST call is a plain ASGI callable, because task
 stores are read by coroutines (docs/adr/0103).
@@ -253,7 +253,7 @@ class ShownQuestion:
 
     @property
     def why(self) -> str:
-        """Why the question was refused, or not answered."""
+        """The reason why the question was refused, or not answered."""
         return self._explanation.caller if self._has_no_answer else ""
 
     @property
@@ -276,7 +276,7 @@ class ShownQuestion:
 
     @property
     def note(self) -> str:
-        """Why the question has no reply; empty where the script looks for one."""
+        """The reason why the question has no reply; empty where the script looks for a reply."""
         if not self.question.is_askable:
             return NOT_OPEN
         return "" if self.question.task_id else NO_TASK
@@ -284,7 +284,7 @@ class ShownQuestion:
 
 @cache
 def _end_patterns() -> Mapping[str, str]:
-    """For each reason, a regular expression for the text of a task without a reply."""
+    """The regular expressions, by reason, for the text of a task without a reply."""
     return {one.reason: one.pattern for one in (*refusals(), *failures())}
 
 

@@ -1,4 +1,7 @@
-"""The developer reference: try an agent from the browser, and read what can be sent. Also as text for programs."""
+"""The developer reference: try an agent from the browser, and read what can be sent.
+
+The page is also shown as text for programs.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -35,7 +38,7 @@ class AgentChoice:
 
     @property
     def as_json(self) -> str:
-        """For the page's script."""
+        """The JSON for the page's script."""
         return json.dumps(self.facts)
 
 

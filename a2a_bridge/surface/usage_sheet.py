@@ -1,4 +1,6 @@
-"""How another agent asks this one: a page of Markdown for models and programs, beside the card."""
+"""The usage sheet of an agent: a page of Markdown, beside the card, that shows models and programs how to ask the
+agent.
+"""
 
 import re
 from collections.abc import Iterable, Iterator

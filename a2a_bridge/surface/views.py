@@ -53,7 +53,8 @@ class Render:
 def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
     """The card of a published agent; 404 for drafts and deleted ones from the very next request.
 
-    One that is limited or private shows it to those who may ask it, by token or cookie; for others it is absent.
+    A limited or private agent shows its card to users who may ask it, by token or cookie; for others the card is
+    absent.
     """
     is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
     return _shown(request, owner, slug, STRICT if is_strict else MERGED)
@@ -115,7 +116,7 @@ def _shown(request: HttpRequest, owner: str, slug: str, render: Render) -> HttpR
 
 
 def wants_version_1(request: HttpRequest) -> bool:
-    """Whether the reader names A2A 1.x, by header or else in the query; several must agree."""
+    """True if the reader names A2A 1.x, by header or else in the query; several must agree."""
     named = request.headers.get("A2A-Version", "").split(",")
     versions = named if any(named) else request.GET.getlist("A2A-Version")
     return bool(versions) and all(version.strip().partition(".")[0] == "1" for version in versions)

@@ -1,6 +1,6 @@
 """The bridge's errors: the protocol's, and the texts of refusals and failures.
 
-A denial is an answer: a FAILED task on HTTP 200. Only broken requests become JSON-RPC errors. `OWN_CODES`
+A denial is an answer: a FAILED task on HTTP 200. JSON-RPC errors are for broken requests alone. `OWN_CODES`
 are the hub's own (docs/reference/errors.md).
 """
 
@@ -137,7 +137,7 @@ def unauthenticated() -> RpcError:
 
 
 def form_error(refused: RequestRefused) -> RpcError:
-    """The error for a refusal of the request guard. For authentication the bridge has its own texts."""
+    """The error for a refusal of the request guard. The bridge has its own texts for authentication."""
     if (of_caller := OF_CALLER.get(type(refused))) is not None:
         return of_caller()
     code = CONTENT_TYPE_NOT_SUPPORTED if refused.status == 415 else INVALID_REQUEST

@@ -1,6 +1,6 @@
 """The internal task: what every dialect renders, and what happened to it, event by event.
 
-States, messages and artifacts are those of A2A 1.0, section 4. Nothing here is spelled as on any wire.
+States, messages and artifacts are those of A2A 1.0, section 4. The names of this module are of no wire.
 """
 
 import sys
@@ -44,7 +44,7 @@ class Role(StrEnum):
 
 
 class Message(Struct, frozen=True, omit_defaults=True):
-    """One thing said in a task's conversation."""
+    """A message of a task's conversation."""
 
     id: str
     role: Role
@@ -72,7 +72,7 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_reply(self) -> bool:
-        """Whether the hub made the artifact of the chunks of a reply; a remote server may use such an id, too."""
+        """True if the hub made the artifact of the chunks of a reply; a remote server may use such an id, too."""
         return self.id.startswith(REPLY) and not self.turn
 
 
@@ -115,7 +115,7 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
 
     @property
     def closes_only(self) -> bool:
-        """Whether the event only says that nothing more of the artifact will come."""
+        """True if the event only says that nothing more of the artifact will come."""
         return self.append and self.artifact == Artifact(self.artifact.id, ())
 
 
@@ -151,22 +151,22 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the task has ended."""
+        """True if the task has ended."""
         return self.state in TERMINAL
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the task waits for its caller."""
+        """True if the task waits for its caller."""
         return self.state in INTERRUPTED
 
     @property
     def is_open(self) -> bool:
-        """Whether the agent works on the task, or is about to."""
+        """True if the agent works on the task, or is about to."""
         return self.state in OPEN
 
     @property
     def is_running(self) -> bool:
-        """Whether the turn goes on: the agent works on the task, or waits for the caller's approval."""
+        """True if the turn goes on: the agent works on the task, or waits for the caller's approval."""
         return self.is_open or bool(self.approvals)
 
     @property
@@ -227,7 +227,7 @@ def after(task: Task, events: Iterable[TaskEvent]) -> Task:
 
 
 def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
-    """Whether a store should write a snapshot of the task now: readers apply all events after the last one."""
+    """True if a store should write a snapshot of the task now: readers apply all events after the last one."""
     return any(
         event.seq % SNAPSHOT_EVERY == 0 or (isinstance(event, StatusEvent) and event.state is not State.WORKING)
         for event in events
@@ -257,7 +257,7 @@ def size_of(held: Message | Artifact) -> int:
 
 
 def text_in(parts: Iterable[Part]) -> str:
-    """All text of parts, as one."""
+    """The text of all parts as one string."""
     return "".join([part.text for part in parts if isinstance(part.text, str)])
 
 

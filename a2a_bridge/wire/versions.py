@@ -1,7 +1,7 @@
 """The dialects, and which of them a request speaks, by its `A2A-Version` and its method; and its extensions.
 
-Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart. Of
-the extensions a request asks for, what the card has of them is active; others are ignored.
+Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart. An
+extension that a request asks for is active if the card has it; others are ignored.
 """
 
 from collections.abc import Mapping

@@ -115,7 +115,7 @@ class Credential(models.Model):
 
     @property
     def is_live(self) -> bool:
-        """Whether it would be accepted now."""
+        """True if it would be accepted now."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > approximate_now())
 
     @staticmethod
@@ -185,7 +185,7 @@ class ClientGrant(models.Model):
 
     @property
     def is_live(self) -> bool:
-        """Whether its client can refresh its access token now."""
+        """True if its client can refresh its access token now."""
         return self.revoked_at is None and self.expires_at > approximate_now()
 
 

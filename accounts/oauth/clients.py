@@ -213,7 +213,7 @@ def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
 
 
 def _is_client_redirect(address: str) -> bool:
-    """Whether a client may register an address: on the user's machine, or by https, with a plain path."""
+    """True if a client may register an address: on the user's machine, or by https, with a plain path."""
     if len(address) > MAX_REDIRECT_CHARS:
         return False
     origin = HTTPS.match(address)
@@ -296,8 +296,10 @@ def _is_loopback(address: str) -> bool:
 
 
 def _is_registered(address: str, registered: Sequence[str]) -> bool:
-    """Whether a client registered an address. A program on the user's machine takes a free port each time, so the
-    port of a loopback address may be another one (RFC 8252, section 7.3); its host and path may not.
+    """True if a client registered an address.
+
+    A program on the user's machine takes a free port each time, so the port of a loopback address may be another
+    one (RFC 8252, section 7.3); its host and path may not.
     """
     if address in registered:
         return True

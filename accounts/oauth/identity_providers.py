@@ -60,7 +60,7 @@ class _Membership(msgspec.Struct, frozen=True):
 
 
 def has_github() -> bool:
-    """Whether people can sign in with GitHub here."""
+    """True if people can sign in with GitHub here."""
     return bool(settings.GITHUB_CLIENT_ID)
 
 
@@ -118,7 +118,7 @@ class GitHub:
             return profile
 
     def is_member(self, org: str) -> bool:
-        """Whether they are an active member of an organisation; an invitation is not enough."""
+        """True if they are an active member of an organisation; an invitation is not enough."""
         with self._reported():
             found = self._read(f"/user/memberships/orgs/{quote(org)}", _Membership)
             return found is not None and found.state == "active" and found.organization.login.lower() == org
@@ -152,15 +152,16 @@ class _ProviderMetadata(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether secrets may travel to each of its addresses."""
+        """True if secrets may travel to each of its addresses."""
         asked = [self.authorization_endpoint, self.token_endpoint, self.jwks_uri]
         return all(map(is_safe, [*asked, self.userinfo_endpoint] if self.userinfo_endpoint else asked))
 
 
 @dataclass(frozen=True, slots=True)
 class OidcProfile:
-    """The person for whom a provider vouches. Issuer and subject are the key; the names may change, and are not
-    unique.
+    """The person for whom a provider vouches.
+
+    Issuer and subject are the key; the names may change, and are not unique.
 
     `email` is one that the provider has verified, in lower case, else empty.
     """

@@ -40,12 +40,12 @@ class SignInMethods:
 
     @property
     def is_any(self) -> bool:
-        """Whether any way to sign in is set up."""
+        """True if any way to sign in is set up."""
         return bool(self.github or self.providers or self.passkey or self.password or self.development)
 
     @property
     def is_github_alone(self) -> bool:
-        """Whether there is nothing to choose from but GitHub."""
+        """True if there is nothing to choose from but GitHub."""
         return self.github and not (self.providers or self.passkey or self.password)
 
 

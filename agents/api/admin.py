@@ -34,7 +34,7 @@ class IsStaff(BasePermission):
     message = "this is for the staff of the hub"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the caller is a member of the staff; a request without a caller is answered with 401."""
+        """True if the caller is a member of the staff; a request without a caller is answered with 401."""
         return isinstance(request.user, User) and request.user.is_staff
 
 

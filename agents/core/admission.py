@@ -65,7 +65,7 @@ class AgentState:
 
     @property
     def is_online(self) -> bool:
-        """Whether a prompt can reach it."""
+        """True if a prompt can reach it."""
         return self.is_reachable or self.connection_id is not None
 
 
@@ -90,7 +90,7 @@ class CallerSpending:
 
     @property
     def has_reached_cost_limit(self) -> bool:
-        """Whether no question is admitted any more because of what the earlier ones cost."""
+        """True if no question is admitted any more because of what the earlier ones cost."""
         return self.limit_microusd is not None and self.cost_microusd >= self.limit_microusd
 
     @property
@@ -143,7 +143,7 @@ class AdmissionState:
         return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
 
     def has_moved(self, ask: Ask) -> bool:
-        """Whether the agent moved to another session after it was looked up for the ask."""
+        """True if the agent moved to another session after it was looked up for the ask."""
         agent = self.agents.get(ask.target.agent_id) if ask.target.agent_id is not None else None
         return agent is not None and agent.published and agent.session_id != ask.target.session_id
 

@@ -58,7 +58,7 @@ class AskQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further ask can wait in this process."""
+        """True if no further ask can wait in this process."""
         return len(self.waiters) >= MAX_QUEUED
 
     def find(self, chat_id: str) -> RunningTurn | None:

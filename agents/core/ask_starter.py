@@ -126,7 +126,7 @@ class AskStarter:
 
 
 def _is_answered(settled: SettledTurn) -> bool:
-    """Whether the agent sent a text: a reply, or its reason for not answering."""
+    """True if the agent sent a text: a reply, or its reason for not answering."""
     return settled.outcome is Outcome.COMPLETED or bool(settled.own_words)
 
 

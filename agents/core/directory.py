@@ -74,7 +74,7 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentActivity:
-    """Whether an agent is online, and its usage.
+    """True if an agent is online, and its usage.
 
     `last_query_at`: the time of the last ask that was not refused.
     """

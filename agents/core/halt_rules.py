@@ -96,7 +96,7 @@ def lift_halts(halts: QuerySet[Halt], *, by: User | None) -> int:
 
 
 def is_halted(session_id: int | None, owner_id: int) -> bool:
-    """Whether an owner, or an agent on this session of theirs, is halted."""
+    """True if an owner, or an agent on this session of theirs, is halted."""
     wanted = Q(kind=Kind.OWNER, user_id=owner_id)
     if session_id is not None:
         wanted |= Q(kind=Kind.AGENT, agent__session_id=session_id, agent__deleted_at=None)

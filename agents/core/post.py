@@ -194,7 +194,7 @@ class Post(Protocol):
         """Start to receive for this process; returns once messages can arrive."""
 
     async def is_reachable(self) -> bool:
-        """Whether messages can be sent at this moment."""
+        """True if messages can be sent at this moment."""
 
     async def close(self) -> None:
         """Stop receiving."""

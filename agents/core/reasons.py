@@ -19,7 +19,7 @@ class ClaimState(StrEnum):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the end of the turn leaves the claim in place."""
+        """True if the end of the turn leaves the claim in place."""
         return self not in (ClaimState.FREED, ClaimState.OFFLINE)
 
 
@@ -74,12 +74,12 @@ class Explanation:
 
     @property
     def counted(self) -> str:
-        """Whether the ask counts in the budget, for the caller on the same day."""
+        """True if the ask counts in the budget, for the caller on the same day."""
         return {True: "It counts in today’s budget.", False: "It does not count.", None: ""}[self.is_counted]
 
     @property
     def remains(self) -> str:
-        """Whether the ask counts in the budget, and when the agent can be asked again; for the owner."""
+        """True if the ask counts in the budget, and when the agent can be asked again; for the owner."""
         if self.claim is None:
             return ""
         counted = "It counts in the day’s budget." if self.is_counted else "It was given back to the day’s budget."

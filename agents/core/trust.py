@@ -1,4 +1,4 @@
-"""Whether an agent is asked by its owner or by a stranger: decided here by owner, for every link (docs/adr/0151).
+"""True if an agent is asked by its owner or by a stranger: decided here by owner, for every link (docs/adr/0151).
 
 An agent that asks another one acts for the user who asked first. Agents of one owner that ask each other for that
 owner are no strangers; an agent of the same owner that passes on the question of another user asks for that user.
@@ -10,7 +10,7 @@ from agents.core.types import Ask
 
 
 def is_own(ask: Ask, owner_id: int) -> bool:
-    """Whether the owner of the asked agent asks, by hand or through agents of the owner alone."""
+    """True if the owner of the asked agent asks, by hand or through agents of the owner alone."""
     return ask.caller_id == owner_id and not ask.passed_by_stranger
 
 
@@ -21,7 +21,7 @@ def is_own_turn() -> Case:
 
 
 def isolates(*, is_own: bool, is_isolated_agent: bool, is_chain_lost: bool = False) -> bool:
-    """Whether an agent reaches no other session while it works on a question.
+    """True if an agent reaches no other session while it works on a question.
 
     `is_isolated_agent`: its owner isolates it for questions of strangers. `is_chain_lost`: agents passed the
     question on, and the hub does not know which agents.
@@ -30,7 +30,7 @@ def isolates(*, is_own: bool, is_isolated_agent: bool, is_chain_lost: bool = Fal
 
 
 def is_progress(ask: Ask, owner_id: int) -> bool:
-    """Whether an agent tells a session of its own owner something about that session's question.
+    """True if an agent tells a session of its own owner something about that session's question.
 
     The agent waits for no reply, so no two agents wait for each other.
     """

@@ -73,12 +73,12 @@ class RunningTurn:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the end is committed."""
+        """True if the end is committed."""
         return self._end is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether a response to the caller is due: the turn has ended, or its agent waits for the caller's
+        """True if a response to the caller is due: the turn has ended, or its agent waits for the caller's
         approval.
         """
         return self._end is not None or bool(self._waits_for)

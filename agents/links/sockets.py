@@ -81,10 +81,10 @@ class ServedSocket(Protocol):
         """Close the socket and tell the agent not to reconnect."""
 
     def is_idle(self, now: float) -> bool:
-        """Whether no caller waits for its replies any more."""
+        """True if no caller waits for its replies any more."""
 
     def is_due(self, now: float) -> bool:
-        """Whether `check_alive` has something to do."""
+        """True if `check_alive` has something to do."""
 
     async def check_alive(self, now: float) -> None:
         """Send a ping when it is due; close the socket of an agent that was silent for too long."""

@@ -168,5 +168,5 @@ def live_connections() -> QuerySet[Connection]:
 
 
 def is_online(session_id: int) -> bool:
-    """Whether a session can be asked now."""
+    """True if a session can be asked now."""
     return bool(online_sessions([session_id]))

@@ -218,7 +218,7 @@ def _decide(
 
 
 def _may_be_relayed(session_id: int, chat_id: str, **of_turn: int) -> bool:
-    """Whether a caller of A2A or MCP waits in that turn, of an agent whose owner lets callers decide."""
+    """True if a caller of A2A or MCP waits in that turn, of an agent whose owner lets callers decide."""
     turns = Turn.objects.open().filter(session_id=session_id, chat_id=chat_id, surface__in=RELAYING, **of_turn)
     found: bool = turns.filter(agent__caller_approvals=True, agent__deleted_at=None).exists()
     return found

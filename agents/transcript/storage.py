@@ -1,4 +1,4 @@
-"""Whether events and op-messages still fit into the storage of their owner."""
+"""True if events and op-messages still fit into the storage of their owner."""
 
 import logging
 from collections.abc import Callable

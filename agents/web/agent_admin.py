@@ -205,7 +205,7 @@ class AgentAdmin(OwnerScopedAdmin):
 
     @admin.display(description="online", boolean=True)
     def is_online(self, agent: Agent) -> bool:
-        """Whether a question would reach the agent now."""
+        """True if a question would reach the agent now."""
         return _get_activity(agent).is_online
 
     @admin.display(description="queries today / budget")

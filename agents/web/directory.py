@@ -52,7 +52,7 @@ class DirectoryFilter:
 
     @property
     def is_everything(self) -> bool:
-        """Whether no filter is set."""
+        """True if no filter is set."""
         return self == DirectoryFilter()
 
     @property

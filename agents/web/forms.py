@@ -73,7 +73,7 @@ class UsdField(forms.DecimalField):
         return None if usd is None else to_microusd(usd)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Whether the owner typed another amount."""
+        """True if the owner typed another amount."""
         return super().has_changed(None if initial is None else Decimal(decimal_usd(initial)), data)
 
 

@@ -112,7 +112,7 @@ class UnlimitedToWrite(HasUnlimitedToken):
     """Making a key takes a token without limits, as making any token does; listing keys does not."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the request reads, or comes with such a token."""
+        """True if the request reads, or comes with such a token."""
         return request.method in SAFE_METHODS or super().has_permission(request, view)
 
 

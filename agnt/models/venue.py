@@ -124,7 +124,7 @@ class Venue(models.Model):
 
     @property
     def is_asked(self) -> bool:
-        """Whether the hub asks the venue before it writes a booking. Other venues take every booking."""
+        """True if the hub asks the venue before it writes a booking. Other venues take every booking."""
         return self.agent_id is not None or self.url != ""
 
 

@@ -144,7 +144,7 @@ def _send(invoice: Invoice, invoicer: Invoicer) -> bool:
 
 
 def _is_uncertain(invoice: Invoice, invoicer: Invoicer) -> bool:
-    """Whether the invoice may have arrived so long ago that the invoicer would count it again."""
+    """True if the invoice may have arrived so long ago that the invoicer would count it again."""
     if invoice.tried_at is None or invoicer.remembers is None:
         return False
     return bool(invoice.tried_at < db_now() - invoicer.remembers)

@@ -81,7 +81,7 @@ class FoundKey(NetworkRef, frozen=True, kw_only=True):
     is_stale: bool
 
     def may_send_as(self, sender: str) -> bool:
-        """Whether an envelope with this key may be `from` that sender."""
+        """True if an envelope with this key may be `from` that sender."""
         return not self.senders or sender in self.senders
 
 

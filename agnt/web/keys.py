@@ -108,7 +108,7 @@ class KeyRow:
 
     @property
     def is_own_customer(self) -> bool:
-        """Whether the key has no customer but itself."""
+        """True if the key has no customer but itself."""
         return self.key.customer == f"key-{self.key.public_id}"
 
     @property

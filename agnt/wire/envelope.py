@@ -1,4 +1,4 @@
-"""The AGPEnvelope: reads and checks a request in the order of the protocol. No I/O.
+"""The AGPEnvelope: reads and checks a request in the order of the protocol. The module does no I/O.
 
 The first flaw answers. Between these steps the caller does what needs rows: keys after `read_body`, limits after
 `read_envelope`, signature and known tuples before `check_timestamp`.

@@ -1,4 +1,7 @@
-"""The payloads of the intents: their shapes, as described and as checked, and what a handler gets. No I/O."""
+"""The payloads of the intents: their shapes, as described and as checked, and what a handler gets.
+
+The module does no I/O.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -135,7 +138,7 @@ def read_payload(envelope: Envelope, *, is_strict: bool) -> tuple[Order, list[st
 
 
 def _fits(field: FieldInfo, given: Json) -> bool:
-    """Whether a payload has a right value in a field, or may leave the field out."""
+    """True if a payload has a right value in a field, or may leave the field out."""
     if field.encode_name not in given:
         return not field.required
     try:
@@ -164,7 +167,7 @@ def _join_times(given: Json) -> Json:
 
 
 def _is_time(text: str) -> bool:
-    """Whether a text of the right shape is a time of day, or a day that is in the calendar, with a time or not."""
+    """True if a text of the right shape is a time of day, or a day that is in the calendar, with a time or not."""
     try:
         return ":" in text[:3] or bool(datetime.fromisoformat(text))
     except ValueError:

@@ -68,7 +68,7 @@ class _Request(Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender
 
 
 class AgntPing(_Request, kw_only=True):
-    """Whether a network answers. The payload is ignored."""
+    """True if a network answers. The payload is ignored."""
 
     intent: Literal["network.ping"]
     payload: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -253,8 +253,10 @@ class AgntErrorResponse(_Response, kw_only=True):
 
 
 class AgntStatus(TypedDict):
-    """Whether venues are asked. `breaker`: with a key that of its network; without one `open` while those of all
-    networks with venues are. `unknown`: the database does not answer.
+    """True if venues are asked.
+
+    `breaker`: with a key that of its network; without one `open` while those of all networks with venues are.
+    `unknown`: the database does not answer.
     """
 
     status: Literal["ok", "degraded"]

@@ -1,4 +1,4 @@
-"""Reads responses: a checked answer, or the error that the other side names. No I/O."""
+"""Reads responses: a checked answer, or the error that the other side names. The module does no I/O."""
 
 import json
 import math

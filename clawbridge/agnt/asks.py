@@ -1,4 +1,7 @@
-"""An ask, and the request that carries it: one envelope, signed where there is a secret. No I/O."""
+"""An ask, and the request that carries it: one envelope, signed where there is a secret.
+
+The module does no I/O.
+"""
 
 import hashlib
 from dataclasses import dataclass, field

@@ -43,7 +43,7 @@ class Blame(Enum):
 
     @property
     def is_failure(self) -> bool:
-        """Whether a breaker counts it."""
+        """True if a breaker counts it."""
         return self in (Blame.VENUE, Blame.NETWORK)
 
 
@@ -74,7 +74,7 @@ class Pair:
 
     @property
     def is_open(self) -> bool:
-        """Whether one of the two breakers is open."""
+        """True if one of the two breakers is open."""
         return self.venue.is_open or self.network.is_open
 
 
@@ -87,7 +87,7 @@ class PairPermit:
 
     @property
     def is_probe(self) -> bool:
-        """Whether the call probes one of the two breakers."""
+        """True if the call probes one of the two breakers."""
         return self.venue.is_probe or self.network.is_probe
 
 

@@ -121,7 +121,7 @@ class EnvelopeRefused(Exception):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same envelope, sent again unchanged, may succeed."""
+        """True if the same envelope, sent again unchanged, may succeed."""
         return MEANINGS[self.code].is_retryable
 
 
@@ -159,10 +159,10 @@ def build_envelope(
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value can name an agent, a network or an intent."""
+    """True if a value can name an agent, a network or an intent."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def is_ttl(value: Any) -> bool:
-    """Whether a value is a time to live, in milliseconds; above `MAX_TTL_MS` it counts as that."""
+    """True if a value is a time to live, in milliseconds; above `MAX_TTL_MS` it counts as that."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0

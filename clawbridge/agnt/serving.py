@@ -1,4 +1,7 @@
-"""The other side of a call: what a venue reads in an envelope that it gets, and its response. No I/O."""
+"""The other side of a call: what a venue reads in an envelope that it gets, and its response.
+
+The module does no I/O.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,6 @@
-"""Signatures of AGNT: canonical JSON, its HMAC, how old a signed text may be; and the hops of an envelope. No I/O.
+"""Signatures of AGNT: canonical JSON, its HMAC, how old a signed text may be; and the hops of an envelope.
+
+The module does no I/O.
 
 `_sig` covers the payload alone; the header `X-A2A-Envelope-Signature` covers the time and the whole body. `via` is
 the signed chain of the agents that passed an envelope on. Each hop signs its name, its time and the signature
@@ -100,12 +102,12 @@ def sign_value(value: Json, *, key: bytes) -> str:
 
 
 def matches_value(value: Json, signature: str, keys: tuple[bytes, ...]) -> bool:
-    """Whether this is the signature of a value with one of the keys."""
+    """True if this is the signature of a value with one of the keys."""
     return _matches(signature, canonical_json(value), keys)
 
 
 def has_signature_form(value: Any) -> TypeGuard[str]:
-    """Whether a value has the form of a signature: 64 lower-case hex digits."""
+    """True if a value has the form of a signature: 64 lower-case hex digits."""
     return isinstance(value, str) and _HEX.fullmatch(value) is not None
 
 
@@ -229,7 +231,7 @@ class Hop(NamedTuple):
 
 
 def is_valid_via(value: Any, sender: Any) -> bool:
-    """Whether a value is a chain of 1 to 4 hops, the last one of which is the sender of the envelope."""
+    """True if a value is a chain of 1 to 4 hops, the last one of which is the sender of the envelope."""
     return (
         isinstance(value, list)
         and 0 < len(value) <= MAX_HOPS
@@ -249,7 +251,7 @@ def describe_via(via: Sequence[Hop]) -> list[Json]:
 
 
 def has_valid_origin(agent_context: Json) -> bool:
-    """Whether the first sender that the context of an envelope with `via` names is a name; it may name none."""
+    """True if the first sender that the context of an envelope with `via` names is a name; it may name none."""
     return "origin" not in agent_context or is_name(agent_context["origin"])
 
 

@@ -147,7 +147,7 @@ class Agent:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a stop was asked for."""
+        """True if a stop was asked for."""
         return self._stopping.is_set()
 
     async def run(self) -> Ending:

@@ -1,4 +1,4 @@
-"""Codex's `app-server`, which asks for permissions: JSON-RPC, one message a line. No I/O.
+"""Codex's `app-server`, which asks for permissions: JSON-RPC, one message a line. The module does no I/O.
 
 Its notifications are read as the events of `exec --json` that say the same.
 """

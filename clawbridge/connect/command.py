@@ -43,7 +43,7 @@ class OutputReader(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the program has given its answer: it gets no more input."""
+        """True if the program has given its answer: it gets no more input."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The hub's JSON frames: text in, frozen values out, and back. No I/O.
+"""The hub's JSON frames: text in, frozen values out, and back. The module does no I/O.
 
 The frames are those of the `/channel` wire. Frames this client has no use for decode to None.
 """
@@ -51,7 +51,7 @@ class Welcome:
 
     @property
     def takes_more_than_text(self) -> bool:
-        """Whether notes, artifacts and ends of other kinds can be sent as such."""
+        """True if notes, artifacts and ends of other kinds can be sent as such."""
         return {"task_status", "task_artifact"} <= self.features
 
 

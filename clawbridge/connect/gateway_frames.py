@@ -1,4 +1,4 @@
-"""Frames of the protocol `a2a-v1` of agent teams: text in, frozen values out, and back. No I/O."""
+"""Frames of the protocol `a2a-v1` of agent teams: text in, frozen values out, and back. The module does no I/O."""
 
 import json
 import re
@@ -58,7 +58,7 @@ class GatewayFrame:
 
     @property
     def wants_response(self) -> bool:
-        """Whether its sender waits for a reply."""
+        """True if its sender waits for a reply."""
         return self.metadata.get("requiresResponse") is True
 
     @property

@@ -1,4 +1,4 @@
-"""The line protocol of `--protocol lines`: JSON objects, one a line, in both directions. No I/O.
+"""The line protocol of `--protocol lines`: JSON objects, one a line, in both directions. The module does no I/O.
 
 A line that is no JSON object with a `type` is text of the reply.
 """

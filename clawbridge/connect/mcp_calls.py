@@ -1,4 +1,7 @@
-"""From a question to the arguments of an MCP tool, and from its result to parts of a reply. No I/O."""
+"""From a question to the arguments of an MCP tool, and from its result to parts of a reply.
+
+The module does no I/O.
+"""
 
 import json
 import mimetypes
@@ -82,7 +85,7 @@ def text_property(schema: Schema) -> str | None:
 
 
 def _is_text(wanted: Any, schema: Schema) -> bool:
-    """Whether a property takes a text: also one of several types, as generators write what may be null."""
+    """True if a property takes a text: also one of several types, as generators write what may be null."""
     if not isinstance(wanted, Mapping):
         return False
     if isinstance(ref := wanted.get("$ref"), str):
@@ -229,7 +232,7 @@ def _bytes_of(block: ContentBlock) -> str:
 
 
 def _adds(structured: Any, texts: list[str]) -> bool:
-    """Whether structured content is more than the one text, which servers wrap as `{"result": …}`."""
+    """True if structured content is more than the one text, which servers wrap as `{"result": …}`."""
     if structured is None:
         return False
     try:

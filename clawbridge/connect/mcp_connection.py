@@ -56,7 +56,7 @@ class ToolConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another question may use it."""
+        """True if another question may use it."""
         return not self._is_retired and not self._loss.reason
 
     async def open(self) -> Tool:

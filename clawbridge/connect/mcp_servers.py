@@ -182,7 +182,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 def is_session_ended(response: httpx2.Response) -> bool:
-    """Whether a response says that the session of the request is over."""
+    """True if a response says that the session of the request is over."""
     return response.status_code == 404 and "mcp-session-id" in response.request.headers
 
 

@@ -61,7 +61,7 @@ class Preset:
     asking: AskingMode | None = None
 
     def has_mode(self, access: Access) -> bool:
-        """Whether the program can be run with that access."""
+        """True if the program can be run with that access."""
         return {"read": self.read_only, "write": self.read_write, "ask": self.asking}[access] is not None
 
     def argv(self, *, access: Access, extra: Arguments, conversation_id: str, is_known: bool) -> list[str]:

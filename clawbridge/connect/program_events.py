@@ -1,4 +1,4 @@
-"""The events that the programs of `connect.presets` print, as parts of a reply. No I/O.
+"""The events that the programs of `connect.presets` print, as parts of a reply. The module does no I/O.
 
 `clawbridge/connect/README.md` names the versions whose output these functions read.
 """
@@ -91,7 +91,7 @@ class ProgramOutput:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the program reported the end of its answer."""
+        """True if the program reported the end of its answer."""
         return self.run.is_complete
 
     def feed(self, text: str) -> Iterator[ReplyPart]:

@@ -48,12 +48,12 @@ class Chunks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be sent."""
+        """True if nothing waits to be sent."""
         return not self._text
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough text for a chunk of full size."""
+        """True if there is enough text for a chunk of full size."""
         return len(self._text) >= MAX_CHUNK_CHARS
 
     @property

@@ -1,4 +1,5 @@
-"""What agents said: messages that wait for their recipient, sessions, and the tasks of the Agent Protocol.
+"""The stored content of the gateway: messages that wait for their recipient, sessions, and the tasks of the Agent
+Protocol.
 
 `SessionLog` is not `agents.models.Session`.
 """
@@ -186,12 +187,12 @@ class ProtocolTask(models.Model):
 
 class StepQuerySet(models.QuerySet["ProtocolStep"]):
     def kept(self, now: datetime) -> "StepQuerySet":
-        """All but those whose process died while they ran."""
+        """All tasks but those whose process died while they ran."""
         return self.exclude(status=ProtocolStep.Status.RUNNING, until__lte=now)
 
 
 class ProtocolStep(models.Model):
-    """One ask to the agent of a task; a step that fails is deleted, its turn stays.
+    """One ask to the agent of a task; a step that fails is deleted, but its turn stays.
 
     `until`: when a step that still runs was lost. `agent_task_id`: the id of the task that the agent sees: that of
     the step before, if the agent asked for input there. `asks_input`: the agent did so in this step. `chat_id`: of

@@ -19,7 +19,9 @@ RULES = (  # the owner writes these
 
 
 class TeamAgent(models.Model):
-    """An agent of a team by its name. It is made when its seat is first taken, or when the owner loads a team.
+    """An agent of a team by its name.
+
+    The row is made when the seat is first taken, or when the owner loads a team.
 
     `is_active`: enrolled. `status`: what the agent said of itself; it counts while the agent is connected.
     `may_send_to`, `may_hear_from`: names of peers; null: all of the team.
@@ -136,7 +138,7 @@ class ChannelWatch(models.Model):
 
 
 class FrameRecord(models.Model):
-    """One frame of a client: what was sent, never what it said.
+    """One frame of a client: its addresses, type and sizes, never its content.
 
     `owner`: its team. `error_code`: 0 when it was served. `latency_ms`: until then.
     """

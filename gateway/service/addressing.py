@@ -53,7 +53,7 @@ class RecentMessage:
         self.ended = Waiters()
 
     def end(self) -> None:
-        """Its last answer was given."""
+        """End the request, whose last answer was given."""
         self.is_over = True
         self.ended.wake()
 
@@ -168,12 +168,12 @@ class Addressee:
     status: str = ONLINE
 
     def reply_wait_s(self, default_s: float) -> float:
-        """How long a caller waits for its reply. `default_s`: for an agent that has no wait of its own."""
+        """The seconds that a caller waits for its reply. `default_s`: for an agent that has no wait of its own."""
         return min(float(self.target.wait_s or default_s), LONGEST_WAIT_S)
 
     @property
     def takes_stored_messages(self) -> bool:
-        """Whether messages may wait for it: an agent of the team, or one that is shared with the sender."""
+        """True if messages may wait for it: an agent of the team, or one that is shared with the sender."""
         return bool(self.seat) and self.target.agent_id is None
 
 
@@ -238,7 +238,7 @@ class NewMessage:
 
     @cached_property
     def identity(self) -> tuple[SenderKey, bytes]:
-        """Its sender and its key, which it shares with a message that repeats it."""
+        """The sender and the key of the message; a message that repeats it has the same."""
         return (self.sender.login, self.sender.seat), key_of(self.envelope)
 
 

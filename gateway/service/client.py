@@ -109,7 +109,7 @@ class TeamClient(Subscriber, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is sent nothing any more."""
+        """True if it is sent nothing any more."""
 
     @property
     def sender(self) -> FrameSender:
@@ -142,7 +142,8 @@ class TeamClient(Subscriber, Protocol):
         return self.seat.name if self.seat is not None else ""
 
     def find_behalf(self, envelope: Envelope) -> ActingFor | None:
-        """On whose behalf it acts: an agent that works on a message for its sender, else for the token's user.
+        """The party on whose behalf the client acts: the sender of the message on which its agent works, else the
+        token's user.
 
         None: it is not signed in.
         """
@@ -154,7 +155,7 @@ class TeamClient(Subscriber, Protocol):
         return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
 
     def get_behalf(self, envelope: Envelope) -> ActingFor:
-        """As `find_behalf`, for what reaches other agents.
+        """The same as `find_behalf`, for messages that reach other agents.
 
         Raises:
             FrameRefused: 5001; 5004 while it is isolated.

@@ -26,12 +26,14 @@ class VoteResult:
 
     @property
     def is_open(self) -> bool:
-        """Whether votes still count."""
+        """True if votes still count."""
         return self.state in (DELIBERATING, ESCALATED)
 
 
 def votes_needed(members: int, threshold: str) -> int:
-    """How many equal votes decide: over half (`simple`), two thirds (`supermajority`), or all (`unanimous`)."""
+    """The number of equal votes that decide: over half (`simple`), two thirds (`supermajority`), or all
+    (`unanimous`).
+    """
     if threshold == "unanimous":
         return members
     if threshold == "supermajority":

@@ -1,7 +1,7 @@
 """The audit of frames: a record for each frame of a signed-in client, without content and tokens.
 
-Records are written in batches by another thread. When it cannot keep up, clients wait before their next frame is
-read: no record is dropped.
+Records are written in batches by another thread. When the log cannot keep up, clients wait before their next frame
+is read: no record is dropped.
 """
 
 import logging
@@ -50,7 +50,9 @@ INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameLogRow._fields)
 
 
 def insert_rows(rows: Sequence[FrameLogRow]) -> None:
-    """One statement for all rows: a model for each costs more than the rest of a frame that is passed on."""
+    """One statement inserts all rows: a model for each row costs more than the rest of a frame that is passed
+    on.
+    """
     database = thread_database()
     stored = [row._replace(at=database.moment(row.at)) for row in rows]
     with database.django_errors, database:

@@ -30,7 +30,7 @@ MAX_SEATS = 10_000
 
 
 class GatewayHealth(TypedDict):
-    """How the gateway is. Times in ms since 1970, `uptime` in s.
+    """The health of the gateway. Times in ms since 1970, `uptime` in s.
 
     `status`: `ok`, or `degraded` while Redis is out of reach. `redisConnected`: false where none is used,
     too. `pendingResponses`: messages to the team's agents that have no response yet, 10000 at most.
@@ -183,7 +183,8 @@ def report_rows(version: str) -> Iterator[Line]:
 
 
 def report_probes(ping_redis: Callable[[], object] | None) -> Iterator[Line]:
-    """Each thing that the gateway depends on, with the time it took to answer; and what waits.
+    """The services that the gateway depends on, each with the time of its answer, and the number of waiting
+    messages.
 
     `ping_redis`: raises OSError when Redis does not answer; None where the hub uses none.
     """

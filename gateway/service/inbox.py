@@ -77,7 +77,7 @@ def show_state(stored: Letter) -> Json:
 
 
 def count_messages(session_id: int) -> Json:
-    """How many stored messages an inbox has."""
+    """The number of stored messages of an inbox."""
     found = Letter.objects.filter(recipient=session_id, state__in=INBOX)
     return found.aggregate(
         total=Count("pk"),
@@ -154,7 +154,8 @@ def load_receipts(user_id: int, names: Collection[str], message_id: str, agent: 
 def delete_message(stored: Letter) -> bool:
     """Delete a stored message for the owner of its inbox; False while it is being delivered.
 
-    One whose sender waits for a reply dies first, and stays until the sender has the error.
+    A message whose sender waits for a reply becomes a dead message first, and stays until the sender has the
+    error.
     """
     has_ended = stored.state == Letter.State.QUEUED and end_message(stored, dead_message_error(CLEARED))
     row = Letter.objects.filter(pk=stored.pk, reply_at=None).exclude(state=Letter.State.SENDING)
@@ -164,7 +165,7 @@ def delete_message(stored: Letter) -> bool:
 def retry_message(stored: Letter) -> bool:
     """Let a dead stored message wait again, without an end; False when it is not dead.
 
-    One that may have been sent once keeps that (`message_queue.has_died_unsent`).
+    A message that may have been sent once keeps that mark (`message_queue.has_died_unsent`).
     """
     again = {
         "state": Letter.State.QUEUED,
@@ -180,8 +181,8 @@ def retry_message(stored: Letter) -> bool:
 def deliver(owner: User, frame: Json) -> int:
     """Put a message into the inbox of its agent, a broadcast into that of every other agent; into how many.
 
-    A message that waits there already is not stored twice. Its sender waits for no response any more. Frames of
-    other types wait in no inbox: 0.
+    A message that waits there already is not stored twice. The sender of the message then waits for no response
+    any more. Frames of other types wait in no inbox: 0.
 
     Raises:
         FrameRefused: it is not in order, or did not fit into all of these inboxes.

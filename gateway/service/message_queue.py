@@ -208,7 +208,7 @@ def take_reply(stored_id: int) -> Json | None:
 
 
 def has_died_unsent(stored_id: int) -> bool:
-    """Whether a stored message is dead, and the gateway knows that the agent never got it."""
+    """True if a stored message is dead, and the gateway knows that the agent never got it."""
     return Letter.objects.filter(pk=stored_id, state=Letter.State.DEAD, attempts=0).exists()
 
 
@@ -326,7 +326,7 @@ def _claimed(stored: Letter) -> QuerySet[Letter]:
 
 
 def _may_send(stored: Letter) -> bool:
-    """Whether the sender may still send to the recipient: a share may have been taken back, or a list changed."""
+    """True if the sender may still send to the recipient: a share may have been taken back, or a list changed."""
     if stored.tells and stored.sender_session is not None:  # a reply tells nothing, and no list holds for it
         sender, recipient = _name_of(stored.sender_session), _name_of(stored.recipient)
         if not allow_message(sender, load_peers(sender), recipient, load_peers(recipient)):
@@ -342,7 +342,7 @@ def _name_of(seat: Session) -> AgentName:
 
 
 def _is_free(stored: Letter) -> bool:
-    """Whether the recipient takes a message of this sender now: no other caller holds it, and it is not busy."""
+    """True if the recipient takes a message of this sender now: no other caller holds it, and it is not busy."""
     held = Turn.objects.holding().filter(session=stored.recipient_id, claim_until__gt=db_now())
     callers = list(held.values_list("caller_id", flat=True)[:SESSION_CAP])
     if len(callers) >= SESSION_CAP or any(one != stored.sender_owner_id for one in callers):

@@ -276,7 +276,7 @@ class MessageRouter:
 
 
 def _find_place(found: Addressee, message: NewMessage) -> Place | None:
-    """The sessions of the team in which a message belongs; None where it leaves the team."""
+    """The sessions of the team in which a message belongs; None where the message leaves the team."""
     asker, sender = message.behalf.asker, message.sender
     # An agent that works for a caller of another owner acts for that caller: so does what it says.
     if not found.seat or not found.is_own or sender.login != asker.login:

@@ -77,7 +77,7 @@ class OpenMessages:
 
     @property
     def is_sending(self) -> bool:
-        """Whether a message is not on its way yet: a later one must not overtake it."""
+        """True if a message is not on its way yet: a later one must not overtake it."""
         return self._sending > 0
 
     def end(self) -> None:
@@ -147,7 +147,7 @@ class OpenMessages:
     ) -> StoredMessage | None:
         """Answer with the reply. A stored message: the message was not delivered, and waits.
 
-        It goes on without the client: one that comes back and repeats its message gets the reply.
+        The turn goes on without the client: a client that comes back and repeats its message gets the reply.
         """
         running = begun.running
         settled = await asyncio.shield(running.settled)
@@ -218,5 +218,5 @@ class OpenMessages:
 
 
 def _is_unsent(begun: BegunMessage, stored: StoredMessage | None) -> bool:
-    """Whether the gateway knows that nothing was sent to the agent, and no stored message waits to be sent."""
+    """True if the gateway knows that nothing was sent to the agent, and no stored message waits to be sent."""
     return stored is None and begun.running.is_settled and begun.running.settled.result().is_unsent

@@ -1,7 +1,7 @@
 """Proposals of a team, as rows: propose, vote, decide. Synchronous.
 
-Each function is one transaction that locks the proposal's row, and a decision is an update of an undecided row: so
-it is made once, however many votes come at one moment, in however many processes (docs/adr/0137).
+Each function is one transaction that locks the proposal's row, and a decision is an update of an undecided row: a
+decision is therefore made once, however many votes come at one moment, in however many processes (docs/adr/0137).
 """
 
 from datetime import datetime, timedelta

@@ -80,13 +80,13 @@ class ApiStep(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PageOf:
-    """Which page of a list is asked for, from 1."""
+    """The number of the wanted page of a list, from 1."""
 
     number: int
     size: int
 
     def take(self, rows: "QuerySet[Row]") -> list[Row]:
-        """Its rows."""
+        """The rows of the page."""
         return list(rows[(self.number - 1) * self.size : self.number * self.size])
 
     def answer(self, name: str, shown: Sequence[object], total: int) -> Json:

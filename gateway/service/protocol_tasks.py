@@ -1,4 +1,4 @@
-"""Tasks, steps and artifacts in the database. What belongs to another user is absent."""
+"""Tasks, steps and artifacts in the database. A task of another user is absent."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

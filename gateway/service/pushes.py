@@ -27,7 +27,10 @@ class Subscriber(Protocol):
     """A client that takes pushes."""
 
     def push(self, type_name: str, frame: bytes) -> bool:
-        """Queue a frame; False when the client takes no frames of that type. One that does not read is closed."""
+        """Queue a frame; False when the client takes no frames of that type.
+
+        A subscriber that does not read is closed.
+        """
 
 
 class AgentFilter(NamedTuple):
@@ -37,7 +40,7 @@ class AgentFilter(NamedTuple):
     but: bool = True
 
     def takes(self, agent: str) -> bool:
-        """Whether it takes a frame about that agent. Empty: the frame is about none."""
+        """True if it takes a frame about that agent. Empty: the frame is about none."""
         return not agent or (agent in self.names) is not self.but
 
     def without(self, names: Collection[str]) -> "AgentFilter | None":
@@ -72,7 +75,7 @@ class Channels:
 
     @property
     def total(self) -> int:
-        """How many subscriptions there are in this process, those of the gateway itself included."""
+        """The number of subscriptions in this process, with those of the gateway itself."""
         return self._watched.total()
 
     async def subscribe(
@@ -82,7 +85,7 @@ class Channels:
         await self.filter(owner_id, channel, subscriber, AgentFilter(frozenset(agents), but=not agents))
 
     async def filter(self, owner_id: int, channel: str, subscriber: Subscriber, agents: AgentFilter) -> None:
-        """As `subscribe`, with a filter."""
+        """Subscribe with a filter; see `subscribe`."""
         key = (owner_id, channel)
         subscribers = self._subscribers.setdefault(key, {})
         is_new = subscriber not in subscribers
@@ -116,11 +119,11 @@ class Channels:
         return {key: self._subscribers[key][subscriber] for key in self._subscribed.get(subscriber, ())}
 
     def count(self, owner_id: int, channel: str) -> int:
-        """How many subscribe to a channel in this process."""
+        """The number of subscribers of a channel in this process."""
         return len(self._subscribers.get((owner_id, channel), ()))
 
     def may_reach(self, owner_id: int) -> bool:
-        """Whether a frame for a team may have subscribers, as far as it is known without the database."""
+        """True if a frame for a team may have subscribers, as far as it is known without the database."""
         return not self._is_alone or owner_id in self._watched
 
     async def publish(self, owner_id: int, channel: str, frame: Json, *, agent: str = "") -> None:
@@ -235,7 +238,7 @@ class SeatFrames(msgspec.Struct, frozen=True):
 
 
 class SeatConnection(NamedTuple):
-    """Where a seat is connected."""
+    """The process and the connection of a seat."""
 
     name: str
     process_id: str
@@ -247,10 +250,10 @@ class SeatClient(Subscriber, Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be pushed to it: not as many frames wait for it that it may soon be closed."""
+        """True if more may be pushed to it: not as many frames wait for it that it may soon be closed."""
 
     async def wait_for_room(self, within_s: float) -> None:
-        """Wait until it has room, or the time is up. Those who wait go on one by one."""
+        """Wait until it has room, or the time is up. Waiting senders go on one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +278,7 @@ class Seats:
         self._by_name[owner_id, seat.name] = self._by_connection[seat.connection_id] = HeldSeat(seat, client)
 
     def leave(self, owner_id: int, seat: Seat) -> None:
-        """A connection is over. That of a newer one stays."""
+        """A connection is over. The entry of a newer connection stays."""
         self._by_connection.pop(seat.connection_id, None)
         held = self._by_name.get((owner_id, seat.name))
         if held is not None and held.seat is seat:

@@ -63,7 +63,7 @@ class QueueDelivery:
         self._tasks = TaskSet()
 
     def has_none(self, session_id: int) -> bool:
-        """Whether it is known that no stored message waits for a recipient."""
+        """True if it is known that no stored message waits for a recipient."""
         return session_id in self._empty
 
     def expect(self, session_id: int) -> None:
@@ -261,7 +261,7 @@ def _open_carried(stored: Letter) -> Json:
 
 
 def _is_undelivered(stored: Letter, settled: SettledTurn) -> bool:
-    """Whether the message did not reach the agent, or may not have."""
+    """True if the message did not reach the agent, or may not have."""
     if settled.outcome is Outcome.COMPLETED:
         return False
     return not stored.wants_response or settled.reason in (TurnFailure.NOT_DELIVERED, TurnFailure.CHANNEL_LOST)

@@ -31,7 +31,7 @@ _PLAIN = "{"  # the beginning of a frame that was stored before frames were seal
 
 
 class Obstacle(StrEnum):
-    """Why a message to an agent that can be asked waits all the same."""
+    """The reason why a message to an agent that can be asked waits all the same."""
 
     NONE = ""
     EARLIER = "earlier messages"  # of the same sender, recipient and priority: it would overtake them
@@ -59,7 +59,7 @@ class Draft:
 
     @property
     def lives_s(self) -> float | None:
-        """For how long it may wait; None: for ever."""
+        """The seconds for which the message may wait; None: for ever."""
         ttl_s = self.envelope.metadata.get("ttl")
         if self.envelope.wants_response:
             return self.wait_s
@@ -68,7 +68,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """What a sender learns of a stored message. `expires_at`: None, it waits for ever. `is_new`: no repetition."""
+    """The facts that a sender gets about a stored message.
+
+    `expires_at`: None, it waits for ever. `is_new`: no repetition.
+    """
 
     id: int
     message_id: str
@@ -82,7 +85,7 @@ def priority_of(envelope: Envelope) -> Letter.Priority:
 
 
 def find_obstacle(session_id: int, caller_id: int, sender: str, priority: Letter.Priority) -> Obstacle:
-    """Why a message of this sender to a seat waits, although the seat may be there."""
+    """The reason why a message of this sender to a seat waits, although the seat may be there."""
     ahead = Letter.objects.filter(
         recipient=OuterRef("pk"), state__in=WAITING, priority=priority, sender_owner=caller_id, sender=sender
     )
@@ -182,13 +185,13 @@ def _check_room(owner_id: int, draft: Draft, size: int) -> None:
 
 
 def _has_room(owner_id: int, size: int, among: Q = EVERY_ROW, share: int = 1) -> bool:
-    """Whether a stored message of that size fits into the inboxes, or into a sender's share of them."""
+    """True if a stored message of that size fits into the inboxes, or into a sender's share of them."""
     is_one_more = limits.LETTERS.has_room(owner_id, among=among, share=share)
     return is_one_more and limits.LETTERS_TEXT.has_room(owner_id, size, among=among, share=share)
 
 
 def has_outstanding(session_id: int) -> bool:
-    """Whether receipts may still come for what a seat sent."""
+    """True if receipts may still come for what a seat sent."""
     states: Collection[str] = (*WAITING, Letter.State.DELIVERED)
     return Letter.objects.filter(sender_session=session_id, state__in=states).exists()
 

@@ -53,7 +53,7 @@ def load_rows(sessions: Collection[Session]) -> dict[int, TeamAgent]:
 
 
 def reported_status(session: Session, row: TeamAgent | None) -> str:
-    """The status of a connected agent, as it said. Only agents of the gateway can say one."""
+    """The status of a connected agent, as it said. Only agents of the gateway can report a status."""
     return row.status if row is not None and session.link == GATEWAY_LINK else ONLINE
 
 
@@ -86,7 +86,7 @@ def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
 
 
 def find_unknown(owner_id: int, names: Collection[str]) -> str | None:
-    """One of the names that no agent of the team has; None when all are known."""
+    """The first of these names that no agent of the team has; None when all are known."""
     known = set(_kept(owner_id).filter(routing_name__in=names).values_list("routing_name", flat=True))
     return next((name for name in names if name not in known), None)
 
@@ -119,7 +119,7 @@ def get_agent(name: str, user_id: int) -> Json:
 def load_names(user_id: int) -> list[str]:
     """The names of the agents that the user can send messages to, the own ones first; at most MAX_PEERS.
 
-    Each handshake asks for them: it reads names alone, and no rows of sessions.
+    Each handshake needs the names, so the query reads names alone, and no rows of sessions.
     """
     found = (
         sessions_visible_to(user_id, at_least=SessionRole.PROMPTER)
@@ -201,7 +201,7 @@ class Member:
 
     @property
     def is_connected(self) -> bool:
-        """Whether its seat is taken now."""
+        """True if its seat is taken now."""
         return self.status != OFFLINE
 
     @property

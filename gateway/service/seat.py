@@ -1,7 +1,8 @@
 """The seat of an agent: the one connection that has its name, and what it was asked and has not answered.
 
-A seat is a session of its owner over the link `gateway`; its routing name is the agent's name. So it is published,
-shared, halted, counted and audited like any other, and its owner's other agents find it by that name.
+A seat is a session of its owner over the link `gateway`; its routing name is the agent's name. A seat is therefore
+published, shared, halted, counted and audited like any other session, and its owner's other agents find it by that
+name.
 """
 
 import re
@@ -41,7 +42,7 @@ OWN_STATUSES = frozenset(TeamAgent.Status.values)
 
 
 def act_without_seat(user_id: int, login: str, traceparent: str = "") -> ActingFor:
-    """On whose behalf a client without a seat acts: its user."""
+    """The party on whose behalf a client without a seat acts: its user."""
     return ActingFor(AskingUser(user_id=user_id, login=login, traceparent=traceparent), NO_SESSION)
 
 

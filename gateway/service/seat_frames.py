@@ -118,7 +118,10 @@ def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifac
 
 
 def _find_envelope(prompt: PostedPrompt) -> Json:
-    """The envelope that a prompt carries. One of a caller over A2A is a part like any other: it has a task."""
+    """The envelope that a prompt carries.
+
+    An envelope of a caller over A2A is a part like any other, as the caller has a task.
+    """
     if prompt.task_id or len(prompt.parts) != 1 or prompt.parts[0].media_type != ENVELOPE_TYPE:
         return {}
     carried: Json = prompt.parts[0].data

@@ -43,7 +43,7 @@ class LogEntry(Struct, frozen=True, kw_only=True):
     id: str = ""
 
     def show(self, session_id: str) -> dict[str, Any]:
-        """As a line of a session has it."""
+        """The entry in the form of a line of a session."""
         shown = {
             "timestamp": self.timestamp_ms,
             "role": self.role,
@@ -53,12 +53,12 @@ class LogEntry(Struct, frozen=True, kw_only=True):
         return {**shown, "id": self.id} if self.id else shown
 
     def line(self, session_id: str) -> bytes:
-        """Its line of `session.jsonl`."""
+        """The line of the entry in `session.jsonl`."""
         return msgspec.json.encode(self.show(session_id)) + b"\n"
 
 
 class Place(Struct, frozen=True):
-    """Where a message of a team and its reply belong: in the sessions of `agents`, its sender and its recipient.
+    """The sessions of a message of a team and its reply: those of `agents`, its sender and its recipient.
 
     `writer`: the name of the sender's seat, or `@login`. `session_id` empty: the session that the gateway
     keeps for this pair of writer and recipient.
@@ -89,7 +89,7 @@ class PlacedEntry(Struct, frozen=True):
 
 
 def make_place(owner_id: int, login: str, sender: str, recipient: str, session_id: str) -> Place:
-    """Where a message of one team belongs. `sender`: the name of its seat; empty: a client sent it."""
+    """The `Place` of a message of one team. `sender`: the name of its seat; empty: a client sent it."""
     agents = (recipient,) if sender in ("", recipient) else (sender, recipient)
     return Place(owner_id, agents, sender or f"@{login}", recipient, session_id)
 

@@ -57,8 +57,8 @@ def write_export(agent: str, session_id: str, entries: Sequence[LogEntry]) -> by
 def read_file(data: bytes, agent: str, index: bytes = b"") -> list[ReadSession]:
     """The sessions of an export or of a plain file. `index`: the `sessions.json` that belongs to the file.
 
-    A plain file does not say whose it is: it counts as the file of `agent`. By the index, keyed
-    `agent:{agent}:main`, its lines get the session id that they do not have themselves.
+    A plain file does not say whose it is: it counts as the file of `agent`. Lines without a session id get the one
+    that the index has under the key `agent:{agent}:main`.
 
     Raises:
         FrameRefused: 4004, a line is wrong: nothing of the file counts; 2005, it has too many.
@@ -99,7 +99,7 @@ def _read_export(header: Mapping[str, Any], lines: Sequence[bytes]) -> ReadSessi
 
 
 def _read_index(index: bytes, agent: str) -> tuple[str, str]:
-    """Whose file it is, and the session id of lines that have none; without an index there is no such id."""
+    """The agent of the file, and the session id of lines that have none; without an index there is no such id."""
     if not index:
         return agent, ""
     entries = _read_line(index, 0)
@@ -194,7 +194,7 @@ class ReadySession(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """In bytes, as exported."""
+        """The size of the export in bytes."""
         return sum(row.bytes for row in self.rows)
 
 
@@ -212,7 +212,7 @@ def import_sessions(user: SessionUser, agent: str, data: bytes, index: bytes = b
     """Import the sessions of a file for an agent, as committed ones; those whose id is taken get a new one.
 
     Raises:
-        FrameRefused: 3001, 5004, 4004; 2005 when it is too much. Nothing was imported.
+        FrameRefused: 3001, 5004, 4004; 2005 when it is too much. The hub imported nothing.
     """
     check_agent(user, agent)
     if len(data) + len(index) > MAX_FILE_BYTES:

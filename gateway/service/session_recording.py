@@ -75,7 +75,7 @@ def write_or_log(records: Sequence[PlacedEntry]) -> int:
     A record that cannot be written is logged and deleted.
 
     Raises:
-        OperationalError, InterfaceError, InternalError: the database is away. What is not written is held.
+        OperationalError, InterfaceError, InternalError: the database is away; the entries are held.
     """
     try:
         write_records(records)
@@ -307,7 +307,7 @@ class Recording:
         return [self._reply.query] if self._reply is not None else []
 
     async def add_reply(self, settled: SettledTurn) -> None:
-        """Its turn has ended, as stored. The reply is sent by the task that waits for it."""
+        """The turn of the message has a stored end. The reply is sent by the task that waits for it."""
         if settled.has_extra_writes:
             await self._add(self._reply)
 

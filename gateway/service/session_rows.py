@@ -40,7 +40,9 @@ class SessionUser(Struct, frozen=True):
 
     @property
     def writer(self) -> str:
-        """Its name as a writer of a session: only that one may change a session that it locked."""
+        """The name of the client as a writer of a session: only that writer may change a session that it
+        locked.
+        """
         return self.agent or f"@{self.login}"
 
 
@@ -79,7 +81,7 @@ def get_session(user: SessionUser, agent: str, session_id: str, *, writes: bool 
 
 
 def find_ttl_s(owner_id: int) -> int | None:
-    """How long after its last entry a session of the team takes new ones; None: for ever."""
+    """The seconds after its last entry for which a session of the team takes new entries; None: for ever."""
     policies = TeamPolicy.objects.filter(owner_id=owner_id)
     return policies.values_list("session_ttl_s", flat=True).first()
 
@@ -115,7 +117,7 @@ def check_writable(log: SessionLog, ttl_s: int | None, writer: str, now: datetim
 
 
 def is_locked(log: SessionLog, writer: str, now: datetime) -> bool:
-    """Whether another writer locked it."""
+    """True if another writer locked it."""
     return log.locked_until is not None and log.locked_until > now and log.locked_by != writer
 
 

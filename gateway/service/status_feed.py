@@ -21,7 +21,9 @@ DELIVERED = "message.delivered"
 
 
 class TeamView:
-    """The statuses of a team that the hub sent to the subscribers of this process. It is a subscriber itself.
+    """The statuses of a team that the hub sent to the subscribers of this process.
+
+    The view is a subscriber itself.
 
     `read_at`: when the database was read last; None before that.
     """

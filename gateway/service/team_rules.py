@@ -53,8 +53,8 @@ def change_agent(agent: TeamAgent, fields: dict[str, Any]) -> bool:
 def end_connection(owner_id: int, name: str) -> bool:
     """End the connection of an agent; False when it has none.
 
-    Its row is removed. The process that holds the socket closes it within seconds, with `disconnect` and `error`,
-    and the program comes back.
+    End the connection of an agent whose row is removed. The process that holds the socket closes it within
+    seconds, with `disconnect` and `error`, and the program comes back.
     """
     theirs = Connection.objects.filter(session__owner_id=owner_id, session__routing_name=name)
     found = theirs.filter(session__link=GATEWAY_LINK).values_list("pk", flat=True).first()
@@ -69,7 +69,7 @@ def get_policy(owner_id: int) -> TeamPolicy:
 
 
 class BadPolicy(Exception):
-    """The rules contradict each other; the text is public. Nothing was written."""
+    """The rules contradict each other; the text is public. The hub wrote nothing."""
 
 
 @transaction.atomic
@@ -92,7 +92,7 @@ def change_policy(owner_id: int, fields: dict[str, Any]) -> TeamPolicy:
 
 
 class BadTeamFile(Exception):
-    """The file names no sound team; the text is public. Nothing was written."""
+    """The file names no sound team; the text is public. The hub wrote nothing."""
 
 
 class FileAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -235,7 +235,7 @@ class RulesCache:
         return rules
 
     async def may_message(self, sender: AgentName, recipient: AgentName) -> bool:
-        """Whether the lists of peers of both agents allow a message."""
+        """True if the lists of peers of both agents allow a message."""
         of_sender, of_recipient = await self.get(sender.owner_id), await self.get(recipient.owner_id)
         return allow_message(sender, of_sender.peers, recipient, of_recipient.peers)
 
@@ -246,7 +246,7 @@ def peer_error() -> FrameRefused:
 
 
 def allow_message(sender: AgentName, of_sender: PeerLists, recipient: AgentName, of_recipient: PeerLists) -> bool:
-    """Whether the lists of the teams of two agents allow a message of one to the other."""
+    """True if the lists of the teams of two agents allow a message of one to the other."""
     may_send_to = of_sender.may_send_to.get(sender.name)
     may_hear_from = of_recipient.may_hear_from.get(recipient.name)
     if may_send_to is not None and recipient.shown_to(sender) not in may_send_to:
@@ -306,7 +306,7 @@ async def check_signature(rules: RulesCache, owner_id: int, envelope: Envelope) 
 
 
 def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
-    """Whether a frame has a signature by one of these keys."""
+    """True if a frame has a signature by one of these keys."""
     signature = frame.get("metadata", {}).get("signature")
     if not isinstance(signature, dict) or signature.get("alg") != ALG:
         return False

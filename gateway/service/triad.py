@@ -26,7 +26,9 @@ CALLS_AT_ONCE = 4  # of all clients of this process
 
 
 class ProposalNews(Struct, frozen=True):
-    """A frame about a proposal. Each client that it is for gets it once, also if it is named in several ways.
+    """A frame about a proposal.
+
+    Each client gets the news once, also if several of its names are among the recipients.
 
     `proposal_id`: the row. `connections`: of seats that get it. `channels`: their subscribers get it; of those who
     asked for some agents, only if `agent` is one of them. `proposer`: the connection of the proposer's seat, which
@@ -69,7 +71,8 @@ def send_to_steward(proposal: Proposal, frame: Json) -> None:
 def send_decision(proposal: Proposal, frame: Json) -> None:
     """Send a decision to proposer, members, steward and subscribers after the commit.
 
-    Their seats are found after it, too: one that is taken at that moment is found, or finds the decision itself.
+    The seats are looked up after the decision: a seat that is taken at that moment is found, or finds the decision
+    itself.
     """
     transaction.on_commit(lambda: _send_decision(proposal, frame))
 
@@ -129,7 +132,7 @@ class Participant(Subscriber, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is sent nothing any more."""
+        """True if it is sent nothing any more."""
 
     async def send_frame(self, frame: Json) -> None:
         """Send a frame."""

@@ -13,7 +13,7 @@ UPGRADE: Header = (b"upgrade", b"websocket")
 
 
 def is_of_gateway(path: str) -> bool:
-    """Whether only the gateway answers HTTP requests at a path, of those outside of the native API.
+    """True if only the gateway answers HTTP requests at a path, of those outside of the native API.
 
     `/health` and `/agents` are pages, too.
     """

@@ -130,7 +130,7 @@ ROUTES = (
 
 
 def is_agent_protocol(path: str) -> bool:
-    """Whether `AgentProtocol` serves a path."""
+    """True if `AgentProtocol` serves a path."""
     return path.startswith(f"{PATH}/")
 
 

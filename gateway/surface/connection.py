@@ -1,4 +1,4 @@
-"""One connection of `a2a-v1`: the upgrade, signing in, taking a seat, and frames out."""
+"""A connection of `a2a-v1`: the upgrade, the sign-in, the seat, and frames to the client."""
 
 import asyncio
 import logging

@@ -36,7 +36,7 @@ NO_CONTENT = GatewayAnswer(204, b"", ())
 
 
 class RequestClient(TeamClient):
-    """The user of one request. It has no seat, and takes no pushes."""
+    """The user of one request. The client has no seat, and takes no pushes."""
 
     def __init__(self, gateway: Gateway, identity: Identity) -> None:
         self.gateway = gateway
@@ -58,7 +58,7 @@ class RequestClient(TeamClient):
 
     @property
     def is_over(self) -> bool:
-        """Never: it lives as long as its request."""
+        """False: the client lives as long as its request."""
         return False
 
     @property

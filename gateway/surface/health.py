@@ -38,7 +38,7 @@ class HealthError(TypedDict):
 
 
 def is_health_call(request: HttpRequest) -> bool:
-    """Whether this module answers the request, and not a page."""
+    """True if this module answers the request, and not a page."""
     if request.path == STATUS_PATH or request.path.startswith(f"{STATUS_PATH}/"):
         return True
     if request.path not in (HEALTH_PATH, AGENTS_PATH):

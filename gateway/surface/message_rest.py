@@ -284,7 +284,7 @@ class InstantField(serializers.Field):  # type: ignore[type-arg]
     """A time as ISO 8601, or as Unix milliseconds."""
 
     def to_internal_value(self, data: Any) -> datetime:
-        """As a datetime."""
+        """The value as a datetime."""
         text = str(data)
         if text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_MS)) and int(text) <= LATEST_MS:
             return datetime.fromtimestamp(int(text) / 1000, UTC)
@@ -294,7 +294,7 @@ class InstantField(serializers.Field):  # type: ignore[type-arg]
 
 
 class LiveQuery(serializers.Serializer[Any]):
-    """How many of the newest frames, and from when on."""
+    """The wanted number of newest frames, and the earliest time."""
 
     limit = serializers.IntegerField(default=LIVE, min_value=1, max_value=MAX_LIVE)
     since = InstantField(required=False, source="at__gte")
@@ -311,7 +311,7 @@ class HistoryQuery(serializers.Serializer[Any]):
     offset = serializers.IntegerField(default=0, min_value=0, max_value=FARTHEST)
 
     def get_fields(self) -> Any:
-        """With the one whose name Python reserves."""
+        """The fields, with the one whose name is reserved in Python."""
         sender = serializers.CharField(required=False, max_length=MAX_PARTY_CHARS, source="source")
         return super().get_fields() | {"from": sender}
 

@@ -179,12 +179,12 @@ class ProposalRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not decided."""
+        """True if it is not decided."""
         return self.left_ms is not None
 
     @property
     def until(self) -> str:
-        """Its deadline, as scripts read it."""
+        """The deadline of the proposal, in the form that scripts read."""
         return iso(self.proposal.deadline)
 
     @property
@@ -218,7 +218,7 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
 
 @owner_page
 def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpResponse:
-    """One proposal: what it says, who voted how, what came too late or was replaced, and the decision."""
+    """The page of one proposal: its text, all votes, also late and replaced ones, and the decision."""
     owner = get_team_owner(request, visitor)
     found = _proposals(owner).filter(pk=proposal_id).first()
     if found is None:

@@ -19,7 +19,7 @@ AGENT_HEADER = "x-agent-id"
 
 
 def speaks_prototype(scope: Scope) -> bool:
-    """Whether the client of an upgrade speaks the dialect."""
+    """True if the client of an upgrade speaks the dialect."""
     return scope["path"] == PATH and not scope["subprotocols"]
 
 

@@ -51,7 +51,7 @@ def describe_token(token: Token, seat: str) -> Json:
 
 
 def is_refused(credential_id: int) -> bool:
-    """Whether a token is of no use for another reason than its end: it was revoked, or its user is suspended."""
+    """True if a token is of no use for another reason than its end: it was revoked, or its user is suspended."""
     return not Credential.objects.filter(pk=credential_id, revoked_at=None, user__is_active=True).exists()
 
 
@@ -74,8 +74,10 @@ def too_many_sockets(most: int) -> FrameRefused:
 
 
 class TokenSignIn:
-    """The sign-in of one connection. Without a seat it is counted, and ended when its token is revoked; with one
-    the row of its connection is watched instead.
+    """The sign-in of one connection.
+
+    A client without a seat is counted, and ended when its token is revoked; for a client with a seat the row of
+    its connection is watched instead.
 
     `on_over`: called when the time to renew an expired token is over.
     """
@@ -132,7 +134,7 @@ class TokenSignIn:
         self._stop_counting()
 
     def was_dismissed(self) -> bool:
-        """Whether the task of the connection was cancelled because the token is no longer good."""
+        """True if the task of the connection was cancelled because the token is no longer good."""
         return self._watched is not None and self._callers.was_dismissed(self._watched)
 
     def _stop_counting(self) -> None:

@@ -35,7 +35,7 @@ class GatewaySocket(ClientConnection):
     may_be_direct = False
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """One message of the client."""
+        """Handle one message of the client."""
         if self._over:
             return
         if self.gateway.frame_log.is_full:
@@ -98,11 +98,11 @@ class GatewaySocket(ClientConnection):
     # From the hub's clock.
 
     def is_idle(self, now: float) -> bool:
-        """Whether no caller waits for its replies any more."""
+        """True if no caller waits for its replies any more."""
         return self.seat is None or self.seat.prompts.is_idle(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether `check_alive` has something to do. The server sends the pings, see `hub.uvicorn_protocols`."""
+        """True if `check_alive` has something to do. The server sends the pings, see `hub.uvicorn_protocols`."""
         return now - self._checked_at >= FORGETS_EVERY_S
 
     async def check_alive(self, now: float) -> None:

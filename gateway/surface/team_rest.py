@@ -83,14 +83,14 @@ class TeamAgentBody(Body, ColumnBody):
         model, columns, shape = TeamAgent, ("role", "is_active"), ApiTeamAgent
 
     def validate_role(self, text: str) -> str:
-        """As the wire writes it."""
+        """The role in the spelling of the wire."""
         role = read_role(text)
         if role is None:
             raise serializers.ValidationError(WANTED_NAME)
         return role
 
     def validate_config(self, config: dict[str, Any]) -> dict[str, Any]:
-        """Not too large."""
+        """The configuration, if it is not too large."""
         if len(msgspec.json.encode(config)) > MAX_CONFIG_BYTES:
             raise serializers.ValidationError(f"want at most {MAX_CONFIG_BYTES} bytes")
         return config
@@ -140,7 +140,7 @@ class OneTeamAgent(APIView):
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, agent_name: str) -> Response:
-        """Forget its role and settings; its session stays. It is enrolled again when it connects."""
+        """Forget its role and settings; its session stays. The agent is enrolled again when it connects."""
         _get_own(request, agent_name).delete()
         return Response(status=204)
 

@@ -1,7 +1,9 @@
-"""ACL messages of FIPA as frames of `a2a-v1`, and frames as ACL messages. No I/O and no clock of its own.
+"""ACL messages of FIPA as frames of `a2a-v1`, and frames as ACL messages.
 
-An ACL message is a JSON object with the parameters of FIPA's standard as keys. What a frame has no place for is
-kept in its `metadata.fipa`, so that a message comes back as it was.
+The module does no I/O and reads no clock.
+
+An ACL message is a JSON object with the parameters of FIPA's standard as keys. Members that a frame has no place
+for are kept in its `metadata.fipa`, so that a message comes back as it was.
 """
 
 from collections.abc import Mapping
@@ -110,7 +112,7 @@ def from_acl(acl: Mapping[str, Any], now_ms: int) -> Json:
 def as_information(envelope: Envelope) -> Envelope:
     """A message about a reply or a decision, for an agent of another team.
 
-    That agent could take a frame of type `response` or `decision` for one of its own team.
+    The recipient could take a frame of type `response` or `decision` for one of its own team.
     """
     content = {"role": "agent", "content": {envelope.type: envelope.content}}
     metadata = {key: value for key, value in envelope.metadata.items() if key != "requiresResponse"}
@@ -156,7 +158,7 @@ def _asks(frame: Json) -> bool:
 def _content_in(type_name: str, performative: str, given: Any) -> tuple[Json, str]:
     """The content of a frame, and the path in it at which the content of the ACL message lies; empty: it is all.
 
-    What has the form of the frame's own content is taken as it is.
+    Content in the form of the frame's own content is taken as it is.
     """
     key = CONTENT_KEYS.get(type_name, "")
     is_own = isinstance(given, dict) and isinstance(given.get(key), str) and performative != CANCEL
@@ -234,7 +236,7 @@ def _read_reply_by(acl: Mapping[str, Any]) -> int | None:
 
 
 def _reply_by(frame: Json, metadata: Json) -> str | None:
-    """When a reply is late: the deadline of a proposal, else `ttl` after the time of the frame."""
+    """The time from which a reply is late: the deadline of a proposal, else `ttl` after the time of the frame."""
     deadline = frame.get("content", {}).get("deadline") if frame["type"] == "proposal" else None
     if deadline is None and "ttl" in metadata and isinstance(frame.get("timestamp"), int | float):
         deadline = frame["timestamp"] + metadata["ttl"] * 1000

@@ -1,4 +1,7 @@
-"""The registry of frame types of `a2a-v1`: the fields of each, their values, and the names of channels. No I/O."""
+"""The registry of frame types of `a2a-v1`: the fields of each, their values, and the names of channels.
+
+The module does no I/O.
+"""
 
 import re
 from collections.abc import Callable, Collection
@@ -28,17 +31,17 @@ PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
 
 
 def is_agent_name(text: str) -> bool:
-    """Whether it is the name of an agent of a tenant."""
+    """True if it is the name of an agent of a tenant."""
     return AGENT_NAME.fullmatch(text) is not None
 
 
 def is_target(text: str) -> bool:
-    """Whether it can name the recipient of a frame: an agent of a tenant, or a handle."""
+    """True if it can name the recipient of a frame: an agent of a tenant, or a handle."""
     return is_agent_name(text) or HANDLE.fullmatch(text) is not None
 
 
 def is_id(text: str) -> bool:
-    """Whether a frame may have it as an id."""
+    """True if a frame may have it as an id."""
     return 1 <= len(text) <= MAX_ID_CHARS and text.isprintable()
 
 
@@ -106,7 +109,7 @@ class FrameField:
         object.__setattr__(self, "keys", tuple(self.path.split(".")))
 
     def takes(self, value: Any) -> bool:
-        """Whether a value of its kind is one that it takes."""
+        """True if a value of its kind is one that it takes."""
         if self.legal is None:
             return True
         return self.legal(value) if callable(self.legal) else value in self.legal
@@ -284,5 +287,5 @@ def find_proposal_id(channel: str) -> str:
 
 
 def is_channel(name: str) -> bool:
-    """Whether clients may name the channel."""
+    """True if clients may name the channel."""
     return name in PLAIN or bool(find_inbox_agent(name)) or bool(find_proposal_id(name))

@@ -58,7 +58,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def wants_response(self) -> bool:
-        """Whether its sender waits for a reply."""
+        """True if its sender waits for a reply."""
         return self.type == "request" or self.metadata.get("requiresResponse") is True
 
     @property
@@ -170,7 +170,9 @@ def read_text(given: Mapping[str, Any], field: str, *, is_required: bool = False
 
 
 def kept_in(metadata: Json, key: str) -> Json:
-    """What a frame keeps of a message of another protocol; a client may have sent another value under that key."""
+    """The members that a frame keeps of a message of another protocol; a client may have sent another value under
+    that key.
+    """
     kept = metadata.get(key)
     return kept if isinstance(kept, dict) else {}
 

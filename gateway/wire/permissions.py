@@ -1,6 +1,6 @@
 """The rights of the roles of a team (docs/adr/0139).
 
-A role is that of a token in the team of its user. What is shared by other users is decided by their shares.
+A role is that of a token in the team of its user. Agents of other users are open to a client by their shares.
 """
 
 from enum import StrEnum, auto
@@ -92,7 +92,7 @@ OF_SERVICES = {
 
 
 def find_role(identity: Identity) -> TeamRole | None:
-    """The role of a token in its user's team; None: it does not sign in to the gateway."""
+    """The role of a token in its user's team; None for a token that cannot sign in to the gateway."""
     if identity.kind == "session":
         return TeamRole.ADMIN
     if identity.kind not in (*CALLER_KINDS, *AGENT_KINDS):
@@ -105,7 +105,7 @@ def find_role(identity: Identity) -> TeamRole | None:
 
 
 def is_permitted(identity: Identity, action: Action) -> bool:
-    """Whether a token may do something in its user's team, be it for itself alone."""
+    """True if a token may do something in its user's team, be it for itself alone."""
     role = find_role(identity)
     if role not in MAY[action]:
         return False
@@ -142,7 +142,7 @@ def check_subscription(identity: Identity, seat: str, channel: str) -> None:
 
 
 def may_subscribe(identity: Identity, seat: str, channel: str) -> bool:
-    """Whether a client may stay subscribed. Channels that the hub made for it are its own."""
+    """True if a client may stay subscribed. Channels that the hub made for it are its own."""
     if not is_channel(channel):
         return True
     try:
@@ -189,7 +189,7 @@ def find_seat(identity: Identity) -> str:
 
 
 def may_take_seat(identity: Identity, name: str) -> bool:
-    """Whether a token may take the seat of that name in its user's team."""
+    """True if a token may take the seat of that name in its user's team."""
     if name in RESERVED_SEATS:
         return False
     if TokenScope.CONNECT in identity.scopes.split():

@@ -1,6 +1,6 @@
 """The state of one socket of `a2a-v1`: which frames it takes now, and which flaws close it.
 
-No I/O and no clock of its own.
+The module does no I/O and reads no clock.
 """
 
 from collections import deque
@@ -131,7 +131,7 @@ class GatewayProtocol:
         self._limited_since: float | None = None
 
     def read(self, text: str | None) -> Envelope:
-        """One message of the client.
+        """Read one message of the client.
 
         Raises:
             FrameRefused: it is answered by this error.
@@ -169,7 +169,7 @@ class GatewayProtocol:
 
     @property
     def has_expired(self) -> bool:
-        """Whether the token has expired, so that only a new one is taken."""
+        """True if the token has expired, so that only a new one is taken."""
         return self._token_until is not None and self._clock() >= self._token_until
 
     def count_auth_failure(self) -> int:
@@ -197,7 +197,7 @@ class GatewayProtocol:
         self._supported = frozenset(map(str, types)) & FRAME_TYPES.keys() if isinstance(types, list) else None
 
     def may_push(self, type_name: str) -> bool:
-        """Whether the client takes frames of that type that are no replies to it."""
+        """True if the client takes frames of that type that are no replies to it."""
         return self._supported is None or type_name in ALWAYS_SENT or type_name in self._supported
 
     def _check_allowed(self, type_: FrameType) -> None:

@@ -1,4 +1,6 @@
-"""The dialect of one socket: the frames of its client in `a2a-v1`, and those of the hub in the dialect. No I/O.
+"""The dialect of one socket: the frames of its client in `a2a-v1`, and those of the hub in the dialect.
+
+The module does no I/O.
 
 The frames are those that the prototype's own client and gateway send each other (docs/adr/0133). Frames that both
 dialects have pass as they are.

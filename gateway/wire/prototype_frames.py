@@ -1,4 +1,4 @@
-"""Translates frames of the prototype to `a2a-v1`, and back (docs/adr/0133). No I/O.
+"""Translates frames of the prototype to `a2a-v1`, and back (docs/adr/0133). The module does no I/O.
 
 `READERS` translate the frames of clients. Each reader gets a frame and the name of the agent in the address of its
 client, which takes precedence over names in frames. The functions `show_…` make the frames for clients.
@@ -39,7 +39,7 @@ class AskedFrame:
 
     @property
     def is_told(self) -> bool:
-        """Whether the frame is a message that is answered only if it fails."""
+        """True if the frame is a message that is answered only if it fails."""
         return self.type == "message" and self.made["metadata"].get("requiresResponse") is not True
 
 
@@ -88,7 +88,7 @@ class OpenFrames:
 
 
 def is_frame(value: object) -> bool:
-    """Whether the value is an object with a type; other faults are found in the translation."""
+    """True if the value is an object with a type; other faults are found in the translation."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("type"), str)

@@ -1,1 +1,1 @@
-"""All that one user has in this hub: to take away, and to erase."""
+"""The data of one user in this hub: its export and its erasure."""

@@ -1,5 +1,6 @@
-"""Closes an account, and erases in batches what a closed account left. May run twice, and goes on where an earlier
-run was cut off.
+"""Closes an account, and erases in batches what a closed account left.
+
+The erasure may run twice, and goes on where an earlier run was cut off.
 """
 
 import json
@@ -88,7 +89,9 @@ def find_user_traces(user: User) -> UserTraces:
 
 
 class Scrubber:
-    """Removes one user from texts and JSON. Of a turn or file of the user no words stay; elsewhere the name goes.
+    """Removes one user from texts and JSON.
+
+    The scrubber removes all words of a turn or file of the user, and the name elsewhere.
 
     `instead`: the name that is left.
     """
@@ -143,7 +146,7 @@ class Scrubber:
 def close(user_id: int, *, by_operator: bool = False) -> User:
     """Refuse an account's tokens, close its sockets, unpublish its agents, free its login and accounts elsewhere.
 
-    The former login is kept until the rest is erased. To close an account again does nothing.
+    The former login is kept until the rest is erased. Closing a closed account does nothing.
 
     Raises:
         CannotClose: the hub would have no administrator left; or an administrator halted the user, who would
@@ -172,7 +175,10 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
 
 
 def erase_closed() -> int:
-    """Erase the accounts that were closed and are not erased yet; returns their number. One job at a time does."""
+    """Erase the accounts that were closed and are not erased yet; returns their number.
+
+    Only one job at a time runs this.
+    """
     with advisory_lock(ERASING) as is_alone:
         waiting = User.objects.exclude(former_login="").exclude(closed_at=None)
         return sum(map(_tried, waiting)) if is_alone else 0
@@ -243,7 +249,7 @@ def _delete_files(user: User) -> None:
 
 
 def _delete_asked_of(handles: frozenset[str]) -> None:
-    """Delete asks of others to their agents. No index has the handle: each table is read once, in parts."""
+    """Delete asks of others to their agents. No index covers the handle, so each table is read once, in parts."""
     theirs = {handle.lower() for handle in handles}
     for model in (StoredTask, SendKey) if theirs else ():
         for rows in batches.walk_rows(model._default_manager.all(), "handle"):

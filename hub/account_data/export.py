@@ -1,4 +1,4 @@
-"""Everything of one user as lines of JSON, read a few rows or a slice of a file at a time; and as a download."""
+"""The data of one user as lines of JSON, read a few rows or a slice of a file at a time; and as a download."""
 
 import base64
 import json

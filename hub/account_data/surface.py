@@ -29,7 +29,7 @@ WRONG_LOGIN = "This is not the login of this account."
 @require_safe
 @require_caller
 def export(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """Everything, as a file."""
+    """The data of the signed-in user, as a file."""
     return export_of(request, caller.user, caller.user.pk)
 
 
@@ -72,7 +72,7 @@ class Export(APIView):
 
     @extend_schema(responses={(200, MEDIA_TYPE): bytes, 429: ErrorBody, 503: ErrorBody})
     def get(self, request: Request) -> StreamingHttpResponse:
-        """Everything the caller has here, as lines of JSON."""
+        """All data of the caller in this hub, as lines of JSON."""
         return export_of(request, caller_of(request), caller_of(request).pk)
 
 

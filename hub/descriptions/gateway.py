@@ -202,7 +202,10 @@ def _message(type_name: str, fields: Sequence[FrameField], summary: str) -> Json
 
 
 def _object_of(fields: Sequence[FrameField]) -> Json:
-    """An object with these fields, those of objects inside it by their paths. Others are allowed everywhere."""
+    """An object with these fields, those of objects inside it by their paths.
+
+    Other members are allowed everywhere.
+    """
     found: Json = {"type": "object", "properties": {}}
     for field in fields:
         *places, name = field.path.split(".")

@@ -36,7 +36,7 @@ class DescribedField(NamedTuple):
 
 
 class DescribedShape(NamedTuple):
-    """One object that may come, by its name where others may come in its place."""
+    """One possible object, with its name if there are several."""
 
     title: str
     fields: list[DescribedField]
@@ -49,7 +49,7 @@ def operations_of(document: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def calls_by_tag(document: Json) -> dict[str, list[Json]]:
-    """What the page shows of each operation of an OpenAPI document, by its tag."""
+    """The operations of an OpenAPI document as the page shows them, by their tag."""
     by_tag: dict[str, list[Json]] = {}
     for path, method, operation in operations_of(document):
         by_tag.setdefault(operation["tags"][0], []).append(_show_call(document, path, method, operation))
@@ -111,7 +111,7 @@ def _show_curl(path: str, method: str, body: str, takes_token: bool) -> str:
 
 
 def sockets(document: Json) -> list[Json]:
-    """What the page shows of each socket of an AsyncAPI document, without the gateway's."""
+    """The sockets of an AsyncAPI document as the page shows them, without the gateway's."""
     return [_show_socket(document, name) for name in document["channels"] if name != gateway.NAME]
 
 

@@ -1,4 +1,6 @@
-"""How drf-spectacular reads this hub's views: shapes as answers, credentials, summaries, tags and errors."""
+"""The extensions by which drf-spectacular reads this hub's views: shapes as answers, credentials, summaries, tags
+and errors.
+"""
 
 from typing import Any
 
@@ -32,7 +34,7 @@ class ShapeSchema(OpenApiSerializerExtension):
         return ComponentIdentity(self.map_serializer(auto_schema, direction))
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> Json:
-        """Its own schema; those it refers to are registered beside it."""
+        """The schema of the shape; schemas to which it refers are registered beside it."""
         own, components = self.get_name(auto_schema, direction), schema_of(self.target)[1]
         for name in components.keys() - {own}:
             register(auto_schema.registry, name, components[name])
@@ -51,7 +53,7 @@ class CredentialScheme(OpenApiAuthenticationExtension):
         return [{name: []} for name in CALLER]
 
     def get_security_definition(self, auto_schema: AutoSchema) -> list[Json]:
-        """Both."""
+        """The requirements of both credentials."""
         return [SCHEMES[name] for name in CALLER]
 
 
@@ -62,7 +64,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
     name = AGNT_KEY
 
     def get_security_definition(self, auto_schema: AutoSchema) -> Json:
-        """As operations beside the views have it."""
+        """The definition that operations beside the views have, too."""
         return SCHEMES[AGNT_KEY]
 
 

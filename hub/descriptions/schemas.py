@@ -15,7 +15,7 @@ REF = "#/components/schemas/"
 
 
 def is_shape(target: Any) -> bool:
-    """Whether a type is a `TypedDict` (a generic one with its arguments, too) or a `Struct`."""
+    """True if a type is a `TypedDict` (a generic one with its arguments, too) or a `Struct`."""
     plain = typing.get_origin(target) or target
     return isinstance(plain, type) and (typing.is_typeddict(plain) or issubclass(plain, msgspec.Struct))
 
@@ -34,7 +34,7 @@ def schema_of(shape: Any) -> tuple[Json, Json]:
 
 
 def merged(one: Json, other: Json) -> Json:
-    """Both families of components, by name.
+    """The components of both kinds, by name.
 
     Raises:
         ValueError: two that differ have one name.

@@ -80,12 +80,12 @@ class DocumentPage:
 
     @property
     def address(self) -> str:
-        """Where the hub shows it."""
+        """The address at which the hub shows the document."""
         return reverse("docs-page", args=[self.name])
 
 
 def docs_folder() -> Path:
-    """Where the documents are."""
+    """The folder of the documents."""
     return Path(settings.BASE_DIR) / "docs"
 
 

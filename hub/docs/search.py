@@ -37,7 +37,7 @@ class SearchEntry:
     lowered: tuple[str, str, str]
 
     def weight(self, words: Sequence[str]) -> int:
-        """How well the entry matches the words; 0 if a word does not occur."""
+        """The weight of the entry for the words; 0 if a word does not occur."""
         page, heading, text = self.lowered
         total = 0
         for word in words:
@@ -73,7 +73,7 @@ class SearchIndex:
 
     @property
     def entries(self) -> Sequence[SearchEntry]:
-        """All entries; a request waits while another request builds the index."""
+        """The entries of all documents; a request waits while another request builds the index."""
         with self._lock:
             if self._entries is None:
                 self._entries = (*_of_documents(), *_of_calls(), *_of_frames())

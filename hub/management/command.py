@@ -19,7 +19,7 @@ class HubCommand(BaseCommand):
     refusals: ClassVar[tuple[type[Exception], ...]] = ()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """As Django, with the text of a refusal in place of a traceback."""
+        """Run the command as Django does, with the text of a refusal in place of a traceback."""
         try:
             return super().execute(*args, **options)
         except self.refusals as refused:

@@ -1,6 +1,6 @@
 """`/livez`, `/readyz` and `/metrics` as plain ASGI before Django, so that other requests cannot delay them.
 
-They do not check Host: a request to any address of the machine or the pod is answered.
+The endpoints do not check Host: they answer a request to any address of the machine or the pod.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ draining = threading.Event()  # set when this process takes no new work any more
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the process lives or can serve, and if not, why."""
+    """The state of the process: if it lives, if it can serve, and if not, why."""
 
     ok: bool
     database: str | msgspec.UnsetType = msgspec.UNSET
@@ -99,7 +99,7 @@ class MonitoringEndpoints:
         self._figures = SharedProbe(hub_figures, "metrics", within_s=ANSWER_WITHIN_S)
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
-        """One request for one of PATHS."""
+        """Answer one request for one of PATHS."""
         if request.path == "/metrics" and not self._may_read(request):
             await respond_refused(send, RequestRefused(404, "not_found", ABSENT))
         elif request.method not in ("GET", "HEAD"):
@@ -125,7 +125,7 @@ class MonitoringEndpoints:
         return Health(ok=True, database="ok")
 
     async def has_started(self) -> bool:
-        """Whether this process can serve; it is started by being asked. Waits a moment at most."""
+        """True if this process can serve; the first call starts it. Waits a moment at most."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self._ensure_started()
@@ -169,7 +169,9 @@ async def _show(send: Send, text: bytes) -> None:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Whether it comes from this machine and names this machine: not by a page that a browser here has open."""
+    """True if the request comes from this machine and names this machine, so that no page in a browser here made
+    it.
+    """
     client, host = request.scope.get("client") or ("", 0), request.headers.get("host", "")
     name = host.rpartition(":")[0] or host
     return _is_loopback(str(client[0])) and (name == "localhost" or _is_loopback(name.strip("[]")))

@@ -77,7 +77,7 @@ def hub_figures() -> list[Figure]:
 
 
 def pool_figures() -> dict[str, int]:
-    """The database pool of this process, by what is counted; nothing on SQLite. No query is made."""
+    """The database pool of this process, by what is counted; nothing on SQLite. The function makes no query."""
     pool = getattr(connection, "pool", None)
     stats: dict[str, int] = pool.get_stats() if pool is not None else {}
     wanted = {"pool_size": "open", "pool_available": "idle", "requests_waiting": "waiting", "pool_max": "most"}

@@ -18,15 +18,15 @@ Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and wher
 class ProcessFigures(Collector):
     """The counts of this process for each ask and each error, and its pool; reading them costs no I/O.
 
-    Not the library's `Counter` and `Histogram`: they cost an ask 24 calls more, and a lock of theirs that a log
-    handler holds could be asked for again by a finalizer in the same thread (docs/adr/0093).
+    The library's `Counter` and `Histogram` are not used: they cost an ask 24 calls more, and a finalizer could ask
+    for their lock again in a thread whose log handler holds it (docs/adr/0093).
     """
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        """One family after another."""
+        """Yield one family after another."""
         asks = CounterMetricFamily("clawbridge_asks", "Asks of this process.", labels=["outcome", "reason"])
         for (outcome, reason), count in list(self._counts.asks.items()):
             asks.add_metric([outcome, reason], count)
@@ -58,13 +58,13 @@ def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
 
 
 class HubWide(Collector):
-    """The figures in the database; the same from every process. When they are missing, a gauge says so."""
+    """The figures in the database; the same from every process. A gauge shows when these figures are missing."""
 
     def __init__(self, found: Sequence[Figure] | None) -> None:
         self._found = found
 
     def collect(self) -> Iterator[Metric]:
-        """One family after another."""
+        """Yield one family after another."""
         up = "Whether the database answered in time."
         yield GaugeMetricFamily("clawbridge_database_up", up, value=float(self._found is not None))
         for one in self._found or ():

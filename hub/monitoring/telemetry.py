@@ -1,7 +1,7 @@
 """Spans for OpenTelemetry, sent in batches by a thread of the SDK's. Imported only where an endpoint is set.
 
 The ids are those that traceparents carry already (docs/reference/tracing.md): a turn's span is the one its agent
-got as parent. Nothing of what was asked or answered is in them, nor who asked.
+got as parent. Spans hold neither questions nor answers, nor the user who asked.
 """
 
 import secrets

@@ -14,7 +14,7 @@ MAX_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
 
 class KeptConnections:
-    """The kept connections of a process, which has one database. Any thread may call."""
+    """The kept connections of a process, which has one database. Methods may be called in any thread."""
 
     def __init__(self) -> None:
         self._connections: list[sqlite3.Connection] = []

@@ -35,7 +35,10 @@ Result = TypeVar("Result")
 
 
 class Unanswered(Exception):
-    """No whole answer came. The request may have arrived; the text may be shown to the user who gave the URL."""
+    """The server sent no whole answer.
+
+    The request may have arrived; the text may be shown to the user who gave the URL.
+    """
 
 
 class TooMuch(Unanswered):
@@ -135,7 +138,9 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Nothing: httpcore2 asks for what it needs to keep a connection, and here each serves one request."""
+        """Returns None: httpcore2 asks only for facts that it needs to keep a connection, and here each connection
+        serves one request.
+        """
         return None
 
     async def _finish(self, step: Callable[[], Result]) -> Result:

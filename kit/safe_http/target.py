@@ -57,7 +57,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 class NotSent(Exception):
     """The URL is not one we send to.
 
-    Nothing was sent; the text says why and may be shown to the user who gave it.
+    The hub sent nothing; the text says why and may be shown to the user who gave the URL.
     """
 
 
@@ -165,7 +165,7 @@ def system_resolver(host: str, port: int) -> list[str]:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address, in the form a resolver gives it, belongs to the public internet."""
+    """True if an address, in the form a resolver gives it, belongs to the public internet."""
     ip = ip_address(address)
     if ip.version == 4:
         return not any(ip in block for block in NOT_PUBLIC)
@@ -173,7 +173,7 @@ def is_public(address: str) -> bool:
 
 
 def _is_hidden(host: str) -> bool:
-    """Whether the host is written as an address that is not public, or is the name of this machine."""
+    """True if the host is written as an address that is not public, or is the name of this machine."""
     try:
         return not is_public(host)
     except ValueError:

@@ -90,7 +90,7 @@ class OpenCall:
 
 
 class RequestName(msgspec.Struct, frozen=True):
-    """How a client of MCP 2025 names one of its requests. `session_id` and `user_agent`: what its requests carry.
+    """The name of one request of a client of MCP 2025. `session_id` and `user_agent`: what its requests carry.
 
     Each client counts its requests for itself, so two clients with one token may use the same `request_id`.
     """
@@ -102,7 +102,7 @@ class RequestName(msgspec.Struct, frozen=True):
 
 
 def name_request(credential_id: int, headers: Mapping[str, str], request_id: object) -> RequestName | None:
-    """The name of a request with this id in its body; None where no client can mean it."""
+    """The name of a request with this id in its body; None where no client can mean the call."""
     if isinstance(request_id, bool) or not isinstance(request_id, int | str):
         return None
     session_id, user_agent = headers.get(SESSION_HEADER, ""), headers.get("user-agent", "")
@@ -210,7 +210,7 @@ class ToolWriter:
 
     @property
     def leaving_cancels(self) -> bool:
-        """Whether a client that leaves cancels its request."""
+        """True if a client that leaves cancels its request."""
         return self._open_call.leaving_cancels
 
     async def at_once(self, result: object) -> None:
@@ -274,9 +274,9 @@ class ToolCalls:
     ) -> CallResult:
         """Run one call to an agent. Whatever fails is in the result.
 
-        `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either, a
-        message is a stream: its task can be read from the beginning. A task that asks for something is followed
-        (`FollowTask`) until it does not.
+        `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either of
+        them a message is a stream: its task can be read from the beginning. A task that asks for something is
+        followed (`FollowTask`) until it does not.
         """
         writer = ToolWriter(caller.open_call, progress, wait_s, until_resumed=isinstance(request, FollowTask))
         is_stream = isinstance(request, Send) and not request.waits

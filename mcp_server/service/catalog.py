@@ -1,4 +1,6 @@
-"""What a caller may ask and read: agents as a list, as tools and as prompts; artifacts of tasks as resources."""
+"""The things that a caller may ask and read: agents as a list, as tools and as prompts; artifacts of tasks as
+resources.
+"""
 
 import hashlib
 import re
@@ -169,7 +171,9 @@ def address_artifact(task: Task, artifact: Artifact) -> str:
 
 
 async def find_artifact(calls: ToolCalls, caller: ToolCaller, uri: str) -> tuple[Task, Artifact] | None:
-    """The artifact of a URI in a task of the caller's; None for what is absent, expired or another caller's."""
+    """The artifact of a URI in a task of the caller's; None for an artifact that is absent, expired or
+    another caller's.
+    """
     named = _URI.fullmatch(uri)
     task = await find_task(calls, caller, unquote(named[1])) if named else None
     artifact = task.artifact(unquote(named[2])) if task is not None and named else None
@@ -204,7 +208,7 @@ async def load_latest_tasks(calls: ToolCalls, caller: ToolCaller, cursor: str) -
 def find_latest_task_ids(caller: ToolCaller) -> list[str]:
     """The tasks of the caller's latest questions, newest first; some may have expired. Reads the database.
 
-    None for a token that may not ask: it may not read tasks.
+    Returns None for a token that may not ask: such a token may not read tasks.
     """
     if not caller.identity.may(TokenScope.ASK, agent=caller.identity.only_agent):
         return []

@@ -262,14 +262,18 @@ class McpEndpoint:
 
 
 def name_call(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
-    """The name by which the client can cancel this request; None where it is no call, or cancels by leaving."""
+    """The name by which the client can cancel this request; None for other requests than calls, and for a client
+    that cancels by leaving.
+    """
     if caller.open_call.leaving_cancels or message.get("method") != "tools/call":
         return None
     return name_request(caller.identity.credential_id, request.headers, message.get("id"))
 
 
 def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str, Any]) -> RequestName | None:
-    """The name of the request that a message cancels; None where it cancels none, as in a version of 2026."""
+    """The name of the request that a message cancels; None where the message cancels no request, as in a
+    version of 2026.
+    """
     if caller.open_call.leaving_cancels or message.get("method") != NOTIFICATION:
         return None
     params = message.get("params")

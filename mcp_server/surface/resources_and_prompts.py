@@ -199,7 +199,7 @@ class CompletionHandler:
     calls: ToolCalls
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """At most MAX_VALUES values that begin like the argument."""
+        """The values that begin like the argument, at most MAX_VALUES."""
         caller: ToolCaller = context.request.scope[CALLER_KEY]
         with public_errors():
             values = await self._find(caller, params)

@@ -60,12 +60,14 @@ class ToolCall:
 
     @property
     def elicit(self) -> Elicit | None:
-        """Asks the client's user on the stream of this call, and returns the answer; None where that cannot be."""
+        """Asks the client's user on the stream of this call, and returns the answer; None where the client
+        cannot be asked.
+        """
         elicit: Elicit | None = self.context.request.scope[ELICIT_KEY]
         return elicit
 
     def may_require_input(self) -> bool:
-        """Whether the client can ask its user, and the protocol lets it answer by calling the tool again."""
+        """True if the client can ask its user, and the protocol lets it answer by calling the tool again."""
         capabilities = self.context.session.client_capabilities
         return (
             self.context.protocol_version in types.version.MODERN_PROTOCOL_VERSIONS
@@ -116,9 +118,9 @@ def find_progress(context: Context) -> Progress | None:
 
 
 async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) -> Answer:
-    """The result of a message. Where the agent asks back, the client's user is asked, if the client can ask.
+    """The result of a message. If the agent asks back and the client can ask its user, the hub asks the user.
 
-    On the stream of a call the user is not asked if the client waits `wait_s` only. AUTH_REQUIRED is not
+    The user is not asked on the stream of a call if the client waits `wait_s` only. AUTH_REQUIRED is not
     shown as a form: forms must not collect credentials.
     """
     for _ in range(MAX_ROUNDS):
@@ -147,7 +149,8 @@ async def render_or_ask(call: ToolCall, result: CallResult, wait_s: int | None) 
 
 
 async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], task: Task) -> str | None:
-    """The answer of the client's user; None: there was none, or the task continued without it.
+    """The answer of the client's user; None if there was no answer, or the task continued without the
+    answer.
 
     Raises:
         NotAsked, RpcError: see `Elicitations.ask`.

@@ -30,7 +30,7 @@ class Uncheckable(Exception):
 
 
 def find_schema_flaw(schema: dict[str, Any]) -> str:
-    """Why a schema is refused; empty for a sound one."""
+    """The reason why a schema is refused; empty for a sound schema."""
     if len(compact(schema)) > MAX_SCHEMA_CHARS:
         return f"want at most {MAX_SCHEMA_CHARS} characters"
     inner = [*_objects_in(schema)]
@@ -60,7 +60,7 @@ def find_schema_flaw(schema: dict[str, Any]) -> str:
 
 
 def find_flaw(value: Any, schema: dict[str, Any]) -> str:
-    """Why a value is not valid; empty for a valid one.
+    """The reason why a value is not valid; empty for a valid value.
 
     Raises:
         Uncheckable: the schema is not sound, or takes too long.

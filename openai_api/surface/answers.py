@@ -1,4 +1,6 @@
-"""How an answer is sent: one JSON object with the status of its end, or the events of a stream as they come."""
+"""The two ways to send an answer: one JSON object with the status of its end, or the events of a stream as they
+come.
+"""
 
 import asyncio
 import time
@@ -110,7 +112,8 @@ class ModelWire(ABC):
 class ChatAnswer(CallAnswer):
     """The HTTP response to one request. See `a2a_bridge.service.answering.ResponseWriter`.
 
-    What waits for its end is silent until then, because only the end says which status it has (docs/adr/0117).
+    An answer that is one JSON object is silent until its end, because only the end gives the status
+    (docs/adr/0117).
     """
 
     __slots__ = ("_ends_at", "chat")

@@ -55,7 +55,7 @@ OUT_OF_BUDGET = 429  # the status for a limit without a code in the protocol
 
 
 def is_team_agent(path: str) -> bool:
-    """Whether `TeamModels` serves a path."""
+    """True if `TeamModels` serves a path."""
     return PATH.fullmatch(path) is not None
 
 

@@ -1,1 +1,1 @@
-"""Requests, answers and errors as OpenAI's API writes them. No I/O."""
+"""Requests, answers and errors as OpenAI's API writes them. The module does no I/O."""

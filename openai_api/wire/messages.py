@@ -181,7 +181,7 @@ def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:
 
     `key`: with the same one the same body is the same message; without one it is another each time.
     `conversation_id`: names what the agent remembers: it gets the messages after the last of the assistant
-    alone. Without one it gets all, each with its role when there are several.
+    alone. Without one the agent gets all messages, each with its role when there are several.
 
     Raises:
         RpcError: -32602, there is nothing to ask, or a file is not sound.

@@ -47,7 +47,7 @@ class RefusalPart(Struct, frozen=True, tag_field="type", tag="refusal"):
 
 
 class ImageUrl(Struct, frozen=True):
-    """Where an image is: a `data:` URL with base64, or an address of the web."""
+    """The address of an image: a `data:` URL with base64, or an address of the web."""
 
     url: str
 

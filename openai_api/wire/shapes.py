@@ -111,7 +111,7 @@ class ResponseUsage(Struct, frozen=True, kw_only=True):
 
 
 class ResponseFailure(Struct, frozen=True):
-    """Why a response that had begun has no answer."""
+    """The reason why a response that had begun has no answer."""
 
     code: str
     message: str
@@ -147,7 +147,7 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 class ResponseEvent(Struct, frozen=True, kw_only=True):
-    """A piece of a response. Which fields it has depends on its type."""
+    """A piece of a response. The type of the event decides which fields the event has."""
 
     type: Literal[
         "response.created",

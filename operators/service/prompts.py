@@ -1,6 +1,6 @@
 """The prompts, routes and probes of operators, from REST and sockets: target, files and start of each.
 
-It waits for no agent.
+The module waits for no agent.
 """
 
 import asyncio
@@ -202,7 +202,7 @@ class PromptService:
         """The turn of a prompt of a session, or of what its text names; and the handle of the agent it named.
 
         Raises:
-            One of `operators.wire.errors.REFUSED`: nothing was sent.
+            An error of `operators.wire.errors.REFUSED`: the hub sent nothing.
         """
         prompt = await db_call(address_prompt)(wanted, asker.user_id)
         running = await self._asking.ask(
@@ -220,7 +220,7 @@ class PromptService:
         """The turn of an ask of one peer or agent by name, and the public id of the session that is asked.
 
         Raises:
-            One of `operators.wire.errors.REFUSED`: nothing was sent.
+            An error of `operators.wire.errors.REFUSED`: the hub sent nothing.
         """
         target, session_id, files = await db_call(find_route_target)(peer, prompt, asker.user_id)
         tells = mode == "tell"

@@ -1,4 +1,4 @@
-"""What operators see of a session: who is attached to it, and the lines of its transcript.
+"""The views that operators have of a session: the attached users, and the lines of its transcript.
 
 Attachments are rows that are deleted with their process. Payloads are whatever agents send: a line has only texts
 of them, each of bounded length.

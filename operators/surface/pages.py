@@ -49,17 +49,17 @@ class VisibleSession:
 
     @property
     def may_prompt(self) -> bool:
-        """Whether the user may send prompts, messages and files."""
+        """True if the user may send prompts, messages and files."""
         return self.role >= SessionRole.PROMPTER
 
     @property
     def may_decide(self) -> bool:
-        """Whether the user may decide permission requests."""
+        """True if the user may decide permission requests."""
         return self.role >= SessionRole.APPROVER
 
     @property
     def is_owner(self) -> bool:
-        """Whether the user owns the session."""
+        """True if the user owns the session."""
         return self.role == SessionRole.OWNER
 
     @property
@@ -194,7 +194,7 @@ class Number:
 
     @property
     def is_more(self) -> bool:
-        """Whether counting stopped before the end."""
+        """True if counting stopped before the end."""
         return self.count >= MAX_COUNTED
 
 

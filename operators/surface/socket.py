@@ -80,7 +80,7 @@ class OperatorSockets:
 
 
 class OperatorSocket(SocketConsumer):
-    """`/cli`. It accepts first and refuses by frame: clients retry a refused upgrade for ever."""
+    """`/cli`. The socket accepts first and refuses by frame: clients retry a refused upgrade for ever."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class OperatorSocket(SocketConsumer):
         )
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """One message of the operator."""
+        """Handle one message of the operator."""
         if self._over or self._conversation is None:
             return
         try:

@@ -1,1 +1,1 @@
-"""The bodies and frames of operators, and their errors. No I/O."""
+"""The bodies and frames of operators, and their errors. The module does no I/O."""

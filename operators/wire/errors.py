@@ -1,6 +1,6 @@
 """The errors that operators get: one table for REST and for `/cli`.
 
-Nothing was sent to any agent. Codes are public and never change (docs/reference/errors.md).
+The hub sent nothing to any agent. Codes are public and never change (docs/reference/errors.md).
 """
 
 from collections.abc import Mapping
@@ -46,11 +46,11 @@ class Archived(Exception):
 
 
 class EmptyPrompt(Exception):
-    """There is neither text nor an attachment."""
+    """The prompt has neither text nor an attachment."""
 
 
 class TooManySubscriptions(Exception):
-    """One socket watches as many sessions as it may."""
+    """The socket already watches as many sessions as one socket may."""
 
 
 # Status, code and text of all that is no refusal of admission. Empty: the text of the exception itself is public.

@@ -82,7 +82,7 @@ class ProbeSent(Struct, frozen=True, rename="camel"):
 
 
 class ProbeAnswer(Struct, frozen=True):
-    """Whom a probe told."""
+    """The peers that a probe reached."""
 
     dispatched: list[ProbeSent]
 
@@ -209,7 +209,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def decode(text: str | None) -> OperatorFrame:
-    """One message as a frame.
+    """The frame that one message holds.
 
     Raises:
         BadOperatorFrame: not JSON, no `type`, an unknown type, or fields of the wrong shape.

@@ -75,14 +75,15 @@ class _Subscriber:
 
 
 def has_subscriptions() -> bool:
-    """Whether there is any subscription: most hubs have none, and then no events are written."""
+    """True if there is any subscription: most hubs have none, and then no events are written."""
     return bool(Subscription.objects.exists())
 
 
 def record(happenings: Sequence[OutboxEvent]) -> int:
     """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
 
-    One query when there are no subscriptions, one more for each 190 deliveries, and those of `credentials`.
+    The function makes one query without subscriptions, one more for each 190 deliveries, and those of
+    `credentials`.
     """
     audience = {user_id for happening in happenings for user_id in happening.audience}
     if not audience:
@@ -121,7 +122,7 @@ def on_queued(waker: Waker) -> None:
 
 
 def wake() -> None:
-    """There is something to send. Without a waker the schedule finds it within seconds."""
+    """Start the sender, as a row waits. Without a waker the schedule finds the row within seconds."""
     for waker in _commit_callbacks:
         waker()
 

@@ -61,7 +61,7 @@ class HttpOutbox(Outbox):
         self._http = http
 
     def find_sendable(self) -> QuerySet[Any]:
-        """See `Outbox`. None while sending is paused."""
+        """See `Outbox`. Returns None while sending is paused."""
         return self.rows._default_manager.filter(NOT_PAUSED, status__in=Sendable.UNSETTLED)
 
     def send(self, prepared: SignedRequest | None) -> AttemptResult:
@@ -127,12 +127,14 @@ class WebhookOutbox(HttpOutbox):
 
 
 def client() -> SafeHttp:
-    """How receivers are reached, by the operator's settings."""
+    """The HTTP client for receivers, by the operator's settings."""
     return SafeHttp(TargetRules(ports=settings.WEBHOOK_PORTS, allows_private=settings.WEBHOOK_ALLOW_PRIVATE))
 
 
 def check_url(url: str) -> None:
-    """Look at a receiver's URL as sending would now. It may take seconds, in which no database connection is held.
+    """Look at a receiver's URL as sending would now.
+
+    The check may take seconds, during which no database connection is held.
 
     Raises:
         NotSent: it is not allowed; the text says which setting would allow it.
@@ -154,7 +156,7 @@ def send_again(delivery: Delivery) -> bool:
 
 
 def traced(headers: Mapping[str, str], traceparent: str) -> Mapping[str, str]:
-    """With a span of this attempt's own, where it tells of something that is part of a trace."""
+    """The request with a span of this attempt, where its event is part of a trace."""
     return {**headers, trace.HEADER: trace.follow(traceparent)} if traceparent else headers
 
 
@@ -183,7 +185,7 @@ def reseal_secrets() -> tuple[int, int]:
 
 
 def _text_of(body: bytes) -> str:
-    """As text every database takes; what is no UTF-8 is replaced."""
+    """The bytes as text that every database takes; bytes that are no UTF-8 are replaced."""
     return body.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 

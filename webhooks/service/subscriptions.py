@@ -50,7 +50,7 @@ def subscribe(owner: User, details: Mapping[str, Any], *, credential_id: int | N
 def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
     """Change fields; returns whether the subscription was still there.
 
-    What waits to be sent goes to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
+    Waiting deliveries go to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
     the time when it began.
     """
     changed = dict(changes)
@@ -67,7 +67,7 @@ def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
 
 @transaction.atomic
 def roll_secret(subscription_id: int) -> WithSecret | None:
-    """A new secret; the one before signs too for 24 h. None when the subscription is gone."""
+    """A new secret; the one before signs too for 24 h. Returns None when the subscription is gone."""
     found: Subscription | None = (
         Subscription.objects.select_for_update(no_key=True).filter(pk=subscription_id).first()
     )

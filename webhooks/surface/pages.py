@@ -89,7 +89,7 @@ class SubscriptionForm:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_caller
 def webhooks(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """One's own, and the form that makes another; a POST shows its secret this once."""
+    """The page of the user's webhooks, with the form that makes another; a POST shows its secret this once."""
     if request.method != "POST":
         return _list(request, caller.user, SubscriptionForm())
     form = SubscriptionForm(request.POST)

@@ -1,4 +1,6 @@
-"""The native API's calls on webhooks and their deliveries: a user's own. Others' and absent ones are the same 404.
+"""The native API's calls on webhooks and their deliveries: a user's own.
+
+A webhook of another owner and an absent webhook give the same 404.
 
 The views of webhooks are also those of an API key, which a package above serves (`WebhooksView`).
 """
@@ -91,7 +93,7 @@ class FiltersBody(Body):
     routingName = serializers.CharField(required=False, allow_null=True, max_length=81)
 
     def validate_routingName(self, name: str | None) -> str:
-        """With its @, also when it came without."""
+        """The name with its @, also if the body has none."""
         return f"@{name.removeprefix('@')}" if name else ""
 
 
@@ -108,7 +110,7 @@ class SubscriptionBody(Body):
     paused = serializers.BooleanField(required=False)
 
     def validate_url(self, url: str) -> str:
-        """Where the hub may send to, at this moment at least: each delivery looks again."""
+        """The URL if the hub may send there at this moment; each delivery checks the URL again."""
         try:
             check_url(url)
         except NotSent as refused:
@@ -301,7 +303,7 @@ class Deliveries(WebhooksView):
 
     @extend_schema(parameters=[DeliveryQuery], responses=Page[WebhookDelivery])
     def get(self, request: Request, webhook_id: int) -> Response:
-        """Its deliveries, newest first; `status`, `type` and `agent` (a handle) take only those."""
+        """The deliveries of the webhook, newest first; `status`, `type` and `agent` (a handle) take only those."""
         own = self.get_own(request, webhook_id)
         found = find_deliveries(own, **read_filters(DeliveryQuery, request))
         return page(request, found, show_each(WebhookDelivery), DeliveryQuery)

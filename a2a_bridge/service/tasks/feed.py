@@ -1,4 +1,4 @@
-"""One task's events as this process knows them: what every stream of it follows."""
+"""The events of one task as this process knows them; every stream of the task follows them."""
 
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
@@ -8,11 +8,11 @@ from kit.tasks import TaskSet, Waiters
 
 
 class Feed:
-    """The events of a task from some moment on. Any number of streams follow it, each at its own pace.
+    """The events of a task from some moment on. A feed has any number of streams, each at its own pace.
 
-    It lives as long as the turn that runs here, or a stream, holds it. `is_fed`: that turn adds each event; else
-    its followers look into the store (`TaskReader.refresh`). `has_pushes`: as far as is
-    known here, addresses are told of it too.
+    The feed lives as long as the turn that runs here, or a stream, holds it. `is_fed`: that turn adds each event;
+    else its followers look into the store (`TaskReader.refresh`). `has_pushes`: as far as is known here, addresses
+    are told of it too.
     """
 
     def __init__(self, task: Task) -> None:
@@ -25,10 +25,10 @@ class Feed:
         self._followers = Waiters()
 
     def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """These were committed; `task` is what it became. What is known already changes nothing.
+        """Add events that were committed; `task` is what it became. Known events change nothing.
 
-        When others came between, in another process, the feed begins anew with these: followers find what came
-        between in the store.
+        If another process committed events in between, the feed begins anew with these: followers find the events
+        in between in the store.
         """
         new = [event for event in events if event.seq > self.task.seq]
         if not new:
@@ -48,7 +48,7 @@ class Feed:
             self.wake_readers()
 
     def since(self, seq: int) -> Sequence[TaskEvent] | None:
-        """The events after that one; None when they are not all here."""
+        """The events after that one; None when the feed has not all of them."""
         return self._events[seq - self._first :] if seq >= self._first else None
 
     async def wait_for_events(self, seq: int, within_s: float) -> bool:

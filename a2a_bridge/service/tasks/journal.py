@@ -1,6 +1,7 @@
 """Tasks in the database, which survive everything that the hub survives (docs/adr/0045).
 
-How long and how many it keeps, too: old ones are deleted in small batches, each a transaction of its own.
+The store also bounds the age and number of tasks: old tasks are deleted in small batches, each a transaction of
+its own.
 """
 
 import logging
@@ -34,7 +35,7 @@ T = TypeVar("T")
 
 
 class JournalTaskStore:
-    """See `TaskStore`. What is written at the same time, of whatever tasks, is one transaction.
+    """See `TaskStore`. Events that are written at the same time, of any tasks, are one transaction.
 
     The end of a turn is written by the ledger, in the transaction that settles it (`writes`). A task goes so many
     days after its state was set last; a caller's oldest finished ones sooner when there are too many.
@@ -46,7 +47,9 @@ class JournalTaskStore:
         self._thread = DbThread("journal")
 
     async def put(self, task: Task) -> None:
-        """See `TaskStore`. When the database is away that is logged: it is kept when more happens to it.
+        """See `TaskStore`.
+
+        If the database is out of reach, the failure is logged: the task is kept when more happens to it.
 
         Raises:
             Unavailable: nothing more will, it has ended; try again.
@@ -107,7 +110,7 @@ class JournalTaskStore:
         return write.is_done
 
     async def _write(self, writes: Sequence[Write]) -> None:
-        """One transaction; one by one when a piece of it may be at fault."""
+        """Write all in one transaction, or one by one when a piece may be at fault."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
         except sql.DATABASE_UNAVAILABLE:
@@ -167,9 +170,9 @@ def _spent(caller_id: int, most: int, most_bytes: int, now: datetime) -> Iterato
 
 
 def _delete(meant: QuerySet[StoredTask], task_ids: list[str]) -> int:
-    """How many of these tasks went, each with its events; those go first, a batch at a time.
+    """Delete these tasks, each after its events, a batch at a time; returns the number of deleted tasks.
 
-    One that was taken further meanwhile, and is not meant any more, stays.
+    A task that changed meanwhile, so that it is not old any more, stays.
     """
     tasks = meant.filter(pk__in=task_ids)
     for events in batches.key_batches(StoredEvent.objects.filter(task__in=tasks)):

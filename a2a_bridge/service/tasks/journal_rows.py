@@ -1,8 +1,8 @@
 """The journal's rows: what is decided about them, how they are read, and the SQL that writes them.
 
-Run in a database thread, on SQLite and PostgreSQL alike. Each statement says itself when it must do nothing, so
-that a batch that is tried again, or one that comes late, changes nothing: a task that ended, one that is further
-on, and one that a later release wrote stay as they are.
+Run in a database thread, on SQLite and PostgreSQL alike. Each statement has the condition under which it must do
+nothing, so that a batch that is tried again or comes late changes nothing: a task that ended, that has newer
+events, or that a later release wrote stays as it is.
 """
 
 import logging
@@ -69,7 +69,7 @@ class Write:
 
 
 class _TaskProgress(NamedTuple):
-    """How far a task is."""
+    """The number of the last event of a task, and its state."""
 
     seq: int
     has_ended: bool
@@ -151,16 +151,17 @@ def drop(task_id: str, caller_id: int) -> None:
 
 
 def locked(rows: QuerySet[StoredTask]) -> QuerySet[StoredTask]:
-    """These tasks, locked until the transaction ends.
+    """The rows of these tasks, locked until the transaction ends.
 
-    In the order of chat ids, in which the ledger writes the ends of turns: so neither causes a deadlock.
+    The rows are locked in the order of chat ids, in which the ledger writes the ends of turns, too: neither causes
+    a deadlock.
     """
     in_order = Collate(F("chat_id"), BY_CODE_POINT[connection.vendor])
     return rows.order_by(in_order).select_for_update()
 
 
 def _lock(task_ids: set[str]) -> dict[str, _TaskProgress]:
-    """How far these tasks are."""
+    """The progress of these tasks."""
     rows = locked(StoredTask.objects.filter(id__in=task_ids))
     return {
         one[0]: _TaskProgress(*one[1:]) for one in rows.values_list("id", "seq", "has_ended", "schema_version")
@@ -197,7 +198,7 @@ def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySe
 
 
 def _tasks(rows: Sequence[StoredTask]) -> list[Task | None]:
-    """The tasks of rows; None where one cannot be read."""
+    """The tasks of rows; a task that cannot be read is None."""
     # By what the rows say, not by the table: a newer snapshot may be written between the two looks.
     later = [
         Q(task_id=row.id, seq__gt=row.snapshot_seq, seq__lte=row.seq) for row in rows if row.snapshot_seq < row.seq

@@ -1,4 +1,4 @@
-"""From an agent's pieces, and the end of its turn, to the events of its task. Pure functions."""
+"""The events of a task, made from an agent's pieces and the end of its turn. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 
@@ -73,7 +73,7 @@ def reply_message(task: Task) -> Message:
 
 
 def answer_message(task: Task) -> Message:
-    """All that a turn answered, as one message; a remote server's own as the server wrote it."""
+    """The whole answer of a turn as one message; the message of a remote server as the server wrote it."""
     reply = reply_message(task)
     if own := task.made:
         parts = tuple(part for one in own for part in one.parts)
@@ -135,8 +135,8 @@ def events_of(task: Task, pieces: Sequence[Piece], at: str) -> list[TaskEvent]:
 def _artifact(task: Task, piece: ArtifactPiece, *, append: bool) -> Artifact:
     """The part of an artifact that a piece contains.
 
-    Parts that an agent appends bring no name: clients differ in what they do with it. What a remote server sent
-    stays as it is.
+    Parts that an agent appends bring no name: clients differ in what they do with it. An artifact of a remote
+    server stays as it is.
     """
     if append and piece.lead is None:
         return Artifact(piece.artifact_id, piece.parts, metadata=piece.metadata or UNSET)
@@ -225,7 +225,7 @@ def events_of_plain(task: Task) -> list[TaskEvent]:
 
 
 def is_promoted(task: Task, pieces: Sequence[Piece]) -> bool:
-    """Whether a task is more than a plain reply, given the pieces it came in."""
+    """True if a task is more than a plain reply, given the pieces it came in."""
     if task.turns > 1 or not (task.is_open or task.state is State.COMPLETED):
         return True
     if task.state is State.COMPLETED and not (task.reply and text_in(task.reply.parts)):

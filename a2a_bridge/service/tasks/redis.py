@@ -62,7 +62,7 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def position(self) -> tuple[str, str]:
-        """Where it stands in a list."""
+        """The position of the entry in a list."""
         return self.updated_at, self.id
 
 
@@ -79,11 +79,11 @@ class _Write:
 
 
 class RedisTaskStore:
-    """See `TaskStore`. What is written at the same time travels together, and waits for Redis one second at most.
+    """See `TaskStore`. Writes of the same time travel together, and wait for Redis one second at most.
 
     A chunk of a reply adds an event; the snapshot is written anew when the state changes, and now and then. A
     caller's oldest finished tasks go above either limit; the memory in all is bounded by the server's `maxmemory`.
-    Nothing is tried twice here: who wants to be sure tries again.
+    The store tries nothing twice: a caller that needs certainty tries again.
     """
 
     def __init__(
@@ -95,7 +95,10 @@ class RedisTaskStore:
         self._writing = Batcher(self._write)
 
     async def put(self, task: Task) -> None:
-        """See `TaskStore`. When Redis is away that is logged, and the task is lost unless more happens to it."""
+        """See `TaskStore`.
+
+        If Redis is out of reach, the failure is logged, and the task is lost unless more happens to it.
+        """
         try:
             await self._do(_writing("put", task))
         except Unavailable:
@@ -227,7 +230,7 @@ def make_index_entry(task: Task) -> bytes:
 
 
 def read_index_entries(listing: Mapping[Any, Any]) -> list[IndexEntry]:
-    """All lines of a list, whatever their age."""
+    """The lines of a list, of any age."""
     return [
         msgspec.structs.replace(_decode(line), id=task_id.decode()) for task_id, line in listing.items() if task_id
     ]

@@ -37,13 +37,13 @@ class Script:
 
 
 def task_keys(caller_id: int, task_id: str) -> tuple[str, str, str, str]:
-    """Of a task, its events, its caller's list, and what the release before wrote."""
+    """The keys of a task, of its events, of its caller's list, and of the entry that the release before wrote."""
     task = f"clawbridge:tasks:{caller_id}:{task_id}"
     return task, f"{task}:events", index_key(caller_id), f"clawbridge:task:{caller_id}:{task_id}"
 
 
 def index_key(caller_id: int) -> str:
-    """Of the list of a caller's tasks."""
+    """The key of the list of a caller's tasks."""
     return f"clawbridge:tasks:{caller_id}"
 
 

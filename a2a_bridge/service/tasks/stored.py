@@ -1,7 +1,7 @@
 """A task as it is written down, and as it is read again, whichever release wrote it.
 
-Version 1 was a question and its answer; version 2 is `Task`, and the events after it. What is read is of the
-present version; it is written so when next something happens to it.
+Version 1 was a question and its answer; version 2 is `Task`, and the events after it. A task that is read has the
+present version; the store writes that version with the next change of the task.
 """
 
 import logging
@@ -43,7 +43,8 @@ _decode_event = msgspec.json.Decoder(TaskEvent).decode
 
 
 def read_task(task_id: str, version: int, snapshot: Written, later: Sequence[Written]) -> Task | None:
-    """The task that a snapshot and the events after it make; None, and a line in the log, when it cannot be read.
+    """The task that a snapshot and the events after it make; if the task cannot be read, the function logs a line
+    and returns None.
 
     Raises:
         Unavailable: a later release wrote it.
@@ -74,7 +75,7 @@ def written_by_a_later_release(task_id: str) -> Unavailable:
 
 
 def _upgraded(old: TaskV1) -> Task:
-    """Its context was named by its message; no events of it are known."""
+    """The context of the task had the name of its message; none of its events are known."""
     said = Message(old.message_id, Role.USER, tuple(Part(text=text) for text in old.question))
     task = Task(
         id=old.id,

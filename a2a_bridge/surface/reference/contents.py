@@ -215,7 +215,7 @@ def _named(kind: inspect.Type) -> str:
 
 
 def _either(kind: inspect.UnionType) -> str:
-    """The types that a field may have. That it may be left out or null is shown by its not being required."""
+    """The types that a field may have. A field that may be left out or null is shown as not required."""
     left_out = (inspect.type_info(UnsetType), inspect.NoneType())
     names = [_named(one) for one in kind.types if one not in left_out]
     return " or ".join(names) or "null"

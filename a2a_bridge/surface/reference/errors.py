@@ -1,6 +1,6 @@
 """The errors, each with its reason and what to do about it; and the tables of docs/reference/*.md as rows.
 
-What tests hold complete in the tables is read there, not written again.
+The page reads the tables that tests hold complete, and does not repeat them.
 """
 
 import re
@@ -98,7 +98,7 @@ class ReasonShown:
 
     @property
     def has_number(self) -> bool:
-        """Whether the text has a number or a duration, which no explanation has."""
+        """True if the text has a number or a duration, which no explanation has."""
         return NUMBER.search(self.text) is not None
 
 
@@ -150,7 +150,9 @@ def failures() -> list[ReasonShown]:
 
 
 def explanations() -> Mapping[str, Any]:
-    """For the page's script: errors by their code, and refusals and failures by the text of their task."""
+    """The explanations for the page's script: errors by their code, and refusals and failures by the text of their
+    task.
+    """
     known = [
         {
             "code": one.code,

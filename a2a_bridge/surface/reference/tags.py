@@ -53,5 +53,5 @@ def dialects() -> str:
 
 @register.simple_tag
 def explanations() -> Mapping[str, Any]:
-    """For scripts of pages that ask: what each error and refusal means, and what to do about it."""
+    """The meaning of each error and refusal, and the advice, for scripts of pages that ask."""
     return errors.explanations()

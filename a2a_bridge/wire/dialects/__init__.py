@@ -1,1 +1,3 @@
-"""One folder for each dialect: how its requests are read, how answers are rendered, how both are described."""
+"""The dialects, each a folder: the reading of its requests, the rendering of answers, and the description of
+both.
+"""

@@ -165,7 +165,7 @@ class EventRenderer(Protocol):
 
 
 def renders_alike(renderer: EventRenderer) -> Callable[[Task], EventRenderer]:
-    """For a dialect whose frame of an event does not depend on the frames before it."""
+    """The method for a dialect whose frame of an event does not depend on the frames before it."""
     return lambda task: renderer
 
 
@@ -185,7 +185,7 @@ def keep_error(error: RpcError) -> RpcError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One way to speak A2A: how requests are read, and how answers are rendered, as structs that msgspec encodes.
+    """A way to speak A2A: the reading of requests, and the rendering of answers as structs that msgspec encodes.
 
     `versions`: the values of `A2A-Version` that name it; `has_slash`: where two dialects share a version, its
     methods are those with a slash, or without; None: it shares none. `bindings`: what an agent card names of it.

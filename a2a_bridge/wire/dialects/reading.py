@@ -97,7 +97,7 @@ def only_modes(accepted: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_of_modes(media_type: str, modes: Iterable[str]) -> bool:
-    """Whether content of a media type fits one of these modes, which may be such as `image/*`."""
+    """True if content of a media type fits one of these modes, which may be such as `image/*`."""
     main = media_type.partition("/")[0]
     return not {media_type, f"{main}/*", "*/*", "*"}.isdisjoint(modes)
 

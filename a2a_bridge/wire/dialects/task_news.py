@@ -1,6 +1,6 @@
 """The dialects of MCP and of chat completions: surfaces that show tasks themselves.
 
-Their results are the hub's own tasks. See `a2a_bridge.wire.dialects.dialect`.
+The results of this dialect are the hub's own tasks. See `a2a_bridge.wire.dialects.dialect`.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ class TaskNews(Struct, frozen=True):
 
 
 def make_task_dialect(surface: Surface) -> Dialect:
-    """The dialect of a surface. Its requests are made in the process, so it has no methods and no wire."""
+    """The dialect of a surface.
+
+    The process itself makes the requests of this dialect, so it has no methods and no wire.
+    """
     return replace(
         V1,
         name=surface.value,

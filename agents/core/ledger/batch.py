@@ -130,7 +130,7 @@ class _Batch:
 
     @property
     def may_run_at_once(self) -> bool:
-        """Whether it only ends turns and records events, and what it writes depends on nothing that it reads."""
+        """True if it only ends turns and records events, and what it writes depends on nothing that it reads."""
         return (
             not (self._database.webhooks_listen or self._is_retry)
             and len(self._ends.settles) + len(self._events.events) == len(self.results)

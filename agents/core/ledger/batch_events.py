@@ -180,7 +180,7 @@ def _peer(ask: Ask) -> dict[str, str | None]:
 
 
 def files_are_there(database: Database, ask: Ask) -> bool:
-    """Whether every file the question names is still there for its caller."""
+    """True if every file the question names is still there for its caller."""
     with database.for_django():
         return readable(ask.files, ask.caller_id).keys() >= set(ask.files)
 

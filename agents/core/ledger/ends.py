@@ -132,7 +132,7 @@ class Ends:
 
     @property
     def may_all_be_first(self) -> bool:
-        """Whether each is of another turn, and nothing that is written with it has to be read first."""
+        """True if each is of another turn, and nothing that is written with it has to be read first."""
         settles = self.settles.values()
         return (
             not self.returns_budget

@@ -210,7 +210,7 @@ def text_type_of(output_modes: str) -> str:
 
 
 def _may_see(identity: Identity | None, row: Row, grants: Grants) -> bool:
-    """Whether an agent that is not public exists for this caller: its owner, and the users it was opened to."""
+    """True if an agent that is not public exists for this caller: its owner, and the users it was opened to."""
     _, _, owner_id, agent_id = row[:4]
     return identity is not None and (identity.user_id == owner_id or (agent_id, identity.user_id) in grants)
 

@@ -270,7 +270,7 @@ class Worker:
 
 
 def _is_lock_failure(failure: Exception) -> bool:
-    """Whether a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
+    """True if a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
     return sql.state_of(failure) in LOCK_FAILURES
 
 

@@ -176,7 +176,7 @@ class AgentSocket(FrameSocket):
     # From the hub's clock.
 
     def is_idle(self, now: float) -> bool:
-        """Whether no caller waits for its replies any more."""
+        """True if no caller waits for its replies any more."""
         return self._prompts.is_idle(now)
 
     async def check_alive(self, now: float) -> None:
@@ -192,7 +192,7 @@ class AgentSocket(FrameSocket):
                 await self.close_from_hub(GOING_AWAY)
 
     def is_due(self, now: float) -> bool:
-        """Whether `check_alive` has something to do."""
+        """True if `check_alive` has something to do."""
         return now - self._last_pinged >= PING_EVERY_S or now - self._last_heard >= SILENT_AFTER_S
 
     async def close_from_hub(

@@ -48,12 +48,12 @@ class HookEvent(Struct, frozen=True, rename="camel"):
 
     @property
     def is_stop(self) -> bool:
-        """Whether the agent's turn is over."""
+        """True if the agent's turn is over."""
         return (self.kind, self.type) == ("tail", "Stop")
 
     @property
     def begins(self) -> bool:
-        """Whether the program sets to work on a prompt, its owner's or the hub's."""
+        """True if the program sets to work on a prompt, its owner's or the hub's."""
         return (self.kind, self.type) == ("tail", "UserPromptSubmit")
 
 

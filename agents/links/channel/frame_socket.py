@@ -24,7 +24,7 @@ class FrameSocket(SocketConsumer):
 
     @property
     def is_over(self) -> bool:
-        """Whether it sends nothing any more but a last frame."""
+        """True if it sends nothing any more but a last frame."""
         return self._over
 
     async def _admit_unsigned(self) -> bool:

@@ -68,7 +68,7 @@ class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def is_note(self) -> bool:
-        """Whether the reply goes on."""
+        """True if the reply goes on."""
         return self.state == "working"
 
     @property

@@ -82,7 +82,7 @@ class ActingFor:
     isolated: bool = False
 
     def is_for(self, owner_id: int) -> bool:
-        """Whether it acts for that owner, and no stranger passed the question on."""
+        """True if it acts for that owner, and no stranger passed the question on."""
         return self.asker.user_id == owner_id and not self.asker.passed_by_stranger
 
 

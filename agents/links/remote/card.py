@@ -88,7 +88,7 @@ def target_rules() -> TargetRules:
 
 
 def may_have_credentials(card_url: str, url: str) -> bool:
-    """Whether a URL in a card may get the credentials given for the card: its host is the card's, and it is as
+    """True if a URL in a card may get the credentials given for the card: its host is the card's, and it is as
     safe.
     """
     try:

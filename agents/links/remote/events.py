@@ -99,7 +99,7 @@ class RemoteMessage(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_agents(self) -> bool:
-        """Whether the agent wrote the message."""
+        """True if the agent wrote the message."""
         return str(self.role).lower().endswith("agent")
 
 
@@ -288,7 +288,7 @@ class HeldArtifact:
         self.count += len(artifact.parts)
 
     def equals(self, artifact: RemoteArtifact) -> bool:
-        """Whether a whole artifact is the same as this one."""
+        """True if a whole artifact is the same as this one."""
         return self.details == details_of(artifact) and self.written == written_as(artifact.parts)
 
     def piece(
@@ -309,10 +309,10 @@ class HeldArtifact:
 
 
 def is_plain(message: RemoteMessage) -> bool:
-    """Whether a message is text alone."""
+    """True if a message is text alone."""
     return message.metadata is None and all(map(is_text, message.parts))
 
 
 def is_text(part: Part) -> bool:
-    """Whether a part is text alone."""
+    """True if a part is text alone."""
     return isinstance(part.text, str) and part == Part(text=part.text)

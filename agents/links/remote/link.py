@@ -90,7 +90,7 @@ class RemoteCall:
 
     @property
     def was_sent(self) -> bool:
-        """Whether anything was sent."""
+        """True if anything was sent."""
         return self.sent.done() and self.sent.result()
 
 

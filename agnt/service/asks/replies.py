@@ -1,4 +1,7 @@
-"""The replies of venues: finds the payload in the reply of an agent, and what the reply means. No I/O."""
+"""The replies of venues: finds the payload in the reply of an agent, and what the reply means.
+
+The module does no I/O.
+"""
 
 import json
 from collections.abc import Iterable
@@ -43,7 +46,7 @@ class VenueFailed(CallFailed):
 
     @property
     def is_fault(self) -> bool:
-        """Whether the venue has something to mend. A venue that declines has not."""
+        """True if the venue has something to mend. A venue that declines has not."""
         return self.code not in DECLINED
 
     def describe(self) -> Json:

@@ -67,7 +67,7 @@ async def mark_read(client: TeamClient, envelope: Envelope, params: Json) -> Jso
 
 
 async def count(client: TeamClient, envelope: Envelope, params: Json) -> Json:
-    """How many stored messages an inbox has, and how many were not read."""
+    """The numbers of stored and of unread messages of an inbox."""
     session_id = await _find_inbox(client, envelope, params)
     counted: Json = await client.gateway.router.read(inbox.count_messages, session_id)
     return counted
@@ -284,7 +284,7 @@ def read_number(params: Json, name: str, default: int, most: int) -> int:
 
 
 def read_limit(params: Json) -> int:
-    """How many rows a page has, at least 1.
+    """The number of rows of a page, at least 1.
 
     Raises:
         FrameRefused: 2003, 2005.
@@ -293,7 +293,7 @@ def read_limit(params: Json) -> int:
 
 
 def _user_of(client: TeamClient, envelope: Envelope) -> SessionUser:
-    """Whose sessions the client may read.
+    """The user whose sessions the client may read.
 
     Raises:
         FrameRefused: 5001; 5004 while it works for a caller of another owner, or has no seat yet.

@@ -100,8 +100,8 @@ async def relay(client: TeamClient, envelope: Envelope, behalf: ActingFor) -> bo
     """Pass a message on, if it need not be stored; False: it is to be asked like any other.
 
     Asked are those that want a response, or repeat another, for agents elsewhere or of others, or that a stranger
-    passed on. So are all while messages wait for the agent, or while an earlier message of this client is on
-    its way: the order of messages holds.
+    passed on. Every message is stored while messages wait for the agent, or while an earlier message of this
+    client is on its way, so that messages keep their order.
 
     While many frames wait for the recipient, nothing more is read of the sender, at most for ROOM_WITHIN_S.
 

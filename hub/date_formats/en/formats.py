@@ -1,4 +1,4 @@
-"""How Django writes dates and times where a template names no format of its own: in the admin."""
+"""The formats in which Django writes dates and times where a template names none: in the admin."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i:s"

@@ -19,7 +19,7 @@ class Command(HubCommand):
     refusals = (InvoicerDown,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         action = parser.add_mutually_exclusive_group()
         action.add_argument("--send", action="store_true", help="first make and send what is due")
         action.add_argument("--sent", type=int, metavar="ID", help="this bill has arrived: do not send it")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     stealth_options = ("stdin",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--key", required=True, metavar="SECRET", help="the secret; hex:… names its bytes")
         parser.add_argument("--from", required=True, dest="sender", metavar="SENDER", help="of the envelope")
         parser.add_argument("--ts", required=True, type=int, metavar="UNIX", help="when: Unix seconds")

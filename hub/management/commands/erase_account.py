@@ -21,7 +21,7 @@ class Command(HubCommand):
     refusals = (CannotClose,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--login", required=True, help="whose account")
         parser.add_argument(
             "--yes", action="store_true", help="do it; without this, count their rows and change nothing"

@@ -14,7 +14,7 @@ class Command(HubCommand):
     help = "Write everything of one user as lines of JSON to standard output. Works while the hub runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--login", required=True, help="whose account")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -42,7 +42,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         actions = parser.add_subparsers(dest="action", required=True)
         status = actions.add_parser("status", help="running, version, port, uptime, connected agents")
         status.add_argument("--deep", action="store_true", help="also probe what the gateway depends on")

@@ -22,7 +22,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         actions = parser.add_subparsers(dest="action", required=True, metavar="list|status|config|restart")
         for name in ("list", "status", "config", "restart"):
             action = actions.add_parser(name)

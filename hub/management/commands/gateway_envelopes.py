@@ -38,7 +38,7 @@ class Command(HubCommand):
     refusals = (OSError,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("direction", choices=["import", "export"])
         add_login(parser)
         parser.add_argument("--redis", metavar="URL", help="read or write the lists of this server, not a file")
@@ -163,7 +163,9 @@ def _write_lists(redis: Redis, envelopes: Iterable[Json], dialect: Dialect) -> i
 
 
 def _read_list(redis: Redis, key: bytes, *, is_newest_first: bool) -> Iterator[tuple[str, bytes]]:
-    """By index from the old end, so that what is added meanwhile at the other end moves nothing."""
+    """The list is read by index from the old end, so that entries that are added meanwhile at the other end move
+    nothing.
+    """
     name = key.decode(errors="replace")
     for start in range(0, redis.llen(key), AT_ONCE):
         first, last = start, start + AT_ONCE - 1

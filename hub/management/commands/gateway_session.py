@@ -23,7 +23,7 @@ class Command(HubCommand):
     refusals = (OSError,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         add_login(parser)
         actions = parser.add_subparsers(dest="action", required=True)
         creating = actions.add_parser("create", help="make a new, empty session")

@@ -15,7 +15,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         add_subject(parser)
         parser.add_argument("--reason", default="", help="for the record")
 

@@ -21,7 +21,7 @@ class Command(HubCommand):
     refusals = (BadLogin, CannotInvite)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("login", help="of the account; it is made when there is none")
         parser.add_argument("--admin", action="store_true", help="also make the user a member of the staff")
 

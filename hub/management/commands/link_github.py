@@ -15,7 +15,7 @@ class Command(HubCommand):
     refusals = (CannotLink,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--login", required=True, help="the local account")
         choice = parser.add_mutually_exclusive_group(required=True)
         choice.add_argument("--github-id", type=int, help="the number of the GitHub account whose it is")

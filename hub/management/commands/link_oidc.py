@@ -15,7 +15,7 @@ class Command(HubCommand):
     refusals = (CannotLink,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--login", required=True, help="the account of the hub")
         parser.add_argument("--issuer", required=True, help="the provider, exactly as it names itself")
         parser.add_argument("--subject", required=True, help="the account there: `sub` of its ID tokens")

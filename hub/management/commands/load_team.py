@@ -18,7 +18,7 @@ class Command(HubCommand):
     refusals = (BadTeamFile,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         add_login(parser)
         parser.add_argument("--file", type=Path, default=DEFAULT_TEAM, help='{"agents": [{"name", "role"}]}')
 

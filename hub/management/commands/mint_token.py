@@ -38,7 +38,7 @@ class Command(HubCommand):
     refusals = (BadLogin,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument(
             "--login", required=True, help="whose token; a local account is made when there is none"
         )

@@ -25,7 +25,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument(
             "--to", required=True, metavar="DATABASE_URL", help="postgres://user:password@host/name"
         )

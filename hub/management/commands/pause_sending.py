@@ -17,7 +17,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         parser.add_argument("--reason", default="", help="shown on /health")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -14,7 +14,7 @@ class Command(HubCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its options."""
+        """Add the options of the command."""
         add_subject(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -24,7 +24,7 @@ class Command(HubCommand):
     refusals = (DataDirInUse,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Its option."""
+        """Add the option of the command."""
         parser.add_argument("--json", action="store_true", help="when it serves, print one line of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:

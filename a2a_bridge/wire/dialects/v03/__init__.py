@@ -169,7 +169,7 @@ OF_FILES: Mapping[str, str] = {"bytes": "raw", "uri": "url", "name": "filename",
 
 
 def has_no_kinds(params: Any) -> bool:
-    """Whether a message has no `kind`, and none of its parts has a `kind` or the `type` of older clients."""
+    """True if a message has no `kind`, and none of its parts has a `kind` or the `type` of older clients."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict) or "kind" in message:
         return False

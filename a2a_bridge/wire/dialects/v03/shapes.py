@@ -246,7 +246,7 @@ def render_parts(parts: Iterable[Part]) -> list[OldPart]:
 
 
 def _part(part: Part) -> OldPart:
-    """A part. In 0.3 data is an object, so another value is wrapped as the SDKs do it."""
+    """A part. A data part of 0.3 is an object, so another value is wrapped as the SDKs do it."""
     metadata = public(part.metadata) if part.metadata else UNSET
     if part.text is not UNSET:
         return OldPart("text", text=part.text, metadata=metadata)

@@ -187,8 +187,8 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
 def _closed(task: record.Task, event: ArtifactEvent) -> list[StreamEvent]:
     """An artifact that the end of a turn makes whole, in place of its pieces (docs/adr/0167).
 
-    Only the parts that it had then: a later turn may have added more, which later events tell. A remote server
-    closes its artifacts itself, or leaves them open.
+    The artifact has only the parts of that time: a later turn may have added more, which later events show. A
+    remote server closes its artifacts itself, or leaves them open.
     """
     whole = task.artifact(event.artifact.id)
     if whole is None or whole.turn:
