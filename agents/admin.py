@@ -142,7 +142,7 @@ class ProcessAdmin(OwnerScopedAdmin):
 
 @admin.register(Connection, site=site)
 class ConnectionAdmin(OwnerScopedAdmin):
-    """Which session is connected to which process."""
+    """The sessions that are connected, each with its process."""
 
     list_display = ("id", "session", "process", "credential", "connected_at")
     list_select_related = ("session", "process", "credential")
@@ -269,7 +269,7 @@ class TurnAdmin(OwnerScopedAdmin):
 
     @admin.display(description="latency", ordering="latency_ms")
     def latency(self, turn: Turn) -> str:
-        """How long the answer took."""
+        """The time that the answer took."""
         return self.get_empty_value_display() if turn.latency_ms is None else describe_duration(turn.latency_ms)
 
     @admin.display(description="cost", ordering="cost_microusd")

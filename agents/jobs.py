@@ -111,8 +111,8 @@ def retain(turns_kept_days: int) -> int:
 def blank_questions(questions_kept_days: int) -> int:
     """Blank the text of questions that the owner of the asked agent keeps no longer; how many. Audit rows stay.
 
-    `questions_kept_days`: for owners who chose no number. Each owner is processed every few hours, from where the
-    last run ended.
+    `questions_kept_days`: for owners who chose no number. The job processes each owner every few hours, from where
+    the last run ended.
     """
     with advisory_lock("blanking questions") as is_alone:
         return _blank_all(questions_kept_days) if is_alone else 0

@@ -32,7 +32,8 @@ ACTS = {
 
 
 class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
-    """True if a user is active and of the staff. `changed_by`: the member of the staff who sends the form."""
+    """The form that says if a user is active and of the staff. `changed_by`: the member of the staff who sends the
+    form."""
 
     changed_by: User
 

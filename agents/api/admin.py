@@ -29,7 +29,7 @@ from kit.rows import RowSource, show, show_each
 
 
 class IsStaff(BasePermission):
-    """For the hub's staff alone."""
+    """The permission of the hub's staff alone."""
 
     message = "this is for the staff of the hub"
 

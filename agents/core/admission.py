@@ -95,7 +95,7 @@ class CallerSpending:
 
     @property
     def left(self) -> int:
-        """How many questions are left."""
+        """The number of questions that are left."""
         if self.has_reached_cost_limit:
             return 0
         return MAX_BUDGET if self.budget is None else max(0, self.budget - self.spent)
@@ -153,8 +153,8 @@ def decide_ask(
 ) -> Denied | NotPublished | Unavailable | AlreadyAsked | MustWait | None:
     """Decide one ask: return the first refusal, or count the claim and the unit of budget of an admitted ask.
 
-    Where the agent has a queue, an ask that may wait gets a position in it instead of a refusal because the agent
-    is busy. `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
+    If the agent is busy and has a queue, an ask that may wait gets a position in the queue instead of a refusal.
+    `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
 
     Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own. A
     limit on the cost compares what ended turns cost, so asks that are answered at once may exceed it

@@ -1,4 +1,4 @@
-"""Which session of its owner an agent can move to, and when."""
+"""The sessions of its owner to which an agent can move, and the conditions of a move."""
 
 from django.db.models import Q, QuerySet
 
@@ -7,7 +7,7 @@ from agents.models import Agent, Halt, QueuedAsk, Session, Turn
 
 
 class NotMovable(Exception):
-    """The agent cannot move to the session now; the text says why. Nothing was written."""
+    """The agent cannot move to the session now; the text says why. The hub wrote nothing."""
 
 
 def find_destinations(agent: Agent) -> QuerySet[Session]:
@@ -20,7 +20,8 @@ def find_destinations(agent: Agent) -> QuerySet[Session]:
 def lock_sessions(agent_id: int, session: Session | None = None) -> set[int]:
     """Lock the agent's session, and the other one if given, in the order of their keys; returns the locked ids.
 
-    The ledger counts under the lock of the agent's session. It is locked before the agent's row, as in deleting.
+    The ledger counts under the lock of the agent's session. The session is locked before the agent's row, as in
+    deleting, so that the two cannot deadlock.
     """
     wanted = Q(pk__in=Agent.objects.filter(pk=agent_id).values("session_id"))
     if session is not None:

@@ -54,7 +54,7 @@ class Condition:
 
 
 def watch_agents() -> int:
-    """Raise and end what is due; how many. One job at a time does, of all processes."""
+    """Raise and end what is due; how many. Only one job of all processes does this at a time."""
     with advisory_lock("watching agents") as is_alone:
         if not is_alone:
             return 0
@@ -255,8 +255,10 @@ def _with_rule(agents: Sequence[WatchedAgent], rules: Rules, kind: AlertKind) ->
 
 
 def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionKey, Condition]:
-    """An agent with a connection is offline since it was last seen. A remote server is offline while its breaker
-    is open or half-open; its begin is unknown, so it is the time at which the hub first finds it.
+    """An agent with a connection is offline since it was last seen.
+
+    A remote server is offline while its breaker is open or half-open; its begin is unknown, so it is the time at
+    which the hub first finds it.
     """
     watched = _with_rule(agents, rules, AlertKind.OFFLINE)
     ids = [agent.session_id for agent, _ in watched]
@@ -289,7 +291,9 @@ def _find_spent(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionK
 def _find_failing(
     agents: Sequence[WatchedAgent], rules: Rules, now: datetime, raised: Collection[ConditionKey]
 ) -> dict[ConditionKey, Condition]:
-    """Of the asks that were admitted in the last hour and have ended, the share that failed."""
+    """The agents with a high share of failures among the asks that were admitted in the last hour and have
+    ended.
+    """
     watched = _with_rule(agents, rules, AlertKind.FAILURES)
     asked = Turn.objects.filter(
         agent_id__in=[agent.agent_id for agent, _ in watched], asked_at__gt=now - FAILURES_WITHIN

@@ -1,7 +1,7 @@
 """Starts turns for all surfaces except the A2A bridge, and for agents that ask other agents.
 
-It finds the session that is to be asked, and builds an `Ask` like the bridge does; the same ledger admits and
-settles it.
+The starter finds the session that is to be asked, and builds an `Ask` like the bridge does; the same ledger admits
+and settles it.
 """
 
 import asyncio
@@ -140,7 +140,7 @@ _MENTION = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)
 
 
 class NoSuchTarget(Exception):
-    """No target of that name for this caller: absent, or not allowed."""
+    """The caller has no target of that name: it is absent, or not allowed."""
 
 
 class AmbiguousPeer(Exception):
@@ -162,7 +162,7 @@ class Peer:
 
     @property
     def target(self) -> AskTarget:
-        """As an ask names it."""
+        """The target in the form that an ask has."""
         return AskTarget(None, self.session.pk, self.name)
 
     @property

@@ -46,7 +46,7 @@ class BulkReport:
 
     @property
     def changed(self) -> int:
-        """How many were, or would be, changed."""
+        """The number of agents that were, or would be, changed."""
         return sum(one.result is Result.CHANGED for one in self.results)
 
 
@@ -78,7 +78,7 @@ def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -
 
 
 def load_halted(agent_ids: Collection[int]) -> dict[int, bool]:
-    """The halted ones of these agents; True when an administrator halted the agent."""
+    """The halted ones of these agents; true when an administrator halted the agent."""
     halted: dict[int, bool] = {}
     active = Halt.objects.active().filter(kind=Halt.Kind.AGENT, agent_id__in=agent_ids)
     for agent_id, by_staff in active.values_list("agent_id", "by_staff"):

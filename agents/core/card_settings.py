@@ -60,7 +60,7 @@ def checked_skills(skills: list[Json]) -> list[Json]:
 
 
 def checked_modes(modes: list[str]) -> list[str]:
-    """Each once, and one of them such that every caller of A2A can send or take it.
+    """The media types, each once, if every caller of A2A can send or take one of them.
 
     Raises:
         ValidationError: none is.

@@ -1,7 +1,7 @@
 """The directory of agents: publishes and changes them, and reads them with their state.
 
-Cards, the native API, the admin and pages share it. It also stores whom an agent is limited to, what callers may
-spend of it, and whom an owner does not answer.
+Cards, the native API, the admin and pages share it. The module also stores the users an agent is limited to, the
+budgets of callers, and the users whom an owner does not answer.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentActivity:
-    """True if an agent is online, and its usage.
+    """The presence of an agent, and its usage.
 
     `last_query_at`: the time of the last ask that was not refused.
     """
@@ -87,7 +87,7 @@ class AgentActivity:
 
 
 def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
-    """Their facts by agent id, in the same three queries however many they are."""
+    """The activity by agent id, in three queries for any number of agents."""
     ids = [agent.pk for agent in agents]
     online = online_sessions({agent.session_id for agent in agents})
     usage = DailyUsage.objects.filter(agent_id__in=ids).values("agent_id")
@@ -250,7 +250,7 @@ def _slug(session: Session, wanted: str | None) -> str:
 
 
 class UnknownLogin(ValueError):
-    """No user of this hub has the login; the text names it."""
+    """The hub has no user with the login; the text names it."""
 
 
 def get_users_by_login(logins: Iterable[str]) -> list[User]:

@@ -96,7 +96,7 @@ class Dispatcher:
     def ask_found(
         self, digest: str | None, handle: str | None, make: Callable[[LookUpResult], PreparedAsk]
     ) -> Coroutine[Any, Any, RunningTurn]:
-        """Like `ask`, for a caller and an agent that the ledger looks up in the same trip.
+        """Ask as `ask` does, for a caller and an agent that the ledger looks up in the same trip.
 
         `make` builds the ask from what was found. The ledger's thread calls it, so it must be quick; its
         exceptions are raised here.
@@ -187,7 +187,7 @@ class Dispatcher:
 
     @property
     def queued(self) -> int:
-        """How many asks of this process wait for a free agent."""
+        """The number of asks of this process that wait for a free agent."""
         return len(self._queue)
 
     def connections(self) -> set[int]:

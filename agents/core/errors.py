@@ -108,8 +108,9 @@ class Ended(Denied):
 
 
 class Cycle(Denied):
-    """An agent asked another one, and the ask had come through that agent's session before; not over A2A. An agent
-    may [tell](frames.md#driving) a session of its owner about what that session asked.
+    """An agent asked another one, and the ask had come through that agent's session before; not over A2A.
+
+    An agent may [tell](frames.md#driving) a session of its owner about what that session asked.
     """
 
     entry = RefusalReason(
@@ -136,7 +137,7 @@ class TooDeep(Denied):
 
 
 class Offline(Denied):
-    """No live connection of the agent's session."""
+    """The agent's session has no live connection."""
 
     entry = RefusalReason(
         reason="offline",
@@ -149,7 +150,7 @@ class Offline(Denied):
 
 
 class Busy(Denied):
-    """Another caller has a claim on the session."""
+    """The session is claimed by another caller."""
 
     entry = RefusalReason(
         reason="busy",
@@ -283,14 +284,14 @@ class MustWait(Exception):
 class NotPublished(Exception):
     """No agent for this caller: absent, draft, deleted, not open to them, or its owner suspended.
 
-    No row is written.
+    The ledger writes no row.
     """
 
 
 class AlreadyAsked(Exception):
     """An identical message of this caller is being answered by the process `home`.
 
-    Nothing was sent, no row was written.
+    The hub sent nothing and wrote no row.
     """
 
     def __init__(self, *, chat_id: str, task_id: str, home: str) -> None:
@@ -301,13 +302,13 @@ class AlreadyAsked(Exception):
 
 
 class FileGone(Exception):
-    """A file the question names is no longer there for its caller. Nothing was sent, no row was written."""
+    """A file the question names is no longer there for its caller. The hub sent nothing and wrote no row."""
 
 
 class Unavailable(Exception):
     """The hub takes no asks now: draining, its queue full, its database out of reach, or the agent just moved.
 
-    Nothing was sent.
+    The hub sent nothing.
     """
 
     text = "the hub takes no questions right now, try again shortly"

@@ -1,4 +1,4 @@
-"""How asks end, in words for people: the caller, and the owner's side. Reasons have theirs in the registry.
+"""The ends of asks in words for people: for the caller, and for the owner. Reasons have theirs in the registry.
 
 Programs read other texts, which never change (`Reason.text`).
 """

@@ -130,7 +130,7 @@ def read_zone(query: Mapping[str, str]) -> str:
 
 
 def moments_of(day: date, zone: str) -> tuple[datetime, datetime]:
-    """When a day begins in a zone, and when the next one does."""
+    """The times at which a day and the next day begin in a zone."""
     return _begin_of(day, ZoneInfo(zone)), _begin_of(day + timedelta(days=1), ZoneInfo(zone))
 
 
@@ -156,8 +156,9 @@ def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, da
 
 
 def by_day(turns: QuerySet[Turn], window: DayWindow) -> list[AskDay]:
-    """The counts of each day, also of days without asks. Refusals that share a row count as often as they were
-    made.
+    """The counts of each day, also of days without asks.
+
+    Refusals that share a row count as often as they were made.
     """
     ends = zip(range(window.count), window.starts[1:], strict=False)
     number = Case(

@@ -19,7 +19,7 @@ Kind = Halt.Kind
 
 
 class NoSuchSubject(ValueError):
-    """No agent or user has the name; the text says which."""
+    """The name is of no agent and no user; the text says which name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def is_halted(session_id: int | None, owner_id: int) -> bool:
 
 
 def load_active_halts() -> list[ActiveHalt]:
-    """All halts that are not lifted, but for those of deleted agents."""
+    """The halts that are not lifted, without those of deleted agents."""
     of_kept = Halt.objects.active().filter(agent__deleted_at=None)
     return [ActiveHalt(*row) for row in of_kept.values_list(*ActiveHalt._fields)]
 

@@ -12,7 +12,7 @@ from agents.transcript.announcements import LiveFrame, LiveMessage, RecheckAcces
 
 
 class Watcher(Protocol):
-    """One operator's socket of this process."""
+    """The socket of one operator of this process."""
 
     user_id: int
 

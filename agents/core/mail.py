@@ -114,7 +114,7 @@ def forget_old_mails() -> int:
 class MailOutbox(Outbox):
     """The mails of all owners, sent one at a time. A mail that was sent, or given up, is deleted.
 
-    Nothing is due on a hub that sends no mail, or while sending is paused.
+    No mail is due on a hub that sends none, or while sending is paused.
     """
 
     name = "mail"

@@ -8,7 +8,7 @@ from agents.transcript.pieces import Usage
 
 
 class Link(Protocol):
-    """One way to reach agents. `Session.link` names the link of a session; `hub.wiring` lists all links.
+    """A way to reach agents. `Session.link` names the link of a session; `hub.wiring` lists all links.
 
     Rows say whether an agent can be asked now. A link over connections keeps a `Connection`, which names the
     process that holds it; a link without connections keeps `Session.reachable_from`.
@@ -63,7 +63,7 @@ class AskLimits(Protocol):
         """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
 
     def count(self, ask: Ask) -> int:
-        """Like `retry_in_s`, without waiting; only when `is_local`."""
+        """Count as `retry_in_s` does, without waiting; only when `is_local`."""
 
     async def close(self) -> None:
         """Close its connections."""

@@ -1,7 +1,7 @@
 """Registers and removes the connections of agents, and finds dead processes by their heartbeat.
 
-The newest connection of a session wins. What a new session needs over any link: the owner has room for it, and it
-gets a name.
+The newest connection of a session wins. The needs of a new session over any link: room among the owner's sessions,
+and a name.
 """
 
 import os
@@ -92,8 +92,8 @@ def find_revoked(process_id: str) -> list[int]:
     """Find connections of this process that must close: their token is revoked or expired, or their owner
     suspended.
 
-    Every process that holds sockets calls this each second (docs/adr/0060). It archives a session that an agent
-    resumed while its token was being revoked.
+    Every process that holds sockets calls this each second (docs/adr/0060). The function archives a session that
+    an agent resumed while its token was being revoked.
     """
     gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=db_now())
     refused = Connection.objects.filter(gone | Q(session__owner__is_active=False), process_id=process_id)
@@ -105,7 +105,9 @@ def find_revoked(process_id: str) -> list[int]:
 
 
 def find_next_expiry(process_id: str, credential_ids: Collection[int], since: datetime) -> datetime | None:
-    """When the first of these credentials, or of those of this process' connections, expires; `since` or later."""
+    """The time when the first of these credentials, or of those of this process' connections, expires; `since` or
+    later.
+    """
     theirs = Q(pk__in=credential_ids) | Q(connections__process_id=process_id)
     found = Credential.objects.filter(theirs, expires_at__gte=since).aggregate(first=Min("expires_at"))
     first: datetime | None = found["first"]
@@ -179,7 +181,7 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
 
 
 class MayNotConnect(Exception):
-    """The agent may not connect now; `code` is public. It may retry later."""
+    """The agent may not connect now; `code` is public. The agent may retry later."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What an entry of the registry of reasons says. The entries are in `agents.core.errors` and `failures`.
+"""The entries of the registry of reasons. The entries are in `agents.core.errors` and `failures`.
 
 A surface has codes for the kinds of refusals, not for single reasons. A surface has a text of its own only where
 its callers got that text before there was this registry.
@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 
 
 class ClaimState(StrEnum):
-    """Until when the session's claim is held after an ask, in words for the owner."""
+    """The time until which the session's claim is held after an ask, in words for the owner."""
 
     FREED = "The agent can be asked at once."
     OFFLINE = "The agent can be asked when it is connected again."
@@ -24,7 +24,7 @@ class ClaimState(StrEnum):
 
 
 class Retry(StrEnum):
-    """When the hub may admit the same ask, in words for developers."""
+    """The time when the hub may admit the same ask, in words for developers."""
 
     SOON = "in a few seconds"
     WHEN_TOLD = "after the time that the text names"
@@ -33,7 +33,7 @@ class Retry(StrEnum):
 
 
 class RefusalKind(Enum):
-    """What a refusal means to programs. `status`: the usual HTTP status."""
+    """The meaning of a refusal for programs. `status`: the usual HTTP status."""
 
     OFFLINE = "offline", 503, Retry.SOON
     BUSY = "busy", 429, Retry.SOON
@@ -91,7 +91,8 @@ class EndReason(Explanation):
     """A reason why an ask got no reply.
 
     `reason`: public and stored, never changes. `text`: public, for programs. `agent`: a clause for the model of an
-    agent that asked another one; empty: `text`. In both `{agent}` is how a surface calls the agent that was asked.
+    agent that asked another one; empty: `text`. The placeholder `{agent}` in both is the name that a surface has
+    for the asked agent.
     """
 
     reason: str

@@ -1,4 +1,6 @@
-"""What callers of REST read when a request outside of Django fails; `accounts.rest` has the same for views."""
+"""The answers to callers of REST when a request outside of Django fails; `accounts.rest` has the same for
+views.
+"""
 
 import logging
 

@@ -36,13 +36,12 @@ REASONS: dict[str, TurnFailure | Interruption] = {
 class RunningTurn:
     """One open turn of this process, with its reply so far and its end.
 
-    Links fill it; any number of surfaces follow it, each from the beginning. It is bounded by the caps the
+    Links fill it; any number of surfaces follow it, each from the beginning. The reply is bounded by the caps the
     link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
-    a message, not with a task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link
-    finds that out; otherwise the first piece makes the answer a task. `in_queue`: it waits for a free
-    agent, and `turn` is only what it will be.
-    `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
-    `is_decided`, `is_due`, `is_settled`.
+    a message, not with a task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link finds
+    that out; otherwise the first piece makes the answer a task. `in_queue`: it waits for a free agent, and `turn`
+    is only what it will be. `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait
+    for `ending`, `is_decided`, `is_due`, `is_settled`.
     """
 
     def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_queue: bool = False) -> None:

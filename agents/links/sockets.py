@@ -91,7 +91,7 @@ class ServedSocket(Protocol):
 
 
 class Report(Struct, frozen=True):
-    """Something for the process that waits."""
+    """A report for the process that waits."""
 
     home: str
     message: PostedChunk | ExtraPiece | Final

@@ -41,7 +41,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(owner=user)
 
     def kept(self) -> "AgentQuerySet":
-        """Not deleted."""
+        """The agents that are not deleted."""
         return self.filter(deleted_at=None)
 
     def published(self) -> "AgentQuerySet":

@@ -38,7 +38,7 @@ class AlertRule(models.Model):
 
 
 class AlertAddress(models.Model):
-    """Where an owner's alerts are mailed to: once `confirmed_at` is set, by a link that was mailed there.
+    """The address of an owner's alerts: used once `confirmed_at` is set, by a link that was mailed there.
 
     `asked_at`: when such a link was last sent. The row stays when the address is emptied.
     """
@@ -55,7 +55,7 @@ class AlertAddress(models.Model):
 
 class AlertQuerySet(models.QuerySet["Alert"]):
     def open(self) -> "AlertQuerySet":
-        """Not ended."""
+        """The alerts that have not ended."""
         return self.filter(ended_at=None)
 
     def raised(self) -> "AlertQuerySet":

@@ -10,7 +10,7 @@ from agents.models.agent import MAX_BUDGET, Agent
 
 
 class CallerBudget(models.Model):
-    """One caller's daily budget at one agent, and what they spent of it.
+    """The daily budget of one caller at one agent, and the part that is spent.
 
     `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, and
     `cost_microusd` what they cost, counted by the ledger while a budget or a limit on the cost holds for this

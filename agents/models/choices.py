@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a turn ended."""
+    """The outcome of a turn."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -12,7 +12,7 @@ class Outcome(StrEnum):
 
 
 class Surface(StrEnum):
-    """How a turn was asked; stored, never renamed."""
+    """The surface over which a turn was asked; stored, never renamed."""
 
     A2A = "a2a"
     PROMPT = "prompt"
@@ -27,7 +27,7 @@ class Surface(StrEnum):
 
 
 class TurnFailure(StrEnum):
-    """Why an admitted turn failed; public, stored, never renamed."""
+    """The reason why an admitted turn failed; public, stored, never renamed."""
 
     TIMEOUT = "timeout"
     CHANNEL_LOST = "channel_lost"
@@ -45,7 +45,10 @@ class TurnFailure(StrEnum):
 
 
 class Interruption(StrEnum):
-    """Why a completed turn is not the end of its task: the reply asks for something. Stored as its reason."""
+    """The reason why a completed turn is not the end of its task: the reply asks for something.
+
+    Stored as its reason.
+    """
 
     INPUT_REQUIRED = "input_required"
     AUTH_REQUIRED = "auth_required"

@@ -14,7 +14,7 @@ REASON_CHARS = 200
 
 class HaltQuerySet(models.QuerySet["Halt"]):
     def active(self) -> "HaltQuerySet":
-        """Not lifted yet."""
+        """The halts that are not lifted yet."""
         return self.filter(lifted_at=None)
 
 

@@ -26,10 +26,10 @@ class RemoteServer(models.Model):
     `card_keys`: public JWKs that the owner pinned; one of them signed the card, or nothing is asked.
 
     The breaker is closed while `retry_at` is null, open until then, and half-open after: one call may try. Each
-    change of it is written to `Session.reachable_from` too (`agents.links.remote.server_state`).
-    `opens`: how often in a row it opened. `card_digest`: of the approved card (`RemoteCard`); empty: the next card
-    that is fetched is the approved one. `card_changed_at`: since when another one waits for the owner.
-    `card_refusal`: why the card that was fetched last keeps the hub from asking.
+    change of the breaker is written to `Session.reachable_from` too (`agents.links.remote.server_state`). `opens`:
+    how often in a row it opened. `card_digest`: of the approved card (`RemoteCard`); empty: the next card that is
+    fetched is the approved one. `card_changed_at`: since when another one waits for the owner. `card_refusal`: why
+    the card that was fetched last keeps the hub from asking.
     """
 
     session = models.OneToOneField(Session, models.CASCADE, related_name="remote")

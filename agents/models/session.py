@@ -25,7 +25,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(owner=user)
 
     def kept(self) -> "SessionQuerySet":
-        """Neither archived nor gone."""
+        """The sessions that are neither archived nor gone."""
         return self.filter(archived_at=None)
 
 
@@ -120,7 +120,7 @@ class Process(models.Model):
 
 
 class Connection(models.Model):
-    """The live way to a session. Its id is the epoch: ids only grow, the newest connection wins."""
+    """The live way to a session. The id of the row is the epoch: ids only grow, the newest connection wins."""
 
     session = models.OneToOneField(Session, models.CASCADE, related_name="connection")
     process = models.ForeignKey(Process, models.CASCADE, related_name="connections")

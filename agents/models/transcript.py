@@ -86,7 +86,7 @@ class TokenUsage(models.Model):
 
 
 class Blob(models.Model):
-    """Bytes under their SHA-256. It goes with the last live file that names it."""
+    """Bytes under their SHA-256. The blob goes with the last live file that names it."""
 
     sha256 = models.CharField(max_length=64, primary_key=True)
     size = models.PositiveBigIntegerField()
@@ -98,7 +98,7 @@ class Blob(models.Model):
 
 class FileQuerySet(models.QuerySet["File"]):
     def live(self) -> "FileQuerySet":
-        """Not deleted."""
+        """The files that are not deleted."""
         return self.filter(deleted_at=None)
 
 
@@ -141,8 +141,9 @@ class File(models.Model):
 
 
 class PermissionRequest(models.Model):
-    """A tool call that waits for an approver. The first change of a pending row decides; later ones have no
-    effect.
+    """A tool call that waits for an approver.
+
+    The first change of a pending row decides; later ones have no effect.
 
     `chat_id`: the turn whose caller may decide it too; blank where the agent's owner did not allow that.
     `told_at`: when the decision went to the agent's socket; null while the agent is away.

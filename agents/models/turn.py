@@ -31,7 +31,10 @@ OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]
 
 class TurnQuerySet(models.QuerySet["Turn"]):
     def open(self) -> "TurnQuerySet":
-        """Not ended yet. An open turn always holds; saying so lets the small partial index serve."""
+        """The turns that have not ended yet.
+
+        An open turn always holds; saying so lets the small partial index serve.
+        """
         return self.filter(outcome=None, released_at=None)
 
     def owned_by(self, user_id: int) -> "TurnQuerySet":
@@ -56,7 +59,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 class Turn(models.Model):
     """A row for every ask, allowed or denied; the native API calls the table the agent query log.
 
-    Open while `outcome` is null. It holds its session for its caller until `released_at`, or until
+    Open while `outcome` is null. The turn holds its session for its caller until `released_at`, or until
     `claim_until` passes. `usage_day` is the day it was counted on; null when it was never counted or given back.
     `question` is blank once it was kept as long as the owner wants (`agents.jobs.blank_questions`).
     """
@@ -194,7 +197,7 @@ class FollowUp(models.Model):
 class QueuedAsk(models.Model):
     """An ask that waits in the process `home`, in the order of the ids (docs/adr/0073).
 
-    It counts until `waits_until`, and while its process lives. Written by SQL (`agents.core.ledger`), taken
+    The row counts until `waits_until`, and while its process lives. Written by SQL (`agents.core.ledger`), taken
     away in the transaction that admits or refuses it; the reaper makes a failed turn of it when its process died.
     """
 

@@ -25,7 +25,7 @@ class SessionRole(IntEnum):
 
     @property
     def word(self) -> str:
-        """As the wire writes it."""
+        """The role in the spelling of the wire."""
         return self.name.lower()
 
 
@@ -45,7 +45,7 @@ def sessions_visible_to(user_id: int, *, at_least: SessionRole = SessionRole.VIE
 
 
 def find_session(public_id: UUID, user_id: int, *, at_least: SessionRole = SessionRole.VIEWER) -> Session | None:
-    """A session this user may see; None when absent or not theirs to see.
+    """A session this user may see; None when the session is absent or not theirs to see.
 
     Raises:
         NotAllowed: they may see it, but not do this.
@@ -62,7 +62,7 @@ def role_of(session: Session) -> SessionRole:
 
 
 def seen_at(session: Session) -> datetime:
-    """When a session that was read with `seen_at=SEEN_AT` was last seen."""
+    """The time when a session that was read with `seen_at=SEEN_AT` was last seen."""
     moment: datetime = session.seen_at  # type: ignore[attr-defined]
     return moment
 
@@ -97,7 +97,7 @@ class SessionGone(Exception):
 def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
     """Share the session with a user in a role, or change the role; whether the share is new.
 
-    Who loses part of what they had stops watching what they may no longer.
+    A user whose role became lower stops watching sessions that the new role does not allow.
 
     Raises:
         SessionGone: the session was deleted.

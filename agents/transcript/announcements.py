@@ -1,8 +1,8 @@
 """Live messages to the sockets of operators and agents: their shapes, and sending them after a commit.
 
 Synchronous code (REST views, the admin, jobs) sends them too. Outside a hub process, as in a Celery worker or a
-shell, nothing is sent: live views and sockets find out by the rows. For webhooks: who subscribes to a session's
-events.
+shell, nothing is sent: live views and sockets find out by the rows. The module also announces the subscribers of a
+session's events, for webhooks.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -153,7 +153,7 @@ class Resolution(Struct, frozen=True):
 
 
 class PermissionOutcome(Struct, frozen=True, tag="permission_decided"):
-    """To the agent of a connection: how its permission request ended. It may be lost.
+    """To the agent of a connection: how its permission request ended. The message may be lost.
 
     `piece`: what the caller of the turn `chat_id` is told.
     """
@@ -319,7 +319,7 @@ class SessionAudience:
         return self.make_event(f"{kind}.event", traceparent, ownerLogin=self.owner_login, event=shown)
 
     def agent(self, type_: str, traceparent: str = "", /, **members: Any) -> OutboxEvent:
-        """Something about an ask to the agent on this session: for its owner alone."""
+        """Announce a change of an ask to the agent on this session, for its owner alone."""
         return OutboxEvent(
             type=type_,
             audience={self.owner_id},

@@ -157,7 +157,10 @@ def find_file(file_id: int, user_id: int) -> File | None:
 
 
 def open_file(file: File) -> Iterator[bytes] | None:
-    """Its bytes in slices, the first of them read now; None once it is deleted. See `read_slices`."""
+    """The bytes of the file in slices, the first of them read now; None once the file is deleted.
+
+    See `read_slices`.
+    """
     if file.blob_id is None:
         return None
     slices = read_slices(file.blob_id, file.size)
@@ -203,7 +206,7 @@ def forget_files_of(session_ids: Collection[int]) -> DeletedFiles:
 
 
 def expires_at(uploaded_at: datetime) -> datetime:
-    """When a file goes by itself."""
+    """The time at which a file goes by itself."""
     return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
 
 
@@ -251,7 +254,7 @@ class BlobGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many blobs went, and how many bytes that freed."""
+    """The numbers of deleted blobs and of freed bytes."""
 
     blobs: int = 0
     freed_bytes: int = 0
@@ -286,7 +289,7 @@ def sweep_spent() -> Swept:
 
 
 def read_slices(sha256: str, size: int) -> Iterator[bytes]:
-    """The bytes, SLICE_BYTES at a time. Nothing is held in the database between two slices.
+    """The bytes, SLICE_BYTES at a time. The function holds no connection and no lock between two slices.
 
     Raises:
         BlobGone: they were deleted meanwhile.

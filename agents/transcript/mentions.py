@@ -23,7 +23,7 @@ class FilesRefused(Exception):
 
 
 class FilesUnreadable(FilesRefused):
-    """Some are absent, deleted, or not the sender's to read: no difference."""
+    """Some files are absent, deleted, or not the sender's to read; the error does not say which."""
 
     def __init__(self, file_ids: Collection[int]) -> None:
         super().__init__(f"no such file: {', '.join(map(str, sorted(file_ids)))}")
@@ -63,7 +63,9 @@ def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
 
 
 def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
-    """Give a session these files, within the caller's transaction; the id there of each. Its own stay as they are.
+    """Give a session these files, within the caller's transaction; the id there of each.
+
+    The session's own files stay as they are.
 
     Raises:
         FilesRefused: nothing was copied.

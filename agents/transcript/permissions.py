@@ -77,7 +77,7 @@ def request(
 ) -> PermissionRequest:
     """Store a permission request and show it to the session's operators; it expires after 10 minutes.
 
-    `chat_id`: the turn that the agent works on. Where the owner lets callers decide, the row has it.
+    `chat_id`: the turn that the agent works on. If the owner lets callers decide, the row says so.
     A known id is shown again while it waits, and answered with what stands once it does not. Reused for something
     else it is denied: no approver has seen that text.
 
@@ -154,7 +154,9 @@ def decide_as_caller(
 
 
 def find_requests_for_caller(row: PermissionRequest) -> ApprovalAsked | None:
-    """A request as the caller of its turn gets it; None when it is not for them, or was decided."""
+    """A request as the caller of its turn gets it; None when the request is not for this caller, or was
+    decided.
+    """
     if not row.chat_id or row.status != Status.PENDING:
         return None
     return ApprovalAsked(row.request_id, row.tool, row.input_preview)

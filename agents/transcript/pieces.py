@@ -1,7 +1,7 @@
 """The pieces of a reply besides text: parts, status notes, artifacts; and the usage of its turn.
 
 Part, artifact and status are those of A2A 1.0, section 4; every dialect of the bridge renders them from here.
-What one reply may hold is the same on every link.
+The bounds of one reply are the same on every link.
 """
 
 import json
@@ -97,7 +97,7 @@ class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_de
 
 
 class ApprovalDecided(Struct, frozen=True, rename="camel", tag="decided", omit_defaults=True):
-    """Such a request was decided, by the caller or an operator of the session, or ran out."""
+    """The news that such a request was decided, by the caller or an operator of the session, or ran out."""
 
     request_id: str
     tool: str
@@ -127,7 +127,7 @@ class ReportedUsage(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def kept(self) -> Usage | None:
-        """As the hub keeps it; None when nothing is reported."""
+        """The usage as the hub keeps it; None when nothing is reported."""
         cost = None if self.cost_usd is None else to_microusd(self.cost_usd)
         usage = Usage(self.input_tokens, self.output_tokens, cost)
         return None if usage == Usage() else usage
@@ -146,7 +146,7 @@ class _UsageMetadata(Struct):
 
 
 def show_usage(usage: Usage) -> Json:
-    """As A2A metadata and REST show it: what was reported, with the names that agents use."""
+    """The reported usage as A2A metadata and REST show it, with the names that agents use."""
     shown = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
@@ -156,7 +156,7 @@ def show_usage(usage: Usage) -> Json:
 
 
 def text_in(parts: Iterable[Part]) -> str:
-    """All text of parts, as one."""
+    """The text of all parts as one string."""
     return "".join([part.text for part in parts if isinstance(part.text, str)])
 
 
@@ -192,7 +192,7 @@ def _note(number: int, data: Any) -> str:
 
 
 def _note_of_file(number: int, part: Part) -> str:
-    """One line; quoted, so that a name cannot add lines."""
+    """The note about a file: one line; quoted, so that a name cannot add lines."""
     content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
     named = [json.dumps(one) for one in (part.filename, part.media_type) if one]
     return f"file (part {number}), as the caller sent it, not in this text: {', '.join([*named, content])}"

@@ -55,7 +55,7 @@ def payload_of(**members: Any) -> str:
 
 
 def as_payload(members: Mapping[str, Any]) -> str:
-    """Any JSON object as a payload."""
+    """The payload for any JSON object."""
     try:
         return encode(members).decode()
     except UnicodeEncodeError:
@@ -113,7 +113,7 @@ NO_PAYLOAD = "{}"
 def record_session_start(session: Session, now: datetime, *, took_over: bool) -> None:
     """An agent registered; when it took over from another connection, that one's end is written before.
 
-    One statement, and one more after the commit: a thousand agents may come back at once.
+    The function makes one statement, and one more after the commit, as a thousand agents may come back at once.
     """
     types = [END, START] if took_over else [START]
     events = Event.objects.bulk_create(_lifecycle_event(session, type_, now) for type_ in types)

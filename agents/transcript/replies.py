@@ -1,7 +1,7 @@
 """Finds what agents replied to turns, in the transcripts of their sessions.
 
 A turn does not name its events, and no index finds them by its chat id: either would cost every ask a write
-(docs/adr/0103). Their ids grow with time, so a search by halves finds where in the table to look.
+(docs/adr/0103). The ids of events grow with time, so a binary search finds the place in the table.
 """
 
 import json
@@ -37,7 +37,7 @@ class StoredReply:
 def find_replies(turns: Iterable[Turn]) -> dict[int, StoredReply]:
     """The replies that transcripts still have, by the turns' ids; of the first MAX_TURNS turns.
 
-    What an agent said when it failed is a reply too.
+    The text of an agent that failed is a reply too.
     """
     ended = [turn for turn in turns if turn.settled_at and turn.outcome != Outcome.DENIED][:MAX_TURNS]
     by_chat_id = {turn.chat_id: turn.pk for turn in ended}
@@ -68,7 +68,7 @@ def _find_events(turns: Sequence[Turn]) -> list[int]:
 
 
 def _span(turn: Turn) -> tuple[datetime, datetime]:
-    """When the reply was written, if there is one."""
+    """The span of time in which the reply was written, if there is one."""
     settled_at = turn.settled_at or turn.asked_at
     late = timedelta(0) if turn.outcome == Outcome.COMPLETED else LATE_WITHIN
     return settled_at - OVERLAP, settled_at + OVERLAP + late

@@ -1,6 +1,6 @@
 """Deleting sessions for good, with all that belongs to them, and planning which of one name to delete.
 
-There may be many rows: no lock is held for long.
+The rows may be many, so no lock is held for long.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class Deletion:
     bytes_freed: int = 0
 
     def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: DeletedFiles) -> None:
-        """Some more."""
+        """Count more rows."""
         self.session_ids.update(session_ids)
         self.rows.update(rows)
         self.rows[File._meta.label] += forgotten.files
@@ -44,7 +44,7 @@ class Deletion:
         self.bytes_freed += forgotten.bytes_freed
 
     def count(self, model: type[Model]) -> int:
-        """How many rows of a model."""
+        """The number of rows of a model."""
         return self.rows[model._meta.label]
 
 
@@ -53,8 +53,8 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
 
     The turns of an agent that moved to another session stay in its audit.
 
-    `only_offline` leaves those alone whose agent is connected. One that comes back while its rows are being taken
-    away stays, without them.
+    `only_offline` leaves those alone whose agent is connected. A session that comes back while its rows are being
+    deleted stays, without the rows.
     """
     ids = sorted(set(session_ids) - (connected_sessions(session_ids) if only_offline else set()))
     gone = Deletion()
@@ -93,7 +93,8 @@ def _keep_turns_of_moved_agents(session_ids: Sequence[int]) -> None:
 def _delete_in_batches(rows: QuerySet[Model]) -> int:
     """Delete what there is now; an agent that goes on writing does not keep this going.
 
-    No rests between (`kit.batches`): `presence.remove_connection` holds one of few places to register meanwhile.
+    The batches follow each other without pauses (`kit.batches`): `presence.remove_connection` holds one of few
+    places to register meanwhile.
     """
     last = rows.aggregate(last=Max("pk"))["last"] or 0
     count = 0

@@ -1,4 +1,4 @@
-"""True if events and op-messages still fit into the storage of their owner."""
+"""The check that events and op-messages still fit into the storage of their owner."""
 
 import logging
 from collections.abc import Callable
@@ -20,8 +20,9 @@ KNOWN_OWNERS = 10_000
 class StorageMeter:
     """Says whether events and op-messages still fit, without asking the database for each.
 
-    It asks when an owner wrote a hundredth of their share since it asked last, so each process may let that much
-    too much pass. Questions and replies are always kept, and count. `most_mb` 0: everything fits.
+    The meter queries the database when an owner wrote a hundredth of their share since the last query, so each
+    process may let that much too much pass. Questions and replies are always kept, and count. `most_mb` 0:
+    everything fits.
     """
 
     def __init__(self, most_mb: int, clock: Callable[[], float]) -> None:

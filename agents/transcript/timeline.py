@@ -20,7 +20,10 @@ KINDS: Mapping[Kind, type[Model]] = {"event": Event, "op-message": OpMessage, "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineWindow:
-    """Which rows, by their ids: those after one, those just before one, or the newest. Never both cursors."""
+    """The wanted rows by their ids: those after one id, those just before one id, or the newest.
+
+    Never both cursors.
+    """
 
     limit: int
     after: int | None = None
@@ -29,7 +32,7 @@ class TimelineWindow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One item of a timeline. `action`: what happened to a file."""
+    """A row of a timeline. `action`: what happened to a file."""
 
     ts: datetime
     row: Event | OpMessage | File | PermissionRequest
@@ -112,7 +115,8 @@ class TimelinePage:
 def read_history(session_id: int, before: Position, limit: int) -> TimelinePage:
     """The newest moments before a position: four reads of at most `limit` + 1 rows each.
 
-    Each kind keeps the order of its ids, which may be a little out of step with time: none is left out.
+    The rows of each kind keep the order of their ids, which may differ a little from that of time, so that none is
+    left out.
     """
     shown, has_more = _merge(session_id, "lt", before, limit)
     firsts = {type(moment.row): moment.row.pk for moment in shown}  # newest first: the oldest stays
@@ -128,7 +132,7 @@ def read_history_from(session_id: int, start: Position, limit: int) -> TimelineP
 
 
 def find_turn_position(turn: Turn) -> Position | None:
-    """Just before a turn's question in the transcript of its session; None when it is there no more."""
+    """Just before a turn's question in the transcript of its session; None when the turn is gone."""
     chat = Event.objects.filter(session=turn.session_id, kind=Event.Kind.CHAT, type="prompt")
     asked = chat.filter(ts__gte=turn.asked_at - AROUND, payload__contains=f'"{turn.chat_id}"')
     event = asked.order_by("pk").first()

@@ -102,7 +102,7 @@ class AgentAdmin(OwnerScopedAdmin):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """All fields that are not settings."""
+        """The fields that are not settings."""
         return () if obj is None else ("handle", "session_name", *ACTIVITY_FIELDS, "created_at", "published_at")
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

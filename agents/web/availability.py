@@ -1,4 +1,4 @@
-"""How agents and sessions are right now, and what a visitor can do about it."""
+"""The availability of agents and sessions, and the advice for visitors."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -72,7 +72,7 @@ class Advice:
 
 
 def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Availability]:
-    """Each agent's availability by agent id; the number of queries is constant."""
+    """The availability of agents by agent id; the number of queries is constant."""
     ids, sessions = [agent.pk for agent in agents], {agent.session_id for agent in agents}
     online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
     today, typical = usage_today(ids), typical_latencies(ids)
@@ -110,7 +110,7 @@ def states_of(session_ids: Collection[int]) -> dict[int, State]:
 def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
     """The middle latency, in milliseconds, of what each agent completed of its latest `RECENT` turns.
 
-    Each agent's log is read from its end by its index, so a long log costs no more than a short one.
+    The query reads each agent's log from its end by its index, so a long log costs no more than a short one.
     """
     latencies: dict[int, list[int]] = defaultdict(list)
     turns = Turn.objects.order_by("-asked_at").values_list("agent_id", "outcome", "latency_ms")

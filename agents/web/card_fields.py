@@ -88,7 +88,7 @@ class SkillsField(forms.CharField):
 
 
 def _skill(number: int, typed: dict[str, Any]) -> dict[str, Any]:
-    """One skill by the rules of the native API."""
+    """The skill by the rules of the native API."""
     body = SkillBody(data=typed)
     if body.is_valid():
         return dict(body.validated_data)

@@ -86,7 +86,7 @@ class LoginsField(LinesField):
 
 
 class LoginField(forms.CharField):
-    """One user, named by login; `excluded` is the user who fills in the form."""
+    """The field for a user, named by login; `excluded` is the user who fills in the form."""
 
     def __init__(self, *, excluded: User, **options: Any) -> None:
         super().__init__(**options)

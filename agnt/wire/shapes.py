@@ -68,7 +68,7 @@ class _Request(Struct, kw_only=True, forbid_unknown_fields=True, rename={"sender
 
 
 class AgntPing(_Request, kw_only=True):
-    """True if a network answers. The payload is ignored."""
+    """The check that a network answers. The payload is ignored."""
 
     intent: Literal["network.ping"]
     payload: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -253,7 +253,7 @@ class AgntErrorResponse(_Response, kw_only=True):
 
 
 class AgntStatus(TypedDict):
-    """True if venues are asked.
+    """The report whether venues are asked.
 
     `breaker`: with a key that of its network; without one `open` while those of all networks with venues are.
     `unknown`: the database does not answer.

@@ -141,7 +141,7 @@ class _Batch:
         """End turns and record events in one round trip to PostgreSQL.
 
         A statement fails the transaction where a turn is not open any more, or a webhook subscription is live.
-        Then nothing is written, and `run` does the batch.
+        In that case nothing is written, and `run` does the batch.
         """
         self._moment = DecisionTime(self._database, self._sessions)
         self._database.send(EXPECT_NO_WEBHOOKS, {})
@@ -319,7 +319,7 @@ class _Batch:
     def _leave_queues(self) -> None:
         """Delete the queue rows of asks that were decided or withdrawn.
 
-        In a retried batch a new ask may have one too, from a commit whose answer was lost.
+        A new ask of a retried batch may have a position too, from a commit whose answer was lost.
         """
         decided: list[Admit | Deny] = [*self._skipped, *self._denies]
         decided += [work for i, work in self._admits.items() if not isinstance(self.results[i], MustWait)]

@@ -142,7 +142,7 @@ class BatchEvents:
 def write_events(database: Database, events: BatchEvents, moment: DecisionTime) -> StatementResult | None:
     """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
 
-    That is read after the commit: an operator who attaches later finds the events in the transcript.
+    The watchers are read after the commit: an operator who attaches later finds the events in the transcript.
     """
     if not events.events and not events.of_agents:
         return None
@@ -200,9 +200,9 @@ def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
 def clone_files_for_source(database: Database, ask: Ask, source: AskSource, ending: TurnEnding) -> TurnEnding:
     """The reply with the ids its files have where it was asked from.
 
-    Only files of the answering session go, its owner's and those its caller brought: whatever else the agent can
-    name, what other callers brought too, is not its caller's to have. Of more than MAX_FILES the first: a reply
-    never fails to end its turn.
+    The function clones only files of the answering session: its owner's and those its caller brought. The agent
+    can name other files, also those of other callers, but its caller may not have them. If there are more than
+    MAX_FILES, only the first are cloned: a reply never fails to end its turn.
     """
     if ending.outcome is not Outcome.COMPLETED or "fileId=" not in ending.text:
         return ending

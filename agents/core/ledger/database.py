@@ -1,7 +1,7 @@
 """The ledger's connection: that of sqlite3 or psycopg under Django's own of the thread (docs/adr/0081).
 
-What is sent together is one round trip on PostgreSQL: an answer is waited for when its rows are fetched, and at
-the end of the transaction.
+Statements that are sent together are one round trip on PostgreSQL: the thread waits for a result when its rows are
+fetched, and at the end of the transaction.
 """
 
 import threading
@@ -33,11 +33,13 @@ class StatementResult(Protocol):
     """The rows and the row count that a statement returned."""
 
     def fetchall(self) -> list[Row]:
-        """Its rows."""
+        """The rows of the result."""
 
 
 class Database(ABC):
-    """One thread's connection. As a context manager it is a transaction, inside Django's if there is one.
+    """The connection of one thread.
+
+    The object as a context manager is a transaction, inside Django's if there is one.
 
     Errors are the driver's: within `django_errors` they are raised as Django's.
     `webhooks_listen`: whether the last batch found a live webhook subscription. A hint: the next may find another.
@@ -54,7 +56,7 @@ class Database(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Connect, if there is no connection. For statements outside a transaction."""
+        """Connect, if there is no connection. The connection is opened for statements outside a transaction."""
 
     @abstractmethod
     def send(self, statement: Statement, values: Values) -> StatementResult:
@@ -149,7 +151,7 @@ class SqliteDatabase(Database):
         return answer
 
     def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
-        """No other connection writes before the commit: what is true now is true then."""
+        """On SQLite no other connection writes before the commit, so a result of this moment still holds then."""
         return self.send(statement, values)
 
     def send_queries(self, queries: Sequence[sql.Query]) -> None:
@@ -244,7 +246,7 @@ class PostgresqlDatabase(Database):
         return [row[0] for row in sent.fetchall()]
 
     def list_of(self, values: Collection[object]) -> str:
-        """As text, whose type the statement says: psycopg's type of a list differs with its numbers."""
+        """The list is text, whose type the statement names: psycopg's type of a list differs with its numbers."""
         return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
 
     def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
@@ -283,7 +285,10 @@ class PostgresqlDatabase(Database):
         return sent
 
     def _execute(self, one: _SentStatement) -> "psycopg.Cursor[Row]":
-        """A cursor keeps what psycopg worked out for its text. What is for Django has its kind of cursor."""
+        """A cursor keeps what psycopg worked out for its text.
+
+        Statements for Django have Django's kind of cursor.
+        """
         assert self._raw is not None  # noqa: S101  for the type checker
         if not one.is_fixed:
             client: psycopg.ClientCursor[Row] = self._driver.ClientCursor(self._raw)

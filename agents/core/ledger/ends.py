@@ -91,7 +91,7 @@ _RETURN_BUDGET = (
 
 
 class EndingRow(NamedTuple):
-    """How one turn ends."""
+    """The end of one turn."""
 
     chat_id: str
     outcome: str
@@ -124,7 +124,7 @@ class Ends:
         self._used: dict[str, Usage] = {}
 
     def add(self, i: int, work: Settle) -> None:
-        """One more, at that place."""
+        """Add one ending, at that place."""
         self.settles[i] = work
         self.returns_budget = self.returns_budget or work.ending.returns_budget
         if work.ending.usage is not None:
@@ -157,7 +157,7 @@ class Ends:
             self._win(i, work)
 
     def take(self, ends: StatementResult) -> None:
-        """Which of the turns were open; give back what was counted for asks that never left."""
+        """The turns of these that were open; the method gives back the counts of asks that never left."""
         won = {row[0]: (row[1], row[2]) for row in ends.fetchall()}
         lost: dict[int, Settle] = {}
         for i, work in self.settles.items():
@@ -189,7 +189,7 @@ class Ends:
             self._database.send_queries(writes)
 
     def _rows(self) -> Sequence[EndingRow]:
-        """Of two endings of one turn the first stands, in a batch as between batches."""
+        """The first of two endings of one turn stands, in a batch as between batches."""
         first: dict[str, EndingRow] = {}
         for work in self.settles.values():
             chat_id, ending = work.turn.ask.chat_id, work.ending

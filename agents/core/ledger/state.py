@@ -126,7 +126,7 @@ class LookUp(NamedTuple):
     """A token's digest, an agent's handle, a session's public id, to look up. Result: LookUpResult.
 
     `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
-    what `then` raises. It is called once, in the ledger's thread, and must be quick.
+    what `then` raises. The function is called once, in the ledger's thread, and must be quick.
     """
 
     digest: str | None
@@ -141,7 +141,7 @@ Grants = frozenset[tuple[int, int]]
 def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     """Identities and published agents for a whole batch; nothing is ever cached.
 
-    One round trip for all; a second where an agent is limited, for its grants.
+    The function makes one round trip for all, and a second one for the grants of limited agents.
     """
     database = thread_database()
     digests, handles, session_ids = set(), set(), set()
@@ -245,7 +245,7 @@ class StateReader:
         self._blocks = self._send(_BLOCKS, "callers", self._caller_ids)
 
     def read(self) -> AdmissionState:
-        """One more query each for limited agents, budgets of callers, queues, and asks that agents pass on."""
+        """Limited agents, budgets of callers, queues, and asks that agents pass on cost one more query each."""
         agents, sessions = {}, {}
         limited, budgeting, waited_for = [], [], []
         for row in self._agents.fetchall() if self._agents else ():

@@ -31,7 +31,7 @@ SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS 
 
 
 class DecisionTime:
-    """When a batch is decided: by the database's clock, once the sessions it is about are locked, in one order.
+    """The time at which a batch is decided: of the database's clock, after its sessions are locked, in one order.
 
     SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
     `{day}` and `{alive}` are.
@@ -59,7 +59,7 @@ class DecisionTime:
 
     @cached_property
     def stored(self) -> Any:
-        """As the database stores it."""
+        """The time in the form that the database stores."""
         return self._database.moment(self.now)
 
     @cached_property
@@ -68,13 +68,13 @@ class DecisionTime:
         return self.now.date().isoformat()
 
     def lease(self, wait_s: float) -> object:
-        """Until when a turn holds its claim if nothing ends it."""
+        """The time until which a turn holds its claim if nothing ends the turn."""
         if wait_s not in self._leases:
             self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
         return self._leases[wait_s]
 
     def position_until(self, wait_s: float) -> object:
-        """Until when an ask keeps its position in a queue."""
+        """The time until which an ask keeps its position in a queue."""
         return self._database.moment(self.now + timedelta(seconds=wait_s) + POSITION_GRACE)
 
 

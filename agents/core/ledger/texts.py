@@ -60,7 +60,7 @@ class Insert(NamedTuple):
 
 
 def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = "") -> Insert:
-    """See `Insert`. On PostgreSQL the rows come as JSON, and the table says what types they have.
+    """See `Insert`. The rows on PostgreSQL come as JSON, and the table gives their types.
 
     `now`: the column that is the moment of the batch; PostgreSQL knows it, whatever the rows say.
     """
@@ -76,7 +76,8 @@ def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = ""
 def checked(changing: Statement, wanted: str) -> Statement:
     """A statement that on PostgreSQL fails the transaction unless it returns as many rows as the value `wanted`.
 
-    It divides by zero, so that what was sent with it is not done. SQLite's own text stays: count the rows there.
+    The statement divides by zero, so that statements sent with it are not done. SQLite's own text stays: count the
+    rows there.
     """
     changed = f"WITH changed AS ({changing.postgresql})"
     return Statement(

@@ -1,7 +1,7 @@
 """The worker of the ledger: it takes work from the queue and commits it in batches, in a thread of its own.
 
 Waiting work is done as one batch. A batch that fails is tried again, then one by one, so that one bad row cannot
-fail its neighbours. When the disk is full the reserve is spent: only ends are written until it is filled again.
+fail its neighbours. A full disk spends the reserve: only ends are written until the reserve is filled again.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Reserve(Protocol):
 
 
 class DiskReserve:
-    """A file of that size without content. One thread uses it."""
+    """A file of that size without content. Only one thread uses the reserve."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
@@ -104,7 +104,7 @@ Queue = SimpleQueue[Item | None]  # None ends the thread
 
 
 class Worker:
-    """Takes work from a queue until the end marker. Only the thread that calls `run` uses it."""
+    """Takes work from a queue until the end marker. Only the thread that calls `run` uses the worker."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class AgentFrameHandler:
     send: Say
 
     async def take(self, frame: AgentChannelFrame) -> None:
-        """One frame.
+        """Handle one frame.
 
         Raises:
             BadChannelFrame: it is not in order; so the agent is told.
@@ -138,7 +138,7 @@ class AgentFrameHandler:
             await self._record("chat", type_, Raw(kept.encode()))
 
     async def _record(self, kind: str, type_: str, payload: Raw) -> None:
-        """Store an event. When it cannot be stored it is lost, but the connection and its prompts continue."""
+        """Store an event. An event that cannot be stored is lost, but the connection and its prompts continue."""
         if await self._has_room(bytes(payload)):
             await self._store(NewEvent(self.session_id, kind, type_[:MAX_TYPE_CHARS], _cleaned(payload)))
 

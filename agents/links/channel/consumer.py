@@ -1,4 +1,4 @@
-"""One agent's socket: a Channels consumer that moves frames between the server and the protocol."""
+"""The socket of an agent: a Channels consumer that moves frames between the server and the protocol."""
 
 import asyncio
 import logging
@@ -101,7 +101,7 @@ class AgentSocket(FrameSocket):
             await self._authenticate(token.digest)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """One message of the agent."""
+        """Handle one message of the agent."""
         self._last_heard = self._clock()
         if self._over:
             return

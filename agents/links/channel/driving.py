@@ -39,11 +39,11 @@ class OpenPrompt(Struct):
     open_artifacts: frozenset[str] = frozenset()  # mostly none: an empty set of its own would take 200 bytes
 
     def is_waited_for(self, now: float) -> bool:
-        """Whether the asker still waits for the reply; the sender of a tell never does."""
+        """True if the asker still waits for the reply; the sender of a tell never does."""
         return not self.prompt.tells and not self.is_answered and self.waited_until > now
 
     def is_over(self, now: float) -> bool:
-        """Whether the end of a turn ends the agent's work on it."""
+        """True if the end of a turn ends the agent's work on it."""
         return self.is_answered or (self.stops <= 0 and (self.prompt.tells or self.waited_until <= now))
 
 

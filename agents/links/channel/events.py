@@ -58,7 +58,10 @@ class HookEvent(Struct, frozen=True, rename="camel"):
 
 
 class HookEvents:
-    """Serves the hooks. It tells each connection once that its program has hooks, and of each turn's ends."""
+    """Serves the hooks.
+
+    The class informs each connection once that its program has hooks, and of each turn's end.
+    """
 
     def __init__(self, *, ledger: Ledger, link: SocketLink, meter: StorageMeter) -> None:
         self._ledger = ledger

@@ -107,7 +107,7 @@ class Prompt(AgentChannelFrame, frozen=True, omit_defaults=True, tag="prompt"):
 
 
 class Cancel(AgentChannelFrame, frozen=True, tag="cancel"):
-    """The caller of that prompt canceled it. Only for an agent with the feature `cancel`."""
+    """The caller of that prompt canceled it. The frame is only for an agent with the feature `cancel`."""
 
     chat_id: str
 
@@ -301,7 +301,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def decode(text: str) -> AgentChannelFrame:
-    """One message as a frame.
+    """The frame that one message holds.
 
     Raises:
         BadChannelFrame: not JSON of a sound program, no `type`, an unknown type, or fields of the wrong shape.

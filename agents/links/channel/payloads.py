@@ -73,7 +73,7 @@ class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def reason(self) -> str:
-        """Of an end: the reason its turn gets."""
+        """The reason that the turn gets of an end."""
         return str(REASONS[self.state])
 
     @property

@@ -1,4 +1,6 @@
-"""The prompts of one connection: checks their replies, and says for which caller the agent works. No I/O.
+"""The prompts of one connection: checks their replies, and says for which caller the agent works.
+
+The module does no I/O.
 
 A reply counts only for a chat id that was sent to this socket and is not answered yet. Everything else is
 refused with a non-fatal error frame and never reaches a caller.
@@ -55,9 +57,9 @@ class Prompts:
     work for its caller, in the order in which the prompts were sent.
 
     An agent works for a caller from the delivery of the prompt until the agent's program reports the end of its
-    turn, and the caller does not wait any more. With a program without hooks it ends a moment after the reply; at
-    the latest after 15 minutes.
-    A program queues what it is given while it works: the end of an earlier turn ends no prompt without a reply.
+    turn, and the caller does not wait any more. The prompt of a program without hooks ends a moment after the
+    reply; at the latest after 15 minutes. A program queues what it is given while it works: the end of an earlier
+    turn ends no prompt without a reply.
     """
 
     def __init__(self, report: Callable[[Sequence[Report]], Awaitable[None]], clock: Clock) -> None:
@@ -202,7 +204,8 @@ class Prompts:
         self._is_at_work = self._is_at_work or begins
 
     def driver(self, chat_id: str = "") -> Driver | None:
-        """Find the caller on whose behalf the agent works now; None when it works for its owner alone.
+        """Find the caller on whose behalf the agent works now; None when the agent works for its owner
+        alone.
 
         `chat_id`: see `find_driver`.
         """
@@ -211,7 +214,7 @@ class Prompts:
         return find_driver(self._driving, chat_id, now, has_hooks=self._has_hooks, knows_turns=self._knows_turns)
 
     def is_idle(self, now: float) -> bool:
-        """Whether no caller waits for a reply any more."""
+        """True if no caller waits for a reply any more."""
         return all(one.taken_until < now or not one.is_wanted for one in self._unanswered.values())
 
     def forget_old(self, now: float) -> None:

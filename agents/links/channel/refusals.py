@@ -3,7 +3,7 @@
 An agent asks with the access of the user on whose behalf it does.
 
 Nothing on the wire tells an error from an answer: a reply begins with `error: `, a list is empty and an error
-frame follows. No tool call is left hanging.
+frame follows. Every tool call gets an answer.
 """
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
@@ -139,5 +139,5 @@ def refuse(request: Request, code: str, sentence: str, *, login: str) -> list[Ag
 
 
 def named_in(request: RouteRequest | DispatchRequest) -> str:
-    """Whom a request names, without @."""
+    """The agent or session that a request names, without @."""
     return (request.peer if isinstance(request, RouteRequest) else request.handle).removeprefix("@")

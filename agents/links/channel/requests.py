@@ -112,7 +112,7 @@ class AgentQuestion:
 
     @property
     def flaw(self) -> str:
-        """Why it cannot be asked; empty when it can."""
+        """The reason why the target cannot be asked; empty when it can."""
         if not self.text.strip():
             return "the prompt is empty"
         if "\0" in self.text:
@@ -127,7 +127,8 @@ class AgentRequest:
     """A request of an agent, and where its answers go until the agent is `gone`.
 
     `in_order`: held while a request of the agent finds its target and is admitted, so that the questions of one
-    agent reach each target in the order in which they were sent. Nothing waits for a reply while it holds it.
+    agent reach each target in the order in which they were sent. The request holds the order of admission, and
+    waits for no reply meanwhile.
     """
 
     behalf: ActingFor
@@ -300,7 +301,10 @@ class ConnectionRequests:
         return []
 
     def end(self) -> None:
-        """The agent is gone. What it asked for its owner goes on; the rest ends with the turns it was asked in."""
+        """The agent is gone.
+
+        Asks for the agent's owner go on; the others end with the turns in which the agent made them.
+        """
         if not self._gone.done():
             self._gone.set_result(None)
 

@@ -101,10 +101,10 @@ def compare_with_approved(server_id: int, fetched: ServerCard) -> CardVerdict | 
 
 
 def record_card_refusal(server_id: int, card_url: str, words: str) -> bool:
-    """Store the reason why a server is not asked until its card is good again. Another card may wait meanwhile.
+    """Store the reason why a server is not asked until its card is good again. A newer card may wait meanwhile.
 
-    False: the server is gone, or was moved from this URL. It is one UPDATE, so the row is not locked before. The
-    breaker stays as it is: the link opens it for the call that `CardRefused` ends.
+    False: the server is gone, or was moved from this URL. The function makes one UPDATE, so the row is not locked
+    before. The breaker stays as it is: the link opens it for the call that `CardRefused` ends.
     """
     found = RemoteServer.objects.filter(pk=server_id, card_url=card_url)
     return bool(found.update(card_refusal=words[:MAX_FAILURE_CHARS]))

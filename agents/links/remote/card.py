@@ -112,12 +112,14 @@ WAYS = [("1.0", JSONRPC), ("1.0", HTTP_JSON), ("0.3", JSONRPC)]  # as the hub pr
 
 
 class BadCard(Exception):
-    """No card the hub can use; the text says why and may be shown to the user who gave its URL."""
+    """The server has no card that the hub can use; the text says why and may be shown to the user who gave its
+    URL.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CardInterface:
-    """One way a server is called. `version`: `1.0` or `0.3`."""
+    """A way to call a server. `version`: `1.0` or `0.3`."""
 
     url: str
     binding: str

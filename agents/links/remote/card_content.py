@@ -243,7 +243,7 @@ class BadKey(ValueError):
 
 
 class BadSignature(Exception):
-    """No signature of a card verifies; the text is public."""
+    """The card has no signature that verifies; the text is public."""
 
 
 def read_keys(value: Any) -> list[Json]:

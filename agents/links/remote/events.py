@@ -205,7 +205,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def parts_of(event: RemoteEvent) -> list[Part]:
-    """All parts of an event."""
+    """The parts of an event."""
     match event:
         case RemoteMessage():
             return list(event.parts)

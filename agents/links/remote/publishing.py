@@ -109,8 +109,8 @@ def look_again(
 def move(server: RemoteServer, wanted: ServerSettings) -> None:
     """Call the server by these settings from now on, and close its breaker.
 
-    At another URL the card is approved, and what the old server called things is forgotten. At the same URL a card
-    that changed still waits for the owner (`agents.links.remote.approval`).
+    If the URL is another one, the card is approved, and the old server's names are forgotten. If the URL is the
+    same, a changed card still waits for the owner (`agents.links.remote.approval`).
     """
     locked = Session.objects.select_for_update(no_key=True).filter(pk=server.session_id)
     locked.values_list("pk").first()
@@ -127,7 +127,7 @@ def move(server: RemoteServer, wanted: ServerSettings) -> None:
 def name_links_of_old_sessions() -> None:
     """Give sessions their link where a process of the release before published them after the migration.
 
-    To be removed after the next release.
+    This function goes after the next release.
     """
     unnamed = RemoteServer.objects.filter(session__link=CHANNEL_LINK)
     for server_id, session_id in unnamed.values_list("pk", "session_id"):

@@ -69,9 +69,9 @@ class ReplyTooLarge(Exception):
 class RemoteReply:
     """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done.
 
-    What the turn used is `usage` in the metadata of the event that ends it, as this hub writes it too.
+    The usage of the turn is `usage` in the metadata of the event that ends it, as this hub writes it too.
 
-    Artifacts pass as they are: same ids, order, names and parts. Their text is the text of the reply.
+    Artifacts pass as they are: same ids, order, names and parts. The text of these parts is the text of the reply.
     `is_continued`: the question continues a task, which may hold artifacts that are not known here.
     """
 
@@ -245,7 +245,10 @@ class RemoteReply:
         self._pass_on(held.piece(artifact, append=append, last=last, lead=lead))
 
     def _hold(self, artifact: RemoteArtifact) -> HeldArtifact:
-        """Begin an artifact, or begin it anew. Its id stays, unless the id is empty, too long, or taken."""
+        """Begin an artifact, or begin it anew.
+
+        The id of the artifact stays, unless it is empty, too long, or taken.
+        """
         theirs = artifact.artifact_id
         if old := self._held.get(theirs):
             self._flush(old)

@@ -2,9 +2,9 @@
 
 A server that fails again and again is left alone for a while: its agent is offline, and callers are failure.
 
-Failures in a row are counted in each process. That the breaker opened is a column of the server, and when it may
-be asked again is a column of its session; all processes read them. When its time is up the breaker is half-open:
-the first call probes, while for all others it stays open. A probe without a result makes way for another.
+Failures in a row are counted in each process. The opening of the breaker is a column of the server, and the time
+of the next ask is a column of its session; all processes read them. After that time the breaker is half-open: the
+first call probes, while the breaker stays open for all others. A probe without a result makes way for another.
 """
 
 import math
@@ -157,8 +157,8 @@ def _store(server_id: int, breaker: BreakerMemory, rules: BreakerRules, words: s
 def _session_locked(server_id: int) -> Iterator[None]:
     """A transaction that holds the session of a server.
 
-    The session is locked before the server's row, as everywhere. Without the lock, two processes that change a
-    breaker at once could leave the session with the `retry_at` of the change that was overwritten.
+    The session is locked before the server's row, as everywhere. Two processes that change a breaker at once
+    without the lock could leave the session with the `retry_at` of the overwritten change.
     """
     with transaction.atomic():
         Session.objects.select_for_update(no_key=True).filter(remote__pk=server_id).first()

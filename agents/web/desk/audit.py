@@ -199,7 +199,7 @@ COLUMNS: dict[str, Callable[[Turn], object]] = {
 
 
 def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpResponse:
-    """These turns as a file to keep, newest first, sent as they are read. `filename` is plain ASCII.
+    """The CSV file of these turns, newest first, sent as they are read. `filename` is plain ASCII.
 
     Raises:
         TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
@@ -293,7 +293,7 @@ def _read_utc_window(request: HttpRequest) -> DayWindow:
 def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
     """The asks of these days, and, where there are more than MAX_TURNS, the time since when the newest were made.
 
-    Those of deleted agents too: they were paid for.
+    The questions of deleted agents are included, as they were paid for.
     """
     own = Agent.objects.owned_by(owner).values("pk")
     asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)

@@ -40,7 +40,7 @@ class Column:
 
     @property
     def middle(self) -> float:
-        """Where the label is."""
+        """The position of the label."""
         return round(self.x + self.width / 2, 1)
 
 
@@ -81,7 +81,7 @@ def asks_chart(days: Sequence[AskDay]) -> Chart:
 def amount_chart(
     days: Sequence[date], amounts: Sequence[int], *, kind: str, about: str, describe: Callable[[int], str]
 ) -> Chart:
-    """One bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
+    """The chart with one bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
     return _stacked_chart(
         days,
         [{kind: amount} for amount in amounts],

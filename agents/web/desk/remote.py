@@ -160,7 +160,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
 
 @owner_form
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """Where a remote agent's server is and how it does; look at its card again, or move it."""
+    """The page of a remote agent's server: its address and state; a POST looks at its card again, or moves it."""
     agent = get_own_agent(agent_id, owner)
     row: RemoteServer | None = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if row is None:
