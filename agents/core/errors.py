@@ -108,9 +108,8 @@ class Ended(Denied):
 
 
 class Cycle(Denied):
-    """An agent asked another one, and the ask had come through that agent's session before; not over A2A.
-
-    An agent may [tell](frames.md#driving) a session of its owner about what that session asked.
+    """An agent asked another one, and the ask had come through that agent's session before; not over A2A. An agent
+    may [tell](frames.md#driving) a session of its owner about what that session asked.
     """
 
     entry = RefusalReason(
@@ -137,7 +136,7 @@ class TooDeep(Denied):
 
 
 class Offline(Denied):
-    """The agent's session has no live connection."""
+    """No live connection of the agent's session."""
 
     entry = RefusalReason(
         reason="offline",
@@ -150,7 +149,7 @@ class Offline(Denied):
 
 
 class Busy(Denied):
-    """The session is claimed by another caller."""
+    """Another caller has a claim on the session."""
 
     entry = RefusalReason(
         reason="busy",
@@ -284,14 +283,14 @@ class MustWait(Exception):
 class NotPublished(Exception):
     """No agent for this caller: absent, draft, deleted, not open to them, or its owner suspended.
 
-    The ledger writes no row.
+    No row is written.
     """
 
 
 class AlreadyAsked(Exception):
     """An identical message of this caller is being answered by the process `home`.
 
-    The hub sent nothing and wrote no row.
+    Nothing was sent, no row was written.
     """
 
     def __init__(self, *, chat_id: str, task_id: str, home: str) -> None:
@@ -302,13 +301,13 @@ class AlreadyAsked(Exception):
 
 
 class FileGone(Exception):
-    """A file the question names is no longer there for its caller. The hub sent nothing and wrote no row."""
+    """A file the question names is no longer there for its caller. Nothing was sent, no row was written."""
 
 
 class Unavailable(Exception):
     """The hub takes no asks now: draining, its queue full, its database out of reach, or the agent just moved.
 
-    The hub sent nothing.
+    Nothing was sent.
     """
 
     text = "the hub takes no questions right now, try again shortly"
