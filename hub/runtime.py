@@ -199,7 +199,7 @@ class Runtime:
         others = dispatcher.connections() - set(mine)
         process_id = self.hub_services.process_id
         beat = await self._call(presence.record_heartbeat, process_id, mine=mine, others=others)
-        dispatcher.lose(beat.lost)
+        dispatcher.fail_turns_of(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
                 if socket.session_id in beat.deleted:  # the word of it is still on its way

@@ -82,7 +82,7 @@ class HubServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if self.started:
             self._record_address()
-            self._tasks.start(self._say_ready(), name="ready")
+            self._tasks.start(self._print_ready(), name="ready")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Delete the recorded address, and stop serving."""
@@ -120,7 +120,7 @@ class HubServer(uvicorn.Server):
         except OSError as failure:  # the hub serves without the record
             logger.warning("address.not_recorded", extra={"failure": type(failure).__name__})
 
-    async def _say_ready(self) -> None:
+    async def _print_ready(self) -> None:
         lines, ready = [f"ready {settings.LOCAL_URL}"], {"url": settings.LOCAL_URL}
         if self._demo is not None:
             try:
@@ -128,7 +128,7 @@ class HubServer(uvicorn.Server):
                 lines += self._demo.lines(ready["token"])
             except TimeoutError:
                 sys.stderr.write("the demo agent did not come online\n")
-                self._leave()
+                self._exit()
                 return
         sys.stdout.write((json.dumps(ready) if self._as_json else "\n".join(lines)) + "\n")
         sys.stdout.flush()
@@ -139,9 +139,9 @@ class HubServer(uvicorn.Server):
         await runtime.drain()
         if self._demo is not None:
             await self._demo.stop()
-        self._leave()
+        self._exit()
 
-    def _leave(self) -> None:
+    def _exit(self) -> None:
         self.should_exit = True
         self._leaving.set()
 

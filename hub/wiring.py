@@ -242,7 +242,7 @@ class HubServices:
         elif isinstance(message, SurfaceMessage):
             self._take_surface_message(message)
         elif isinstance(message, WatchForPushes):
-            self.pushes.attend(message.task_id)
+            self.pushes.queue_for_address(message.task_id)
         elif isinstance(message, LeaveTurn):
             self.exchanges.take_leave(message)
         # In a task: it waits for a turn to begin, and the post hands over one message at a time.

@@ -93,7 +93,7 @@ class Exchanges:
                 else:
                     run.outlives_followers = True
                 if message.tells:
-                    await run.tell()
+                    await run.start_feed()
                 return
             await asyncio.sleep(APPEARS_EVERY_S)
 
@@ -195,7 +195,7 @@ class Exchanges:
         if not await self._tasks.of(task.id).replace(begun, [working], expected_seq=task.seq):
             return None
         run, asked = self._with_ask(begun, call, send, claim, before=task)
-        feed = await run.tell()
+        feed = await run.start_feed()
         feed.add(begun, [working])
         try:
             if send.push is not None:
@@ -213,7 +213,7 @@ class Exchanges:
         canceled = after(task, [event])
         if not await self._tasks.of(task.id).replace(canceled, [event], expected_seq=task.seq):
             return False
-        await self._pushes.tell(canceled, [event])
+        await self._pushes.queue_events(canceled, [event])
         if feed := self._feeds.find(task.id):
             feed.add(canceled, [event])
         return True
@@ -221,7 +221,7 @@ class Exchanges:
     async def _keep_push(self, run: TaskRun, push: PushTarget) -> None:
         """The address that came with a message is kept before its agent is asked, and told from the start."""
         await self._pushes.keep(run.task, push, IN_SEND)
-        (await run.tell()).has_pushes = True
+        (await run.start_feed()).has_pushes = True
 
     async def _started(self, runs: Sequence[TaskRun], asking: Coroutine[Any, Any, RunningTurn]) -> TaskRun:
         """The one run, once its ask is decided. Until then `runs` may be empty."""
@@ -259,7 +259,7 @@ class Exchanges:
         feed = self._feeds.of(task)
         feed.is_fed = False
         if await self._tasks.of(task.id).replace(restored, [event], expected_seq=begun.seq):
-            await self._pushes.tell(restored, [event])
+            await self._pushes.queue_events(restored, [event])
             feed.add(restored, [event])
 
     def new_task(self, call: Call, send: Send, claim: KeyClaim | None = None) -> Task:

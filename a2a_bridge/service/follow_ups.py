@@ -85,7 +85,7 @@ class FollowUpTasks:
         )
         task = plain_end(began, SettledTurn(Outcome.COMPLETED, "", kept.text), at)
         await self._tasks.of(task.id).put(task)
-        await self._pushes.tell_follow_up(kept.followed_id, task, events_of_plain(task))
+        await self._pushes.queue_follow_up(kept.followed_id, task, events_of_plain(task))
 
 
 def add_follow_ups(task: Task, found: Sequence[FollowUp]) -> Task:

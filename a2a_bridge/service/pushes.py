@@ -73,7 +73,7 @@ class Pushes:
         elif task.is_running:
             await self._post.send(task.home, WatchForPushes(task.id))
         if has_ended and task.is_running:  # in between: the process that settled did not find the address
-            await self._tell_end(task)
+            await self._queue_end(task)
         return kept
 
     async def find(self, named: NamePush) -> PushTarget:
@@ -100,28 +100,28 @@ class Pushes:
         """Delete an address of a task, or all of them."""
         await db_call(push_configs.drop)(task_id, config_id)
 
-    async def tell(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
+    async def queue_events(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> None:
         """Queue events between turns, or of a running one. An event that cannot be queued now is not sent."""
         await self._write(task, queue_pushes(task, events, traceparent))
 
     async def continue_task(self, task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> bool:
-        """Like `tell`, for the first events of a further turn; returns whether any address gets them."""
+        """Like `queue_events`, for the first events of a further turn; returns whether any address gets them."""
         if not await db_call(_move)(task):
             return False
-        await self.tell(task, events, traceparent)
+        await self.queue_events(task, events, traceparent)
         return True
 
-    async def tell_follow_up(self, followed_id: str, task: Task, events: Sequence[TaskEvent]) -> None:
+    async def queue_follow_up(self, followed_id: str, task: Task, events: Sequence[TaskEvent]) -> None:
         """Send `task`, which has ended, to the push addresses of the task that it follows."""
         if await db_call(push_configs.copy)(followed_id, task):
-            await self.tell(task, events)
+            await self.queue_events(task, events)
 
-    def attend(self, task_id: str) -> None:
+    def queue_for_address(self, task_id: str) -> None:
         """Queue pushes of a task that runs here, because another process keeps an address of it."""
         if feed := self._feeds.find(task_id):
             feed.has_pushes = True
 
-    async def _tell_end(self, task: Task) -> None:
+    async def _queue_end(self, task: Task) -> None:
         """Queue the end of a turn that the database has, and that the task store is about to have."""
         feed = self._feeds.of(task)
         for _ in range(LOOKS):
@@ -130,7 +130,7 @@ class Pushes:
                 return
             if not now.is_running:
                 end = StatusEvent(now.seq, now.updated_at, now.state, now.message, usage=now.usage)
-                await self.tell(now, [end])
+                await self.queue_events(now, [end])
                 return
             await feed.wait_for_events(now.seq, self._look_every_s)
         logger.error("push.end_not_told", extra={"task_id": task.id})

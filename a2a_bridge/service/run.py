@@ -98,7 +98,7 @@ class TaskRun:
     # The loop's thread makes plans, the ledger's the end.
     _planning: threading.Lock = field(init=False, default_factory=threading.Lock)
     _is_written: bool = field(init=False, default=False)
-    _telling: asyncio.Lock | None = field(init=False, default=None)
+    _feed_lock: asyncio.Lock | None = field(init=False, default=None)
     _is_recording: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -131,13 +131,13 @@ class TaskRun:
         """The pieces of the reply that have arrived."""
         return self.running.pieces if self.running else ()
 
-    async def tell(self) -> Feed:
+    async def start_feed(self) -> Feed:
         """Keep the task and publish its events from now on, those of pieces that came before first."""
         if self.feed is not None:
             return self.feed
-        if self._telling is None:
-            self._telling = asyncio.Lock()
-        async with self._telling:
+        if self._feed_lock is None:
+            self._feed_lock = asyncio.Lock()
+        async with self._feed_lock:
             if self.feed is None:
                 if self.task.turns == 1:
                     await self.store.put(self.task)
@@ -167,7 +167,7 @@ class TaskRun:
             return False
         if running.is_settled:
             return True
-        feed = await self.tell()
+        feed = await self.start_feed()
         while self.task.is_open and running.is_due and not running.is_settled:
             left_s = until - time.monotonic()  # the store may be away for longer
             if left_s <= 0:
@@ -181,7 +181,7 @@ class TaskRun:
         The task, where the store is in the database, and its pushes: a task without a feed has no push configs.
         """
         end = self._ending(settled)
-        events = end.written or () if self._telling is None else end.events
+        events = end.written or () if self._feed_lock is None else end.events
         writes = [*self.store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
         if self.keeper is not None:
@@ -194,10 +194,10 @@ class TaskRun:
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """The turn's end is durable: keep the task's end too, before followers see it."""
-        if self._telling is None:  # nothing follows it yet; a store ignores `put` of a task whose end it has
+        if self._feed_lock is None:  # nothing follows it yet; a store ignores `put` of a task whose end it has
             await self._finish(settled)
             return
-        async with self._telling:
+        async with self._feed_lock:
             await self._finish(settled)
 
     async def refuse(self, event: StatusEvent, denied: Denied) -> None:
@@ -214,7 +214,7 @@ class TaskRun:
 
     async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
         if self.feed is not None and self.feed.has_pushes:
-            await self.pushes.tell(task, events, self._traceparent)
+            await self.pushes.queue_events(task, events, self._traceparent)
 
     def _listen(self) -> None:
         """Record what the agent sends from now on, once the turn runs and its task is told of."""
@@ -233,9 +233,9 @@ class TaskRun:
 
         Runs in an asyncio task of its own: the first follower must not wait for it, and may leave before it ends.
         """
-        assert self._telling is not None  # noqa: S101  for the type checker: what is recorded was told
+        assert self._feed_lock is not None  # noqa: S101  for the type checker: what is recorded was told
         try:
-            async with self._telling:
+            async with self._feed_lock:
                 while plan := self._planned():
                     await self.store.append(plan.task, plan.events)
                     await self._push(plan.task, plan.events)

@@ -120,7 +120,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
     if send.waits or run.running is None:
         return Waiting(run, call)
     run.outlives_followers = True
-    await run.tell()
+    await run.start_feed()
     return CompleteAnswer(call.dialect.render_answer(run.opening, send))
 
 

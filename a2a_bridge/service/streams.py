@@ -64,7 +64,7 @@ class TaskStreams:
             for frame in self._opening(run.task):
                 yield frame
             return
-        feed = await run.tell()
+        feed = await run.start_feed()
         known = feed.since(run.opening.seq)
         told = run.last_events if known is None else known  # it may have ended before it was followed
         seq = told[-1].seq if told else run.opening.seq

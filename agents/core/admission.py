@@ -165,12 +165,12 @@ def decide_ask(
         return Unavailable()
     if asked is None or not asked.published:
         return NotPublished()
-    if refusal := _refuse_caller(ask, asked, state):
+    if refusal := _caller_denial(ask, asked, state):
         return refusal
     if ask.message_key and (same := _find_same(ask, state)):
         return same
     own = state.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
-    now = _refuse_now(ask, asked, own, state)
+    now = _denial_for_now(ask, asked, own, state)
     if not asked.queue_max:
         decided: Denied | MustWait | None = now
     elif ask.queues:
@@ -186,7 +186,9 @@ def decide_ask(
     return decided
 
 
-def _refuse_now(ask: Ask, asked: AgentState, own: CallerSpending | None, state: AdmissionState) -> Denied | None:
+def _denial_for_now(
+    ask: Ask, asked: AgentState, own: CallerSpending | None, state: AdmissionState
+) -> Denied | None:
     """Check the state of the agent: online, claims, cap, budgets. `own`: the caller's own budget."""
     if not (asked.is_reachable or asked.connection_id is not None):
         return Offline()
@@ -198,10 +200,10 @@ def _refuse_now(ask: Ask, asked: AgentState, own: CallerSpending | None, state: 
         is_message_to_session = ask.credential_id is not None and ask.target.agent_id is None
         if own_turns >= asked.cap and not is_message_to_session:
             return OverCap(own_turns)
-    return _refuse_spent(asked, own)
+    return _spent_denial(asked, own)
 
 
-def _refuse_spent(asked: AgentState, own: CallerSpending | None) -> Denied | None:
+def _spent_denial(asked: AgentState, own: CallerSpending | None) -> Denied | None:
     """Check the budget and the limit on costs: the agent's, then the caller's own."""
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
@@ -236,7 +238,7 @@ def _decide_queued(
         return WaitAbandoned()
     if isinstance(refusal, Offline) and not has_position:
         return refusal
-    if spent := _refuse_spent(asked, own):
+    if spent := _spent_denial(asked, own):
         return spent
     if refusal is None and not ahead:
         if has_position:
@@ -261,7 +263,7 @@ def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
     return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)
 
 
-def _refuse_caller(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
+def _caller_denial(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:
     """Check the caller and the chain of sessions that the ask came through."""
     if asked.halted or ask.caller_id in state.halted:
         return Halted(is_caller=not asked.halted)

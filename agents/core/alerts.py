@@ -114,7 +114,7 @@ def _raise(found: Mapping[ConditionKey, Condition], now: datetime) -> int:
         if row.kind != AlertKind.OFFLINE or row.value >= row.threshold:
             due.append(row)
     Alert.objects.bulk_update(due, ["raised_at", "threshold", "value", "since"])
-    _tell(due)
+    _queue_notices(due)
     return len(due)
 
 
@@ -127,7 +127,7 @@ def _end(alert_ids: Collection[int], now: datetime) -> int:
         row.ended_at = now
     Alert.objects.bulk_update(raised, ["ended_at"])
     Alert.objects.filter(pk__in=[row.pk for row in rows if row.raised_at is None]).delete()
-    _tell(raised)
+    _queue_notices(raised)
     return len(raised)
 
 
@@ -144,7 +144,7 @@ def _end_unwatched(watched: QuerySet[Agent], now: datetime) -> int:
     return sum(_end(ids, now) for ids in batches.key_batches(unwatched, ENDED_AT_ONCE))
 
 
-def _tell(alerts: Sequence[Alert]) -> None:
+def _queue_notices(alerts: Sequence[Alert]) -> None:
     """Queue webhook deliveries and mails, in the transaction that raised or ended these."""
     if not alerts:
         return

@@ -194,7 +194,7 @@ class Dispatcher:
         """The connections that turns of this process wait on."""
         return {running.turn.connection_id for running in self._waiting} - {NO_CONNECTION}
 
-    def lose(self, connection_ids: Collection[int]) -> None:
+    def fail_turns_of(self, connection_ids: Collection[int]) -> None:
         """Fail the turns that wait on these lost connections at once."""
         for running in self._waiting:
             if running.turn.connection_id in connection_ids:

@@ -127,7 +127,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
             scope=scope,
         )
         _add(file, db_now())
-        _tell(file, "uploaded")
+        _announce_change(file, "uploaded")
     return file
 
 
@@ -225,12 +225,12 @@ def _mark_deleted(files: Collection[File]) -> list[File]:
     for file in files:
         if File.objects.live().filter(pk=file.pk).update(deleted_at=now, blob=None):
             file.deleted_at, file.blob_id = now, None
-            _tell(file, "deleted")
+            _announce_change(file, "deleted")
             gone.append(file)
     return gone
 
 
-def _tell(file: File, action: str) -> None:
+def _announce_change(file: File, action: str) -> None:
     announcements.queue_session_event(
         file.session,
         f"file.{action}",

@@ -91,7 +91,7 @@ def request(
     if row is None:
         chat_id = chat_id if chat_id and _may_be_relayed(session_id, chat_id) else ""
         row = _create(session, request_id, kept_text(tool, 256), preview, chat_id)
-        announcements.queue_session_event(session, "permission.requested", _told_of(row))
+        announcements.queue_session_event(session, "permission.requested", _webhook_payload(row))
     elif (row.tool, row.input_preview) != (kept_text(tool, 256), preview):
         send_resolution(session_id, Resolution(request_id, "deny", "another request has this id"))
         return row
@@ -100,7 +100,7 @@ def request(
     elif row.status == Status.PENDING:
         announce(session_id, shown(session, row))
     else:
-        _tell(row)
+        _send_decision(row)
     return row
 
 
@@ -262,20 +262,20 @@ def _settle(
     was_open = PermissionRequest.objects.filter(pk=row.pk, status=Status.PENDING).update(**end) == 1
     row.refresh_from_db()
     if was_open:
-        _tell(row)
+        _send_decision(row)
         login = resolver.login if resolver else None
         announce(session.pk, PermissionResolved(str(session.public_id), row.request_id, DECISIONS[status], login))
         decided = {"decision": DECISIONS[status], "resolverLogin": login}
-        announcements.queue_session_event(session, "permission.resolved", _told_of(row) | decided)
+        announcements.queue_session_event(session, "permission.resolved", _webhook_payload(row) | decided)
     return was_open
 
 
-def _told_of(row: PermissionRequest) -> dict[str, Any]:
+def _webhook_payload(row: PermissionRequest) -> dict[str, Any]:
     """A request as webhooks name it."""
     return {"requestId": row.request_id, "tool": row.tool, "inputPreview": row.input_preview}
 
 
-def _tell(row: PermissionRequest) -> None:
+def _send_decision(row: PermissionRequest) -> None:
     piece = ApprovalDecided(row.request_id, row.tool, DECISIONS[row.status]) if row.chat_id else None
     if send_resolution(row.session_id, _resolution_of(row), row.chat_id, piece):
         row.told_at = db_now()

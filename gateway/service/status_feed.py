@@ -81,7 +81,7 @@ class StatusFeed:
         """An agent has taken its seat."""
         if self._channels.may_reach(owner_id):
             await self.publish(owner_id, agent, "online", "online" if was_connected else OFFLINE)
-            await self._tell(owner_id, "agent.registered", agent)
+            await self._publish_activity(owner_id, "agent.registered", agent)
 
     async def seat_left(self, owner_id: int, agent: str, session_id: int) -> None:
         """A connection of an agent has ended; a newer one may have its seat."""
@@ -90,7 +90,7 @@ class StatusFeed:
         said, is_gone = await self._router.read(_load_end, session_id)
         if is_gone:
             await self.publish(owner_id, agent, OFFLINE, said.status)
-            await self._tell(owner_id, "agent.left", agent)
+            await self._publish_activity(owner_id, "agent.left", agent)
 
     async def look(self) -> None:
         """Push what changed and was not published; forget the teams without subscribers."""
@@ -114,7 +114,7 @@ class StatusFeed:
                 self._channels.push_here(make_channel_frame(owner_id, STATUS, frame, name))
         view.told, view.read_at = now, self._clock()
 
-    async def _tell(self, owner_id: int, event: str, agent: str) -> None:
+    async def _publish_activity(self, owner_id: int, event: str, agent: str) -> None:
         frame = event_frame(event, {"agent": agent})
         await self._channels.publish(owner_id, ACTIVITY, frame, agent=agent)
 

@@ -105,9 +105,9 @@ class MonitoringEndpoints:
         elif request.method not in ("GET", "HEAD"):
             await respond_refused(send, NOT_READ)
         elif request.path == "/livez":
-            await _tell(send, Health(ok=True))
+            await _respond_state(send, Health(ok=True))
         elif request.path == "/readyz":
-            await _tell(send, await self._readiness())
+            await _respond_state(send, await self._readiness())
         else:
             await _show(send, await self._metrics())
 
@@ -158,7 +158,7 @@ class MonitoringEndpoints:
         return _is_local(request) and not any(request.headers.get(name) for name in FORWARDED)
 
 
-async def _tell(send: Send, state: Health) -> None:
+async def _respond_state(send: Send, state: Health) -> None:
     await respond(send, 200 if state.ok else 503, msgspec.json.encode(state), NO_STORE)
 
 

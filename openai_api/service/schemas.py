@@ -50,7 +50,7 @@ def find_schema_flaw(schema: dict[str, Any]) -> str:
         plain = _class_of(schema)
         error = next(plain(plain.META_SCHEMA).iter_errors(schema), None)
         if error is not None:
-            return _tell(error)
+            return _describe_error(error)
         find_flaw({}, schema)  # a schema that refers to itself without end shows it here
     except Uncheckable as wrong:
         return str(wrong)
@@ -79,7 +79,7 @@ def find_flaw(value: Any, schema: dict[str, Any]) -> str:
         raise Uncheckable("it is no JSON Schema") from None
     finally:
         _ends_at.reset(begun)
-    return "" if error is None else _tell(error)
+    return "" if error is None else _describe_error(error)
 
 
 def _class_of(schema: dict[str, Any]) -> Any:
@@ -119,6 +119,6 @@ def _objects_in(value: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(one)
 
 
-def _tell(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     where = "" if error.json_path == "$" else f"{error.json_path.removeprefix('$.')}: "
     return f"{where}{error.message}"[:MAX_FLAW_CHARS]

@@ -164,7 +164,7 @@ class ChatAnswer(CallAnswer):
                 if frame is None or is_held:
                     await self._send_body(sse.KEEPALIVE)
                 else:
-                    task, sent = await self._tell(frame[1], is_first=task is None, sent=sent)
+                    task, sent = await self._send_news(frame[1], is_first=task is None, sent=sent)
                 if time.monotonic() > self._ends_at:
                     break
         return StreamEnd(task, run.denied if run else None, sent)
@@ -199,7 +199,7 @@ class ChatAnswer(CallAnswer):
         with suppress(ClientLeft):
             await self._refuse(refusal_of_failure(failure))
 
-    async def _tell(self, shown: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
+    async def _send_news(self, shown: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
         """Send what is new; returns the task, and all that was sent."""
         news = _news_in(shown)
         events = self.chat.opening(news.task) if is_first else b""

@@ -238,9 +238,9 @@ class PromptService:
         """
         files = await db_call(check_files)(prompt, asker.user_id)
         found = await db_call(find_probe_targets)(peers, asker.user_id)
-        return await asyncio.gather(*(self._tell_peer(asker, one, prompt, files) for one in found))
+        return await asyncio.gather(*(self._ask_peer(asker, one, prompt, files) for one in found))
 
-    async def _tell_peer(
+    async def _ask_peer(
         self, asker: AskingUser, probed: ProbeTarget, prompt: str, files: tuple[int, ...]
     ) -> ProbeTarget:
         if probed.target is None:

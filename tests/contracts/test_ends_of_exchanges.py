@@ -36,7 +36,7 @@ class Settled(Dispatcher):
 async def followed(dispatcher: Dispatcher) -> Feed:
     """A task that began under a key, and that is followed."""
     _, run = await begin_send(dispatcher, CLAIM)
-    return await run.tell()
+    return await run.start_feed()
 
 
 def unsent(*, has_extra_writes: bool) -> SettledTurn:

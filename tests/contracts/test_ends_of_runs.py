@@ -53,7 +53,7 @@ async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its
     store = MemoryTaskStore(Clock())
     run = run_on(store, keeps_plain=False)
     run.writes(REPLIED)
-    feed = await run.tell()
+    feed = await run.start_feed()
     await run.keep_end(REPLIED)
     kept = await store.find(run.task.id, caller_id=1)
     assert kept is not None
@@ -79,7 +79,7 @@ async def test_a_plain_reply_is_told_as_it_was_kept_to_those_who_come_after_it()
 
 async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
     run = run_on(Broken(Clock()), keeps_plain=True)
-    feed = await run.tell()
+    feed = await run.start_feed()
     with pytest.raises(RuntimeError):
         await run.keep_end(REPLIED)
     assert not feed.is_fed
@@ -112,7 +112,7 @@ async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     run, turn = run_on(store, keeps_plain=True), running()
     run.begin(turn)
     turn.take(PostedChunk("c", 0, "hi"))
-    feed = await run.tell()
+    feed = await run.start_feed()
     await feed.wait_for_events(0, 5)
     assert [event.seq for event in feed.since(0) or ()] == [1, 2]
     assert await store.find(run.task.id, caller_id=1) == feed.task
@@ -139,8 +139,8 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
     talking = asyncio.create_task(talk())
     await asyncio.sleep(0)
     async with asyncio.timeout(30):
-        feed = await run.tell()
-        assert await run.tell() is feed
+        feed = await run.start_feed()
+        assert await run.start_feed() is feed
         assert await feed.wait_for_events(0, 5)
     assert not talking.done()
     talking.cancel()
@@ -150,10 +150,10 @@ async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
     run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
     run.begin(turn)
     turn.take(PostedChunk("c", 0, "hi"))
-    leaving = asyncio.create_task(run.tell())
+    leaving = asyncio.create_task(run.start_feed())
     await asyncio.sleep(0.001)
     leaving.cancel()
-    feed = await run.tell()
+    feed = await run.start_feed()
     assert await feed.wait_for_events(0, 5)
     assert feed.task.reply_text == "hi"
 
@@ -161,7 +161,7 @@ async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
 async def test_a_task_whose_beginning_cannot_be_kept_is_followed_all_the_same() -> None:
     run = run_on(Away(Clock()), keeps_plain=True)
     run.begin(running())
-    feed = await run.tell()
+    feed = await run.start_feed()
     assert feed.is_fed
     assert feed.task == run.opening
 
@@ -211,7 +211,7 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     run = TaskRun(
         opening=begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, send=make_send(), before=before
     )
-    feed = await run.tell()
+    feed = await run.start_feed()
     unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
     (written,) = [query for query in run.writes(unsent) if "SET chat_id" in query.statement] or [None]
     await run.keep_end(unsent)

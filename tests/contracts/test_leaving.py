@@ -54,7 +54,7 @@ async def test_the_last_of_two_requests_cancels_unless_the_first_lets_the_turn_g
 async def test_a_request_for_pushes_keeps_the_turn_going() -> None:
     dispatcher = Canceling()
     exchanges, run = await followed(dispatcher, 1)
-    (await run.tell()).has_pushes = True
+    (await run.start_feed()).has_pushes = True
     exchanges.leave(run, is_answered=False, cancels=True)
     assert dispatcher.canceled == []
 

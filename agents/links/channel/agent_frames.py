@@ -43,7 +43,7 @@ from agents.links.channel.payloads import (
     size_of,
 )
 from agents.links.channel.prompts import LONGEST_TURN_S, Prompts, UnknownChat
-from agents.links.channel.requests import ConnectionRequests, Say, find_acting_for
+from agents.links.channel.requests import ConnectionRequests, SendFrame, find_acting_for
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome, TurnFailure
 from agents.transcript import permissions
@@ -77,7 +77,7 @@ class AgentFrameHandler:
     follow_ups: FollowUpTaker
     ledger: Ledger
     meter: StorageMeter
-    send: Say
+    send: SendFrame
 
     async def take(self, frame: AgentChannelFrame) -> None:
         """Handle one frame.

@@ -72,7 +72,7 @@ class AgentSocket(FrameSocket):
         self._process_id = process_id
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
-        self._requests = ConnectionRequests(requests=requests, start=link.start, say=self._send_if_open)
+        self._requests = ConnectionRequests(requests=requests, start=link.start, send_frame=self._send_if_open)
         self._follow_ups = follow_ups
         self._identity: Identity | None = None
         self._registered: Registered | None = None
@@ -310,9 +310,9 @@ class AgentSocket(FrameSocket):
             )
         )
         if not registered.is_new:
-            await self._tell_decisions(registered.session_id)
+            await self._send_decisions(registered.session_id)
 
-    async def _tell_decisions(self, session_id: int) -> None:
+    async def _send_decisions(self, session_id: int) -> None:
         """Send the decisions made while the agent was away. The session is attached: a later decision finds it."""
         async with self._link.registering:
             resolutions = await db_call(permissions.take_unsent_decisions)(session_id)

@@ -108,11 +108,11 @@ class HookEvents:
             await self._ledger.release_session(session.session_id)
             if has_room:
                 await _add_usage(session.session_id, payload)
-        await self._tell(session, event)
+        await self._send_hook(session, event)
         if not has_room:
             raise RequestRefused(429, "quota_exceeded", STORAGE_FULL)
 
-    async def _tell(self, session: HookedSession, event: HookEvent) -> None:
+    async def _send_hook(self, session: HookedSession, event: HookEvent) -> None:
         """Tell the agent's connection about an event that concerns it."""
         if session.connection_id is None or session.process_id is None:
             return

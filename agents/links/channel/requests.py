@@ -64,7 +64,7 @@ TOLD = "(tell mode — no reply)"
 ENDED = "(the turn ended without a reply)"
 
 Find = Callable[[str, int], AskTarget]  # by a name, for a user; or NoSuchTarget, NotAllowed, AmbiguousPeer
-Say = Callable[[AgentChannelFrame], Awaitable[None]]
+SendFrame = Callable[[AgentChannelFrame], Awaitable[None]]
 Start = Callable[[Coroutine[Any, Any, None], str], None]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -132,7 +132,7 @@ class AgentRequest:
     """
 
     behalf: ActingFor
-    say: Say
+    send_frame: SendFrame
     gone: asyncio.Future[None]
     in_order: asyncio.Lock
 
@@ -190,16 +190,16 @@ class Requests:
             logger.exception("request.failed", extra={"frame": type(request).__name__})
             login = context.behalf.asker.login
             for frame in refusals.refuse(request, "unavailable", Unavailable.text, login=login):
-                await context.say(frame)
+                await context.send_frame(frame)
 
     async def _serve(self, request: Request, context: AgentRequest) -> None:
         asker = context.behalf.asker
         match request:
             case AgentsRequest():
                 agents = await self._read(askable_agents, asker.user_id, request.q or "")
-                await context.say(AgentsResponse(request.correlation_id, asker.login, agents))
+                await context.send_frame(AgentsResponse(request.correlation_id, asker.login, agents))
             case PeersRequest():
-                await context.say(PeersResponse(request.correlation_id, await self._peers(context)))
+                await context.send_frame(PeersResponse(request.correlation_id, await self._peers(context)))
             case RouteRequest():
                 await self._pass_on(request, find_routed, Surface.ROUTE, context)
             case DispatchRequest():
@@ -217,7 +217,7 @@ class Requests:
         async with context.in_order:
             begun = await self._begin(named_in(request), find, question, context)
         reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, context)
-        await context.say(RouteResponse(request.correlation_id, begun.name, reply))
+        await context.send_frame(RouteResponse(request.correlation_id, begun.name, reply))
         if question.tells and begun.running is not None:
             report = self._report(begun.name, begun.running, context.behalf.session_id)
             self._reporting.start(report, name="report of a tell")
@@ -242,10 +242,12 @@ class Requests:
             asked = await asyncio.gather(*(self._begin(name, find_routed, question, context) for name in wanted))
 
         async def answer(begun: StartedQuestion) -> None:
-            await context.say(ProbeResponse(request.correlation_id, begun.name, await _reply(begun, context)))
+            await context.send_frame(
+                ProbeResponse(request.correlation_id, begun.name, await _reply(begun, context))
+            )
 
         await asyncio.gather(*map(answer, asked))
-        await context.say(ProbeResponse(request.correlation_id, None, None, done=True))
+        await context.send_frame(ProbeResponse(request.correlation_id, None, None, done=True))
 
     async def _begin(
         self, name: str, find: Find, question: AgentQuestion, context: AgentRequest
@@ -281,10 +283,10 @@ class ConnectionRequests:
     A request stops waiting when the agent is gone.
     """
 
-    def __init__(self, *, requests: Requests, start: Start, say: Say) -> None:
+    def __init__(self, *, requests: Requests, start: Start, send_frame: SendFrame) -> None:
         self._requests = requests
         self._start = start
-        self._say = say
+        self._send_frame = send_frame
         self._open = 0
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_order = asyncio.Lock()
@@ -310,7 +312,7 @@ class ConnectionRequests:
 
     async def _serve(self, request: Request, behalf: ActingFor) -> None:
         try:
-            await self._requests.serve(request, AgentRequest(behalf, self._say, self._gone, self._in_order))
+            await self._requests.serve(request, AgentRequest(behalf, self._send_frame, self._gone, self._in_order))
         finally:
             self._open -= 1
 

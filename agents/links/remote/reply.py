@@ -67,7 +67,7 @@ class ReplyTooLarge(Exception):
 
 
 class RemoteReply:
-    """The reply to one question as it grows. `tell` gets each piece; `end` is there once the server is done.
+    """The reply to one question as it grows. `take_piece` gets each piece; `end` is there once the server is done.
 
     The usage of the turn is `usage` in the metadata of the event that ends it, as this hub writes it too.
 
@@ -76,10 +76,10 @@ class RemoteReply:
     """
 
     def __init__(
-        self, chat_id: str, tell: Callable[[PostedChunk | ExtraPiece], object], *, task_id: str = ""
+        self, chat_id: str, take_piece: Callable[[PostedChunk | ExtraPiece], object], *, task_id: str = ""
     ) -> None:
         self._chat_id = chat_id
-        self._tell = tell
+        self._take_piece = take_piece
         self._held: dict[str, HeldArtifact] = {}
         self._names: set[str] = set()
         self._gathering: dict[str, HeldArtifact] = {}
@@ -313,7 +313,9 @@ class RemoteReply:
     def _pass_on(self, piece: Extra | PostedChunk) -> None:
         if self._pieces == MAX_PIECES:
             raise ReplyTooLarge
-        self._tell(piece if isinstance(piece, PostedChunk) else ExtraPiece(self._chat_id, self._pieces, piece))
+        self._take_piece(
+            piece if isinstance(piece, PostedChunk) else ExtraPiece(self._chat_id, self._pieces, piece)
+        )
         self._pieces += 1
 
     def _count_bytes(self, size: int) -> None:

@@ -100,11 +100,11 @@ def _show_revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
     if agent is None:
         messages.error(request, "The agent was deleted meanwhile.")
     else:
-        tell_owner(request, agent, "is saved")
+        show_saved(request, agent, "is saved")
     return HttpResponseRedirect(reverse("desk"))
 
 
-def tell_owner(request: HttpRequest, agent: Agent, what: str) -> None:
+def show_saved(request: HttpRequest, agent: Agent, what: str) -> None:
     """Tell the owner the result for an agent, and whether callers can ask it."""
     if agent.status == Status.PUBLISHED:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
@@ -114,7 +114,7 @@ def tell_owner(request: HttpRequest, agent: Agent, what: str) -> None:
 
 def show_published(request: HttpRequest, made: directory.Published) -> HttpResponse:
     """Go to the page with the next steps."""
-    tell_owner(request, made.agent, "is back, with its log" if made.restored else "is there")
+    show_saved(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))
 
 

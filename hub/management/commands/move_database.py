@@ -45,7 +45,7 @@ class Command(HubCommand):
         self._show(moved)
         if wrong := [one.table for one in moved if not one.is_right]:
             raise CommandError(f"these differ, nothing was moved: {', '.join(wrong)}")
-        self._say_what_next(moved)
+        self._print_next_steps(moved)
 
     def _show(self, moved: Sequence[Moved]) -> None:
         lines = [HEAD, *map(_line, moved)]
@@ -53,7 +53,7 @@ class Command(HubCommand):
         for line in lines:
             self.stdout.write("  ".join(map(str.ljust, line, widths)).rstrip())
 
-    def _say_what_next(self, moved: Sequence[Moved]) -> None:
+    def _print_next_steps(self, moved: Sequence[Moved]) -> None:
         if cleaned := sum(one.cleaned for one in moved):
             self.stderr.write(f"{cleaned} texts held NUL, which PostgreSQL has no room for: each is now U+FFFD")
         rows = sum(one.there.rows for one in moved)
