@@ -148,7 +148,7 @@ class Logout(APIView):
 
     @extend_schema(request=None, responses={204: None, 401: ErrorBody})
     def post(self, request: Request) -> Response:
-        """Revoke the credential this comes with; again is fine."""
+        """Revoke the credential this comes with; a repeated call succeeds."""
         token = presented_by(request._request)
         if token is not None:
             presented = Credential.objects.filter(digest=token.digest, kind__in=CALLER_KINDS)
@@ -180,7 +180,7 @@ class NamedToken(Body):
 
 
 class NewToken(NamedToken):
-    """The body of a mint. `expires_in`: seconds after which the token is good no more; without: until revoked."""
+    """The body that makes a token. `expires_in`: seconds until the token expires; without: until revoked."""
 
     expires_in = serializers.IntegerField(
         required=False, allow_null=True, min_value=MIN_LIFETIME_S, max_value=MAX_LIFETIME_S
@@ -271,7 +271,7 @@ class OneToken(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, token_id: int) -> Response:
-        """Revoke it; again is fine."""
+        """Revoke it; a repeated call succeeds."""
         own = Credential.objects.filter(user=caller_of(request), kind__in=USERS_KINDS, pk=token_id)
         if not own.exists():
             raise NotFound(ABSENT)

@@ -110,7 +110,7 @@ def revoke_invitation(request: HttpRequest, invitation_id: int) -> HttpResponse:
     if found:
         Invitation.objects.filter(pk=invitation_id, used_at=None).update(expires_at=db_now())
         audit_log.record_act(caller.user, Invitation, audit_log.name_rows(found), "revoked")
-        messages.success(request, f"The link for @{found[0].login} is good no more.")
+        messages.success(request, f"The link for @{found[0].login} is no longer valid.")
     return HttpResponseRedirect(reverse("invitations"))
 
 

@@ -54,7 +54,7 @@ class Invited:
 
 @transaction.atomic
 def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
-    """A link for a login; an older one for it is good no more.
+    """A link for a login; an older link for this login is no longer valid.
 
     `made_by`: the member of the staff, None for the operator on the hub's machine. Only the operator makes links
     for staff and for accounts that can sign in already: staff would take the account over.

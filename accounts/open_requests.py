@@ -66,7 +66,7 @@ class OpenRequests:
         return True
 
     def leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
-        """The task answers no more."""
+        """Forget the request: its task has ended."""
         self._cut_off.discard(task)
         held = self._open[credential_id]
         held.discard(task)

@@ -58,7 +58,7 @@ def finish_attempt(browser: str, state: str, *, provider: str = "") -> tuple[Log
     """The attempt this browser began at this provider with this state, spent by this call.
 
     Raises:
-        InvalidState: there is none, or no more.
+        InvalidState: the attempt does not exist, or has ended.
     """
     now = db_now()
     open_ones = LoginAttempt.objects.filter(

@@ -68,7 +68,7 @@ def check_github() -> None:
     """Check that users can sign in with GitHub.
 
     Raises:
-        NotConfigured: they cannot.
+        NotConfigured: GitHub is not set up.
     """
     if not has_github():
         raise NotConfigured(

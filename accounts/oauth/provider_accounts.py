@@ -58,7 +58,7 @@ def sign_in_github_user(profile: GitHubProfile, *, is_member: Callable[[str], bo
 def sign_in_oidc_user(person: OidcProfile) -> User:
     """The user of this issuer and subject; a new one when SIGNUP lets them in.
 
-    What the provider calls them is not unique: a new user gets a login that is free, and never another user's
+    The user name at the provider is not unique: a new user gets a login that is free, and never another user's
     account.
 
     Raises:
@@ -193,7 +193,7 @@ def _account(profile: GitHubProfile) -> User:
 
 
 def _name_left_behind(user: User) -> str:
-    """A login for who renamed themselves and has not signed in since; their handles stay as they are."""
+    """A login for a user who was renamed at GitHub and has not signed in since; the user's handles stay."""
     name = f"{user.login[:40]}-{user.github_id}"
     while User.objects.named(name):
         name += "x"

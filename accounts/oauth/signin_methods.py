@@ -66,7 +66,7 @@ def check_signin_possible() -> None:
     """Check that there is a way to sign in.
 
     Raises:
-        NotConfigured: they cannot.
+        NotConfigured: no method is set up.
     """
     if not find_signin_methods().is_any:
         raise NotConfigured(NOTHING_SET_UP)
