@@ -103,7 +103,7 @@ class OneNetworkBooking(APIView):
 
     @extend_schema(request=BookingBody(partial=True), responses={200: ApiBooking, 409: ErrorBody})
     def patch(self, request: Request, booking_id: UUID) -> Response:
-        """Give it a status, and send the event of it; again is fine. 409 when it cannot get that status now."""
+        """Set the status of a booking, and send its event; a repeated call succeeds. 409: no such change."""
         own = _get_own(request, booking_id)
         body = BookingBody.read(request, partial=True)
         try:

@@ -44,7 +44,7 @@ Scope = Literal["query", "booking", "full"]
 class ApiNetworkKey(TypedDict):
     """A key without its text. `senders`: the `from` names that it may use; empty: any. `customer`: who pays.
 
-    `callsToday`: on this UTC day. Until `previousSecretUntil` the secret before the newest verifies too.
+    `callsToday`: on this UTC day. Until `previousSecretUntil` the previous secret verifies too.
     """
 
     id: Annotated[Uuid, RowSource("public_id")]
@@ -92,14 +92,14 @@ class KeyRights(Body):
 
 
 class NetworkKeyBody(KeyRights, NewToken):
-    """The body of a mint. `expires_in`: seconds after which the key is good no more; without: until revoked."""
+    """The body that makes a key. `expires_in`: seconds until the key expires; without: until revoked."""
 
     tier = serializers.ChoiceField(choices=ApiKey.Tier.values, default=ApiKey.Tier.FREE.value)
     scope = serializers.ChoiceField(choices=ApiKey.Scope.values, default=ApiKey.Scope.QUERY.value)
 
 
 class SecretRotation(Body):
-    """How many seconds the secret before stays good."""
+    """For how many seconds the previous secret stays valid."""
 
     overlap = serializers.IntegerField(
         default=int(OVERLAP.total_seconds()),
@@ -167,7 +167,7 @@ class OneNetworkKey(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, api_key_id: UUID) -> Response:
-        """Revoke it; again is fine. Its bookings and its usage stay."""
+        """Revoke a key; a repeated call succeeds. The bookings and the usage of the key stay."""
         revoke_key(get_key(request, api_key_id))
         return Response(status=204)
 

@@ -199,7 +199,7 @@ class ApiVenueSecret(TypedDict):
 
 
 class VenueSecretRotation(Body):
-    """How many seconds the hub signs with the secret before: 0, or from 300 on."""
+    """For how many seconds the hub still signs with the previous secret: 0, or at least 300."""
 
     overlap = serializers.IntegerField(
         default=int(OVERLAP.total_seconds()), min_value=0, max_value=int(MAX_OVERLAP.total_seconds())

@@ -103,7 +103,7 @@ class AgntStatusOrder(_Request, kw_only=True):
 
 
 class AgntCancel(_Request, kw_only=True):
-    """Cancel a booking of the key's customer; again is fine. Its charge stays."""
+    """Cancel a booking of the key's customer; a repeated call succeeds. Its charge stays."""
 
     intent: Literal["booking.cancel"]
     payload: AgntBookingOrder

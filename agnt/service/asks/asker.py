@@ -95,7 +95,7 @@ class VenueAsker:
             return await self._ask_past_breakers(venue_key, asked, ask, deadline, read)
 
     async def close(self) -> None:
-        """Finish what is being recorded."""
+        """Wait until the ends of all calls are recorded."""
         await self._recording.wait(1.0)
         self._servers.close()
 
@@ -127,13 +127,13 @@ class VenueAsker:
     async def _enter(
         self, venue_key: VenueKey, asked: VenueAsk, deadline: float, *, may_probe: bool
     ) -> tuple[PairPermit | None, AgentRoute | None]:
-        """Pass the breakers; and the way to the venue's agent, None: the venue is asked over HTTP.
+        """Pass the breakers. Returns the route to the venue's agent; None: the venue is asked over HTTP.
 
         A cancellation needs no permit: the hub repeats it by itself, and orders must not stop by that.
 
         Raises:
             EnvelopeRefused: `circuit_open`, `ttl_exceeded`.
-            VenueFailed: it cannot be asked at all.
+            VenueFailed: the venue cannot be asked at all.
         """
 
         def enter() -> tuple[PairPermit | None, AgentRoute | None]:
@@ -172,7 +172,7 @@ class VenueAsker:
             await asyncio.shield(recording)
 
     def _record(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> "asyncio.Task[None] | None":
-        """Have the end of a call recorded, also when its caller waits no longer; see `StoredBreakers.leave`."""
+        """Record the end of a call, also when its caller no longer waits; see `StoredBreakers.leave`."""
         if permit is None or not (blame.is_failure or permit.is_probe):  # nothing changes
             return None
         return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")

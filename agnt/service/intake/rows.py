@@ -108,7 +108,7 @@ def answer_read(venues: VenueSearch, key: FoundKey, order: Order, *, sender: str
 
 
 def cancel_booking(key: FoundKey, order: AgntBookingOrder) -> Booking:
-    """Cancel a booking of the customer; again is fine.
+    """Cancel a booking of the customer; a repeated call succeeds.
 
     Raises:
         EnvelopeRefused: `booking_not_found`, `booking_ended`.
