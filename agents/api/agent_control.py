@@ -134,7 +134,7 @@ class HaltAgent(APIView):
 
     @extend_schema(responses={204: None, 404: ErrorBody})
     def delete(self, request: Request, agent_id: int) -> Response:
-        """Let it go on; again is fine. What an administrator halted stays so."""
+        """Resume the agent; a repeated call succeeds. A halt by an administrator stays."""
         halt_rules.resume_own_agent(get_own_agent(agent_id, caller_of(request)))
         return Response(status=204)
 

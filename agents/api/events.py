@@ -176,7 +176,7 @@ class TimelineFileInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TimelineFile(TimelineItem, frozen=True, tag="file"):
-    """A file came, or went."""
+    """A file was added or deleted."""
 
     action: Action
     file: TimelineFileInfo
@@ -189,7 +189,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class TimelineQuery(serializers.Serializer[Any]):
-    """How much, and of what: `kinds` are names of kinds with commas between."""
+    """The number of items, and their kinds: `kinds` are names of kinds, separated by commas."""
 
     limit = serializers.IntegerField(default=50, min_value=1)
     kinds = serializers.CharField(default="", allow_blank=True, max_length=100)

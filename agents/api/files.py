@@ -110,7 +110,7 @@ class OneFile(APIView):
 
     @extend_schema(responses={200: FileDeleted})
     def delete(self, request: Request, file_id: int) -> Response:
-        """Delete a file; again is fine."""
+        """Delete a file; a repeated call succeeds."""
         file = get_file(request, file_id, SessionRole.PROMPTER)
         return Response(show(FileDeleted, files.delete(file), ok=True))
 

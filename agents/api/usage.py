@@ -76,7 +76,7 @@ class ThreadStats(TypedDict):
 
 
 class Asker(TypedDict):
-    """One of those who asked most."""
+    """A caller among those with the most asks."""
 
     login: str
     count: int
@@ -239,7 +239,7 @@ class NewUsage(Body):
 
 
 class SpanQuery(serializers.Serializer[Any]):
-    """Captured when, both ends counted; `cursor`: rows after this id."""
+    """The time of capture, both ends included; `cursor`: rows after this id."""
 
     since = serializers.DateTimeField(required=False, source="captured_at__gte")
     until = serializers.DateTimeField(required=False, source="captured_at__lte")

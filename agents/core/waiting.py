@@ -238,7 +238,7 @@ class WaitingTurns:
         self._turns[running.turn.ask.chat_id] = running
 
     def forget(self, running: RunningTurn) -> None:
-        """Take no more replies for it: what comes is late."""
+        """Stop taking replies for the turn: later replies are late."""
         chat_id = running.turn.ask.chat_id
         del self._turns[chat_id]
         may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply

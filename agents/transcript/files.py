@@ -172,7 +172,7 @@ def open_file(file: File) -> Iterator[bytes] | None:
 
 @transaction.atomic
 def delete(file: File) -> Deleted:
-    """Delete a file, and its bytes when it was the last to name them; deleting again is fine."""
+    """Delete a file, and its bytes when it was the last to name them; a repeated call succeeds."""
     lock([file.sha256])
     gone = _mark_deleted([file])
     swept = sweep([file.sha256])

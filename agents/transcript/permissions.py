@@ -135,7 +135,7 @@ def decide_as_caller(
     `is_named`: the caller said which request they decide; else it must be the first of the turn.
 
     Raises:
-        NoSuchRequest: it is not for this caller to decide, or not any more.
+        NoSuchRequest: this caller may not decide the request, or no longer.
         AmbiguousDecision: another request of the turn was decided before; nothing was written.
         AlreadyResolved: another decision stands.
     """

@@ -218,7 +218,7 @@ def get_entries(user: SessionUser, agent: str, session_id: str, *, limit: int = 
 
 
 def commit_session(user: SessionUser, agent: str, session_id: str, lock_ms: int = 0) -> SessionLog:
-    """Check that a session is whole, and mark it as committed; again is fine. Sets the lock, or ends it.
+    """Check that a session is whole, and mark it as committed; a repeated call succeeds. Sets or ends the lock.
 
     Raises:
         FrameRefused: 3001, 5004, 4001, 4003, 4004.
@@ -237,7 +237,7 @@ def commit_session(user: SessionUser, agent: str, session_id: str, lock_ms: int 
 
 @transaction.atomic
 def archive_session(user: SessionUser, agent: str, session_id: str) -> SessionLog:
-    """Archive one session, whatever its age; again is fine.
+    """Archive one session, whatever its age; a repeated call succeeds.
 
     Raises:
         FrameRefused: 3001, 5004, 4001, 4003.

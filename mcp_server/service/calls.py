@@ -166,7 +166,7 @@ def _find_others(process_id: str) -> list[str]:
 class ToolCaller:
     """The caller of a tool: the token of the HTTP request, and the identity that was found for it.
 
-    `open_call`: the call of the request. `returns_within_s`: so long a call takes at most, because the
+    `open_call`: the call of the request. `returns_within_s`: how long a call takes at most, because the
     client gives up soon after; None: the client has no known time-out.
     """
 
@@ -190,7 +190,7 @@ class CallResult:
 class ToolWriter:
     """Keeps the outcome of a call. See `a2a_bridge.service.answering.ResponseWriter`.
 
-    `until_resumed`: a stream ends as soon as its task asks for nothing any more.
+    `until_resumed`: a stream ends as soon as its task no longer asks for anything.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class ToolWriter:
         self.result.denied = getattr(waiting.run, "denied", None)
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
-        """Report what comes as progress; keep the task as it is at the end, or when the client waits no more."""
+        """Report frames as progress; keep the task as it is at the end, or when the client stops waiting."""
         with suppress(TimeoutError):
             async with asyncio.timeout(min(max_age_s, self._wait_s or max_age_s)):
                 async for frame in answer.frames:
@@ -272,7 +272,7 @@ class ToolCalls:
         progress: Progress | None = None,
         wait_s: float | None = None,
     ) -> CallResult:
-        """Run one call to an agent. Whatever fails is in the result.
+        """Run one call to an agent. The result holds every error.
 
         `progress`: gets what the agent says while it works. `wait_s`: how long the client waits. With either of
         them a message is a stream: its task can be read from the beginning. A task that asks for something is

@@ -161,7 +161,7 @@ def agent_unreachable(failure: Exception) -> Unavailable:
 
 
 async def _evaluate(redis: Redis, runs: Sequence[Run]) -> list[Any]:
-    """Redis may not know a script yet, or no more: then it did not run."""
+    """Redis does not know a script before its first load and after a restart: then the script did not run."""
     found = await _evaluate_known(redis, runs)
     missed = [i for i, answer in enumerate(found) if isinstance(answer, NoScriptError)]
     if missed:

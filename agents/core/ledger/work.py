@@ -19,7 +19,7 @@ class Admit(Struct, frozen=True):
 
 
 class Deny(Struct, frozen=True):
-    """Audit an ask refused elsewhere: over its rate, or one that waits no more (`in_queue`). Result: None."""
+    """Audit an ask refused elsewhere: over its rate, or one that left the queue (`in_queue`). Result: None."""
 
     ask: Ask
     denied: Denied
