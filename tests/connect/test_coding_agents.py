@@ -183,7 +183,7 @@ def children_of(pid: int) -> list[str]:
 
 
 BASH = UseTool("Bash", {"command": "touch made", "description": "Make a file"})
-PATCH = "*** Begin Patch\n*** Add File: made\n+by the patch\n*** ReplyEnd Patch"
+PATCH = "*** Begin Patch\n*** Add File: made\n+by the patch\n*** End Patch"
 ASKED = {  # what the model wants, and what the approver reads
     "claude": (BASH, ("Bash", "touch made")),
     "codex": (
