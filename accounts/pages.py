@@ -249,7 +249,7 @@ def revoke(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResp
     """End one of one's own sessions or tokens; the session in use ends by signing out."""
     own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
     if own.revoke():
-        messages.success(request, "Revoked. Whatever used it is cut off.")
+        messages.success(request, "Revoked. The hub has closed the connections that used it.")
     return HttpResponseRedirect(reverse("account"))
 
 
@@ -259,7 +259,7 @@ def revoke(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResp
 def revoke_client(request: HttpRequest, caller: Caller, grant_id: int) -> HttpResponse:
     """Sign a client out: its refresh token and its access tokens end."""
     if caller.user.client_grants.filter(pk=grant_id).revoke():
-        messages.success(request, "Signed out. Whatever used it is cut off.")
+        messages.success(request, "Signed out. The hub has closed the connections of that program.")
     return HttpResponseRedirect(reverse("account"))
 
 
@@ -276,7 +276,7 @@ def retention(request: HttpRequest, caller: Caller) -> HttpResponse:
         )
     caller.user.questions_kept_days = int(typed) if typed else None
     caller.user.save(update_fields=["questions_kept_days"])
-    messages.success(request, "Saved. What is older is blanked within some hours.")
+    messages.success(request, "Saved. The hub blanks older questions and answers within some hours.")
     return HttpResponseRedirect(reverse("account"))
 
 

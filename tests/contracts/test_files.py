@@ -1,16 +1,12 @@
 """Bytes are kept as long as a file names them, with concurrent uploads and deletions."""
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from agents.models import Blob, File, Session
 from agents.transcript import files, mentions
 from tests.contracts.rows import user
+from tests.racing import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger, pytest.mark.slow]
 
@@ -24,21 +20,6 @@ def session() -> Session:
 
 def stored(into: Session, data: bytes = DATA) -> File:
     return files.store(into, into.owner, files.Upload(filename="same.txt", mime="text/plain", data=data))
-
-
-def at_once(*works: Callable[[], Any]) -> list[Any]:
-    """What these answer when they begin together, each on a connection of its own."""
-    barrier = threading.Barrier(len(works))
-
-    def run(work: Callable[[], Any]) -> Any:
-        try:
-            barrier.wait(10)
-            return work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        return list(pool.map(run, works))
 
 
 def check_every_live_file_opens() -> None:

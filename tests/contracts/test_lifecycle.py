@@ -3,14 +3,13 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -25,6 +24,7 @@ from agents.transcript.session_deletion import delete_sessions
 from kit import sql
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
+from tests.racing import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -172,21 +172,6 @@ def test_coming_back_costs_one_more_statement_and_one_to_look_for_watchers(told:
     events = [one["sql"] for one in queries if "agents_event" in one["sql"]]
     watchers = [one["sql"] for one in queries if "agents_attachment" in one["sql"]]
     assert (len(events), len(watchers)) == (1, 1)
-
-
-def at_once(*works: Callable[[], object]) -> None:
-    """Run them side by side, each on a connection of its own; the first failure is raised."""
-    barrier = threading.Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> None:
-        try:
-            barrier.wait(10)
-            work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        list(pool.map(run, works))
 
 
 @pytest.mark.parametrize("attempt", range(5))

@@ -101,7 +101,7 @@ def find_driver(
 
 
 def _most_likely(drives: list[OpenPrompt], now: float, *, has_hooks: bool) -> OpenPrompt:
-    """The one of several prompts that the agent most likely works on."""
+    """Find the prompt, among several, that the agent most likely works on."""
     if has_hooks:  # such a program takes one prompt after the other
         return drives[0]
     waited_for = [one for one in drives if not one.is_answered and one.waited_until > now]

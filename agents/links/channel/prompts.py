@@ -172,7 +172,7 @@ class Prompts:
     async def stopped(self) -> None:
         """The agent's program is at the end of a turn: prompts for which no caller waits end with it.
 
-        Those that were told end with or without a reply; one may come late.
+        A prompt whose caller waits for no reply ends with or without one; its reply may come late.
         """
         now = self._clock()
         self._has_hooks = self._knows_turns = True
