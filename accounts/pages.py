@@ -76,7 +76,7 @@ def signin_password(request: HttpRequest) -> HttpResponse:
     login, password = request.POST.get("login", "").strip(), request.POST.get("password", "")
     try:
         check_address(request, "password")
-        check_passwords(login)
+        check_passwords(request, login)
     except TooFast as fast:
         return _signin_page(request, login=login, password_error=f"{str(fast).capitalize()}.", status=429)
     is_sound = LOGIN.match(login) and len(password) <= MAX_PASSWORD_CHARS and "\0" not in password

@@ -6,7 +6,7 @@ import time
 from functools import cache
 
 from django.http import HttpRequest
-from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 
@@ -20,6 +20,10 @@ REDIS_WITHIN_S = 0.2
 GUESSES_PER_MINUTE = 10
 PASSWORDS_PER_MINUTE = 10
 PASSWORDS_PER_HOUR = 60
+PASSWORDS_OF_ADDRESS_PER_MINUTE = 5
+PASSWORDS_OF_ADDRESS_PER_HOUR = 20
+CONFIRMATIONS_PER_HOUR = 5
+CONFIRMATIONS_PER_DAY = 10
 STORE_RETRY_S = 30
 
 
@@ -41,15 +45,38 @@ def check_code_guesses(user_id: int) -> None:
     _hit("guess", str(user_id), RateLimitItemPerMinute(GUESSES_PER_MINUTE))
 
 
-def check_passwords(login: str) -> None:
-    """Count one more password typed for a login, whether there is one or not, from any address.
+def check_passwords(request: HttpRequest, login: str) -> None:
+    """Count one more password typed for a login, whether there is one or not: for the address, then for the login.
+
+    An address that is refused does not count for the login: one address alone cannot lock a user out.
 
     Raises:
-        TooFast: there were PASSWORDS_PER_MINUTE in the last minute or PASSWORDS_PER_HOUR in the last hour, or they
-            cannot be counted: a password may be short enough to be guessed.
+        TooFast: the address or the login had its number of a minute or an hour, or they cannot be counted: a
+            password may be short enough to be guessed.
     """
-    for item in (RateLimitItemPerMinute(PASSWORDS_PER_MINUTE), RateLimitItemPerHour(PASSWORDS_PER_HOUR)):
-        _hit("password", login.lower()[:64], item, opens=False)
+    login = login.lower()[:64]
+    for what, who, per_minute, per_hour in (
+        (
+            "password of address",
+            f"{address_of(request)} {login}",
+            PASSWORDS_OF_ADDRESS_PER_MINUTE,
+            PASSWORDS_OF_ADDRESS_PER_HOUR,
+        ),
+        ("password", login, PASSWORDS_PER_MINUTE, PASSWORDS_PER_HOUR),
+    ):
+        _hit(what, who, RateLimitItemPerMinute(per_minute), opens=False)
+        _hit(what, who, RateLimitItemPerHour(per_hour), opens=False)
+
+
+def check_confirmation_mails(user_id: int) -> None:
+    """Count one more mail by which a user confirms an address: the address may be a stranger's.
+
+    Raises:
+        TooFast: there were CONFIRMATIONS_PER_HOUR in the last hour or CONFIRMATIONS_PER_DAY in the last day, or
+            they cannot be counted.
+    """
+    for item in (RateLimitItemPerHour(CONFIRMATIONS_PER_HOUR), RateLimitItemPerDay(CONFIRMATIONS_PER_DAY)):
+        _hit("confirmation mail", str(user_id), item, opens=False)
 
 
 def address_of(request: HttpRequest) -> str:

@@ -4,6 +4,7 @@ Messages between agents of one owner have a rate of their own, counted by creden
 venues have none here: the key that sent the envelope was counted already.
 """
 
+import asyncio
 import logging
 import math
 import threading
@@ -24,6 +25,7 @@ from kit.token_bucket import TokenBucket
 logger = logging.getLogger(__name__)
 
 RETRY_REDIS_AFTER_S = seconds(5.0)
+SHARED_AT_ONCE = 4  # asks that one process has counted at a time; further asks wait here, not in the store
 MAX_SENDERS = 10_000
 
 
@@ -65,7 +67,7 @@ class CallerRate:
 
     `per_minute` 0: callers ask, and agents send messages, as fast as they like.
     When `shared` fails, this process counts alone and tries `shared` again 5 s later: without Redis each process
-    has the limit for itself.
+    has the limit for itself, less the asks of the last minute that it let pass before.
     """
 
     def __init__(
@@ -76,24 +78,25 @@ class CallerRate:
         self._alone = MovingWindowRateLimiter(MemoryStorage())
         self._counting = threading.Lock()  # the loop's thread counts, and the ledger's
         self._shared = shared
+        # A burst waits for its turn here: its own length must not look like a store that does not answer.
+        self._shared_slots = asyncio.Semaphore(SHARED_AT_ONCE)
         self._away_until = 0.0
         self.is_local = self._shared is None
 
     async def retry_in_s(self, ask: Ask) -> int:
         """See `agents.core.ports.AskLimits`."""
-        if (
-            ask.surface is Surface.AGNT
-            or self._shared is None
-            or ask.credential_id is not None
-            or time.monotonic() < self._away_until
-        ):
+        if ask.surface is Surface.AGNT or self._shared is None or ask.credential_id is not None:
             return self.count(ask)
-        try:
-            return await self._shared.retry_in_s(ask.caller_id)
-        except Exception as failure:  # noqa: BLE001  whatever fails the store
-            logger.warning("rate.alone", extra={"failure": type(failure).__name__})
-            self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
-            return self.count(ask)
+        retry_in_s = 0
+        async with self._shared_slots:
+            if time.monotonic() >= self._away_until:
+                try:
+                    retry_in_s = await self._shared.retry_in_s(ask.caller_id)
+                except Exception as failure:  # noqa: BLE001  whatever fails the store
+                    logger.warning("rate.alone", extra={"failure": type(failure).__name__})
+                    self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
+        # Counted here too: without the store this process goes on from what it has let pass.
+        return retry_in_s or self.count(ask)
 
     def count(self, ask: Ask) -> int:
         """See `agents.core.ports.AskLimits`."""

@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 
 from a2a_bridge.service.tasks.redis import RedisTaskStore
 from agents.core.post import Handler, Message
-from hub.caller_rate import CallerRate, wait_s
+from hub.caller_rate import SHARED_AT_ONCE, CallerRate, wait_s
 from hub.celery import app
 from kit.batch_writer import Batcher
 from kit.durations import seconds
@@ -171,7 +171,6 @@ __all__ = ["RedisPost", "RedisRate", "RedisTaskStore", "call_worker", "make_call
 
 CALL_EXPIRES_S = 10
 STORE_WITHIN_S = 1.0
-MAX_CONNECTIONS = 4
 
 
 class RedisRate:
@@ -180,8 +179,7 @@ class RedisRate:
     def __init__(self, per_minute: int, url: str, *, within_s: float = STORE_WITHIN_S) -> None:
         self._within_s = within_s
         self._item = RateLimitItemPerMinute(per_minute)
-        # Few connections: waiting for one in a burst of asks is faster than opening one for each ask.
-        self._pool = BlockingConnectionPool.from_url(url, max_connections=MAX_CONNECTIONS, timeout=within_s)
+        self._pool = BlockingConnectionPool.from_url(url, max_connections=SHARED_AT_ONCE, timeout=within_s)
         options: dict[str, Any] = {"connection_pool": self._pool}
         self._limiter = MovingWindowRateLimiter(RedisStorage(f"async+{url}", implementation="redispy", **options))
 

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.models import User
+from accounts.throttle import check_confirmation_mails
 from agents import settings
 from agents.models import AlertAddress, Mail
 from kit import batches
@@ -29,13 +30,9 @@ logger = logging.getLogger(__name__)
 KEPT = timedelta(days=3)  # of what could not be sent at all: mail is off, or sending is paused
 RETRY_AFTER_S = tuple(map(seconds, (60, 300, 1800, 7200, 21600)))
 CONFIRM_WITHIN = timedelta(days=1)
-ASK_AGAIN_AFTER = timedelta(minutes=10)
+MAIL_AGAIN_AFTER = timedelta(minutes=10)
 SALT = "agents.alert-address"
 FAILURES = (OSError, smtplib.SMTPException, MessageError, ValueError)  # the last two: it cannot be written
-
-
-class AskedJustNow(Exception):
-    """A link was mailed a moment ago."""
 
 
 def find_addresses(owner_ids: Collection[int]) -> dict[int, str]:
@@ -68,15 +65,17 @@ def queue_mails(mails: Iterable[tuple[int, str, str, str]]) -> None:
 def set_address(owner: User, email: str) -> None:
     """Mail this owner's alerts to an address, once it is confirmed by a link that is mailed to it; empty: nowhere.
 
+    An address that is the same and not confirmed is mailed another link after MAIL_AGAIN_AFTER.
+
     Raises:
-        AskedJustNow: nothing was written.
+        TooFast: the owner asked for too many such mails, and nothing was written.
     """
     AlertAddress.objects.get_or_create(owner=owner)
     row = AlertAddress.objects.select_for_update(no_key=True).get(owner=owner)
     now = db_now()
-    if email and (email != row.email or row.confirmed_at is None):
-        if row.asked_at is not None and now - row.asked_at < ASK_AGAIN_AFTER:
-            raise AskedJustNow
+    is_waiting = row.confirmed_at is None and (row.asked_at is None or now - row.asked_at >= MAIL_AGAIN_AFTER)
+    if email and (email != row.email or is_waiting):
+        check_confirmation_mails(owner.pk)
         row.asked_at = now
         queue_mails([(owner.pk, email, "[Clawbridge] Confirm your address", _confirmation(owner, email))])
     if email != row.email:

@@ -10,7 +10,9 @@ from django.core import mail as outbox_mail
 from django.test import Client
 from django.utils import timezone
 
+from accounts import throttle
 from accounts.models import User
+from accounts.throttle import CONFIRMATIONS_PER_HOUR
 from agents import jobs
 from agents.core import alerts
 from agents.core.alerts import MIN_ASKS, WatchedAgent, find_conditions
@@ -29,6 +31,7 @@ from webhooks.service.subscriptions import subscribe
 def _mails_are_sent(settings: Any) -> None:
     settings.SENDS_MAIL = True
     settings.DEFAULT_FROM_EMAIL = "hub@example.org"
+    throttle._limiter.cache_clear()  # users of different tests have the same id
 
 
 def warn(owner: User, kind: str, threshold: int) -> None:
@@ -396,14 +399,23 @@ def test_an_address_is_mailed_to_once_its_owner_confirmed_it(alice: Person, bob:
 
 
 def test_a_hub_mails_few_links(alice: Person, signed_in: Client) -> None:
-    signed_in.post("/desk/alerts", FORM | {"email": "alice@example.org"})
+    for number in range(CONFIRMATIONS_PER_HOUR):
+        assert signed_in.post("/desk/alerts", FORM | {"email": f"to-{number}@example.org"}).status_code == 302
     other = FORM | {"email": "other@example.org", "offline_threshold": "99"}
     answer = signed_in.post("/desk/alerts", other)
     assert answer.status_code == 429
-    assert "less than 10 minutes ago" in answer.content.decode()
+    assert "at most 5 links an hour and 10 a day" in answer.content.decode()
     assert signed_in.post("/desk/alerts", FORM).status_code == 302
     assert signed_in.post("/desk/alerts", other).status_code == 429, "emptying it is no way around"
     assert rules(alice.user)["offline"] == 10
+    assert Mail.objects.count() == CONFIRMATIONS_PER_HOUR
+
+
+def test_a_second_save_of_an_address_mails_no_second_link(alice: Person, signed_in: Client) -> None:
+    for threshold in (10, 20):
+        form = FORM | {"email": "alice@example.org", "offline_threshold": str(threshold)}
+        assert signed_in.post("/desk/alerts", form).status_code == 302
+    assert rules(alice.user)["offline"] == 20
     assert Mail.objects.count() == 1
 
 

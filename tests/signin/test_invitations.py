@@ -223,6 +223,26 @@ def test_tries_of_a_password_are_counted_by_login_from_wherever_they_come() -> N
     assert sign_in_by_password(browser(), "ben").status_code == 400
 
 
+def test_one_address_locks_no_user_out() -> None:
+    browser().post(invite(), CHOSEN)
+    attacker = browser(REMOTE_ADDR="192.0.2.1")
+    statuses = [
+        attacker.post("/signin/password", {"login": "ann", "password": "x"}).status_code
+        for _ in range(2 * throttle.PASSWORDS_PER_MINUTE)
+    ]
+    assert statuses == [400] * 5 + [429] * 15
+    assert COOKIE in sign_in_by_password(browser()).cookies
+
+
+def test_a_user_who_is_locked_out_comes_in_by_a_new_link() -> None:
+    browser().post(invite(), CHOSEN)
+    for number in range(throttle.PASSWORDS_PER_MINUTE):
+        tried = browser(REMOTE_ADDR=f"192.0.2.{number}")
+        tried.post("/signin/password", {"login": "ann", "password": "x"})
+    assert sign_in_by_password(browser()).status_code == 429
+    assert COOKIE in browser().post(invite(), CHOSEN).cookies
+
+
 def test_passwords_are_refused_when_tries_cannot_be_counted(settings: Any) -> None:
     browser().post(invite(), CHOSEN)
     settings.RATE_STORAGE = "redis://127.0.0.1:9/0"

@@ -1,5 +1,6 @@
 """`/desk/alerts`: which alerts an owner wants, where they are mailed to, and which there were."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +13,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 
+from accounts.errors import TooFast
 from accounts.models import User
+from accounts.throttle import CONFIRMATIONS_PER_DAY, CONFIRMATIONS_PER_HOUR
 from agents import settings
 from agents.core.alerts import describe_alert
-from agents.core.mail import AskedJustNow, confirm_address, set_address
+from agents.core.mail import confirm_address, set_address
 from agents.models import Alert, AlertAddress, AlertRule
 from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
 from agents.web.desk import owner_form
@@ -23,7 +26,10 @@ from agents.web.desk import owner_form
 SHOWN = 20
 MAX_TOKEN_CHARS = 1000
 DEFAULTS = {AlertKind.OFFLINE: 15, AlertKind.BUDGET: 80, AlertKind.FAILURES: 50}
-JUST_NOW = "A link was mailed less than 10 minutes ago: use that one, or try again later."
+TOO_MANY_MAILS = (
+    f"To confirm addresses, the hub mails at most {CONFIRMATIONS_PER_HOUR} links an hour and"
+    f" {CONFIRMATIONS_PER_DAY} a day. Use the last link, or try again in {{minutes}} min. Nothing was saved."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,8 @@ def alerts(request: HttpRequest, owner: User) -> HttpResponse:
     try:
         with transaction.atomic():
             _save(owner, form)
-    except AskedJustNow:
-        form.add_error("email", JUST_NOW)
+    except TooFast as fast:
+        form.add_error("email", TOO_MANY_MAILS.format(minutes=math.ceil(fast.retry_in_s / 60)))
         return _page(request, owner, form, status=429)
     messages.success(request, "Your alerts are saved.")
     return HttpResponseRedirect(reverse("desk-alerts"))
@@ -123,7 +129,7 @@ def _save(owner: User, form: AlertsForm) -> None:
     """Write the rules and the address.
 
     Raises:
-        AskedJustNow: the transaction has to be taken back.
+        TooFast: the transaction has to be taken back.
     """
     wanted = form.rules()
     AlertRule.objects.filter(owner=owner).exclude(kind__in=wanted).delete()
