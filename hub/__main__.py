@@ -15,7 +15,7 @@ from hub.data_dir import BASE_DIR, check_hub_exists
 def main(arguments: Sequence[str], name: str = "manage.py") -> int:
     """Run one command; the answer is the exit code. `name`: how the user calls it."""
     if [*arguments] == ["--version"]:
-        sys.stdout.write(f"{VERSION}\n")  # Django would write its own
+        sys.stdout.write(f"{VERSION}\n")  # Django would print its own version
         return 0
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hub.settings")
     try:

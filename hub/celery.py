@@ -30,7 +30,7 @@ def register_jobs(**_: Any) -> None:
 
 @setup_logging.connect
 def log_as_the_hub(loglevel: int | None = None, **_: Any) -> None:
-    """Worker and beat log as web processes do (hub/logs.py); `-l` is the level of Celery's own lines.
+    """Make worker and beat log as web processes do (hub/logs.py); `-l` is the level of Celery's own lines.
 
     Lines of each job, with its arguments, come at DEBUG alone.
     """

@@ -1,6 +1,6 @@
-"""The connector: `/connect.pyz`, what a machine with Python alone needs; and `/desk/connect`, which leads to it.
+"""The connector as one file, `/connect.pyz`, and the page `/desk/connect`, which makes a token for an agent.
 
-The page leads from a name to an agent that is online, and watches for the agent.
+The page shows the commands to copy, and watches until the agent is connected.
 """
 
 from django.conf import settings
@@ -31,7 +31,9 @@ NOT_SHOWN = "ck_live_…"
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_owner
 def connect(request: HttpRequest, owner: User) -> HttpResponse:
-    """A name, and for it a token, shown this once with all there is to copy."""
+    """A form for the name of an agent; a POST mints the agent's token and shows it once, with the commands to
+    copy.
+    """
     if request.method != "POST":
         return render(request, "desk/connect.html", {"name": request.GET.get("name", "")[:NAME_CHARS]})
     name = request.POST.get("name", "")
@@ -51,7 +53,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
 @require_safe
 @require_owner
 def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
-    """The same page later, without the token; it says whether the agent has connected."""
+    """The page with the commands, without the token; the page says whether the agent has connected."""
     credential = _find_token(owner, credential_id)
     if credential is None:
         raise Http404
@@ -62,7 +64,7 @@ def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpRespon
 @require_safe
 @require_owner_json
 def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
-    """`{"connected": bool}`, and when true `name`, `href` and `action` of the next step."""
+    """`{"connected": bool}`; once the agent is connected also `name`, `href` and `action` of the next step."""
     credential = _find_token(owner, credential_id)
     if credential is None:
         return json_error(404, "not_found", "no such token, or it was revoked")
@@ -77,7 +79,8 @@ def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> H
     context = {
         "credential": credential,
         "token": token,
-        "environment": f"export CLAWBRIDGE_TOKEN={text}",  # not an option: others can read a command line
+        # Not an option: other users of the machine can read a command line.
+        "environment": f"export CLAWBRIDGE_TOKEN={text}",
         "checksum": packing.checksum(),
         "command": f"{fetch_command} && python3 connect.pyz --hub {hub} --name {name} --echo",
         "fetch_command": fetch_command,
@@ -92,7 +95,7 @@ def _waiting(request: HttpRequest, credential: Credential, token: str = "") -> H
 
 
 def _preset_command(name: str, key: str, preset: Preset) -> str:
-    """A coding agent under a routing name, in the directory where the command is run."""
+    """The command that connects a coding agent under a routing name, run in the user's project directory."""
     access = "" if preset.read_only is not None else " --access write"
     address = f"--hub {settings.PUBLIC_URL} --name {name}"
     return f"python3 connect.pyz --preset {key} --directory .{access} {address}"
@@ -119,13 +122,14 @@ def _find_arrival(credential: Credential) -> dict[str, str] | None:
 
 @require_safe
 def connect_pyz(request: HttpRequest) -> HttpResponse:
-    """The connector of this very hub, as one file. `/desk/connect` shows its SHA-256."""
+    """The connector in the version of this hub, as one file. `/desk/connect` shows the SHA-256 of the file."""
     etag = f'"{packing.checksum()}"'
     is_known = etag in request.headers.get("If-None-Match", "")
     answer = HttpResponse(b"" if is_known else packing.archive(), status=304 if is_known else 200)
     answer["Content-Type"] = "application/octet-stream"
     answer["Content-Disposition"] = f'attachment; filename="{packing.NAME}"'
-    # Checked each time: a cache must not serve another file than the one whose SHA-256 the page shows.
+    # The browser revalidates each time: a cache must not serve another file than the one whose SHA-256 the page
+    # shows.
     answer["Cache-Control"] = "public, no-cache"
     answer["ETag"] = etag
     return answer

@@ -1,4 +1,4 @@
-"""DATA_DIR: one hub runs on it at a time, and commands find the hub that is there."""
+"""DATA_DIR: one hub at a time locks this folder, and commands read from it where a hub runs."""
 
 import contextlib
 import fcntl
@@ -43,7 +43,7 @@ class DataDirInUse(Exception):
 
 
 def lock(data_dir: Path) -> int:
-    """Hold the directory until the process ends; the open file that holds it.
+    """Lock the folder until the process ends; returns the open file that holds the lock.
 
     Raises:
         DataDirInUse: another process holds it.
@@ -74,7 +74,7 @@ def record_address(data_dir: Path, url: str, *, is_alone: bool) -> Path:
 
 
 def read_addresses(data_dir: Path) -> list[str]:
-    """The recorded addresses, also of hubs that were killed."""
+    """The recorded addresses of hubs, also of hubs that were killed and could not delete theirs."""
     folder = data_dir / SERVING
     return [file.read_text() for file in sorted(folder.iterdir())] if folder.exists() else []
 
@@ -104,7 +104,7 @@ def check_hub_exists(arguments: Sequence[str], base_dir: Path) -> None:
 
 
 def keep_secret_key(data_dir: Path) -> str:
-    """The key in DATA_DIR; a new file is written whole and readable by its owner alone.
+    """The secret key kept in DATA_DIR; a new key is written to a file that only its owner can read.
 
     Raises:
         ImproperlyConfigured: DATA_DIR cannot be written.
@@ -122,7 +122,7 @@ def _kept(data_dir: Path) -> str:
         draft = data_dir / f"secret_key.{os.getpid()}"
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(50))
-        with contextlib.suppress(FileExistsError):  # another process was first: its key stands
+        with contextlib.suppress(FileExistsError):  # another process wrote a key first: both use that one
             # `link` fails where the file exists; `rename` would replace a
             # key that another process uses already.
             os.link(draft, file)

@@ -38,7 +38,7 @@ class CannotMove(Exception):
 
 @dataclass(slots=True)
 class Sum:
-    """The number of rows of a table, and the sum of their digests: the same in any order and in either
+    """The number of rows of a table and the sum of their digests, which depend neither on the order nor on the
     database.
     """
 
@@ -60,7 +60,9 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One table: the sum of the rows read here, and of the rows read back there."""
+    """One table: the sum of the rows read from SQLite (`here`), and of the rows read back from PostgreSQL
+    (`there`).
+    """
 
     table: str
     here: Sum
@@ -74,7 +76,7 @@ class Moved:
 
 
 def open_target(database: dict[str, Any]) -> None:
-    """Make a database known as the target: one connection, without the time limits of requests."""
+    """Add the target to Django's databases: one connection, without the time limits of requests."""
     libpq = {name: value for name, value in database["OPTIONS"].items() if name != "pool"}
     alone = {**database, "OPTIONS": libpq | OPTIONS}
     connections.databases[TARGET] = ConnectionHandler({DEFAULT_DB_ALIAS: alone}).databases[DEFAULT_DB_ALIAS]
@@ -107,10 +109,10 @@ def move(tell: Tell) -> list[Moved]:
 
 
 def _check_release(alias: str, advice: str) -> None:
-    """See that a database has the tables of this program, no others.
+    """Check that the migrations of a database are those of this program.
 
     Raises:
-        CannotMove: it has not.
+        CannotMove: the database is of an older or a newer release.
     """
     executor = MigrationExecutor(connections[alias])
     name = "PostgreSQL" if alias == TARGET else "SQLite"
@@ -139,7 +141,7 @@ def _take(models: Sequence[type[Model]]) -> None:
 
 
 def _copy(model: type[Model], tell: Tell) -> tuple[Sum, int]:
-    """Stream one table; what it adds up to, and how many values lost a NUL, which PostgreSQL has no room for."""
+    """Copy one table; returns its sum, and the number of values whose NUL was replaced, as PostgreSQL has none."""
     total, cleaned = Sum(), 0
     fields, count = model._meta.concrete_fields, model._base_manager.count()
     columns = [str(field.column) for field in fields]
@@ -175,7 +177,7 @@ def _read_back(model: type[Model], tell: Tell) -> Sum:
 
 
 def _set_sequences(models: Sequence[type[Model]]) -> None:
-    """Go on after the highest number ever given: of some rows that are gone, others still know the number."""
+    """Set each sequence after the highest id ever given: ids of deleted rows may still be referred to."""
     given = sql.sqlite_sequences()
     for model in models:
         key = model._meta.pk
@@ -184,7 +186,7 @@ def _set_sequences(models: Sequence[type[Model]]) -> None:
 
 
 def _without_nul(value: Any) -> Any:
-    """A value as PostgreSQL can keep it: for each NUL the sign that stands for what cannot be shown."""
+    """A value as PostgreSQL can store it: each NUL is replaced by U+FFFD."""
     match value:
         case str():
             return value.replace(NUL, INSTEAD)

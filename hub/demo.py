@@ -26,7 +26,7 @@ class Demo:
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self) -> str:
-        """Bring the agent online; a token of a caller, who may ask it."""
+        """Bring the agent online; returns the token of a caller who may ask the agent."""
         agent_token, session_id, caller_token = await db_call(prepare)()
         online = asyncio.Event()
 
@@ -57,7 +57,9 @@ class Demo:
 
 
 def prepare() -> tuple[str, str, str]:
-    """The demo's rows, made or mended: a channel token, the session to come back to, a caller's token."""
+    """Make or update the rows of the demo; returns a channel token, the id of the agent's session, a caller's
+    token.
+    """
     owner = get_or_create_local_user(OWNER)
     User.objects.filter(pk=owner.pk).update(is_active=True)
     session = _agent_row(owner).session
@@ -83,7 +85,7 @@ def _agent_row(owner: User) -> Agent:
 
 
 def _mint(user: User, kind: Credential.Kind) -> str:
-    """A token of this run; that of the run before goes."""
+    """Mint a token for this run, and revoke the token of the run before."""
     user.credentials.filter(kind=kind, name=CREDENTIAL).revoke()
     return mint(user, kind, CREDENTIAL).token
 

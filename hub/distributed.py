@@ -48,11 +48,12 @@ class _SentMessage:
 
     channel: str
     data: bytes
-    reached: bool = True  # until it is known
+    reached: bool = True  # until Redis has answered
 
 
 class RedisPost:
-    """See `agents.core.post.Post`. A message is lost when Redis is; finals are sent again, the rest times out.
+    """See `agents.core.post.Post`. When Redis is lost, so are its messages: the ends of turns are sent again, and
+    requests that wait for other messages time out.
 
     Messages that are sent at the same time travel together, one batch after another: their order is kept, and a
     slow Redis costs its delay once, not once a message. The post tries no message twice, as the message might
@@ -87,7 +88,7 @@ class RedisPost:
             await asyncio.shield(written)
 
     async def start(self, process_id: str, handler: Handler) -> None:
-        """Raises TimeoutError when Redis stays out of reach."""
+        """See `agents.core.post.Post`. Raises TimeoutError when Redis cannot be reached."""
         # A start that failed is tried again, and two listeners would hand over each message twice.
         await self._tasks.cancel()
         subscribed = asyncio.Event()
@@ -117,7 +118,7 @@ class RedisPost:
                 pipe.publish(sent.channel, sent.data)
             try:
                 counts = await pipe.execute()
-            except (RedisError, OSError) as failure:  # it is unknown what was sent
+            except (RedisError, OSError) as failure:  # it is unknown which messages Redis took
                 logger.warning("post.send_failed", extra={"failure": type(failure).__name__, "count": len(batch)})
                 # `reached` stays True: a prompt that may have left must not be given back.
                 self._away_until = time.monotonic() + UNREACHABLE_S

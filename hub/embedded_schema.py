@@ -1,4 +1,4 @@
-"""The tables of an embedded hub, when it starts."""
+"""Brings the tables of an embedded hub up to date when the hub starts."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -23,7 +23,7 @@ PUBLIC_ORIGIN = PUBLIC_URL.removesuffix(PATH_PREFIX)
 IS_HTTPS = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = [urlsplit(PUBLIC_URL).hostname or HOST, *env.LOOPBACK, "[::1]", *env.text("ALLOWED_HOSTS").split()]
 """further host names that are accepted, separated by spaces. The host of `PUBLIC_URL` and loopback always are"""
-TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads their headers: hub/server.py
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # uvicorn reads the headers of these proxies (hub/server.py)
 """your reverse proxies, such as `127.0.0.1 10.0.0.0/24`. From them alone `X-Forwarded-For` (read from its end, up
 to the first address that is none of them) and `X-Forwarded-Proto` are used; from other clients they are ignored.
 Without this setting a caller's address is that of the connection"""

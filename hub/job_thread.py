@@ -23,9 +23,10 @@ logger = logging.getLogger(__name__)
 EVERY_S = seconds(5.0, at_least_s=1.0)
 QUIET_EVERY_S = seconds(15.0, at_least_s=3.0)
 QUIET_AFTER_S = seconds(60.0, at_least_s=10.0)
-PAUSE_S = 0.1  # what is woken a thousand times a second still runs ten times
+PAUSE_S = 0.1  # a thread that is woken a thousand times a second still runs ten times
 JOIN_WITHIN_S = seconds(10.0, at_least_s=2.5)
-SENDING = {"deliver", "push"}  # jobs whose work the threads of deliveries and pushes do as soon as they are woken
+# The threads of deliveries and pushes do the work of these jobs as soon as they are woken.
+SENDING = {"deliver", "push"}
 
 MAX_WAITING = 10_000  # messages of a process
 
@@ -49,15 +50,15 @@ class JobThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Run soon; from any thread, at no cost."""
+        """Run the work soon. Any thread may call this; the call costs nearly nothing."""
         self._woken.set()
 
     def stop(self, *, within_s: float = JOIN_WITHIN_S) -> None:
-        """End after the work at hand; what takes longer is left to itself, and ends with the process."""
+        """Stop after the work under way. Work that takes too long is not waited for, and ends with the process."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -77,25 +78,25 @@ class JobThread:
             self._woken.wait(self.wait_s)
             if self._stopped.wait(PAUSE_S):
                 break
-            self._woken.clear()  # before the work: what comes meanwhile wakes it again
+            self._woken.clear()  # cleared before the work: a wake-up during the work starts another run
             try:
                 if self._work(self._stopped):
                     self._quiet_at = time.monotonic() + QUIET_AFTER_S
             except Exception:
                 logger.exception("job.failed", extra={"job": self._thread.name})
-                # Perhaps it is the connection that failed: the next run gets a new one.
+                # The connection may have failed: the next run gets a new one.
                 connection.close()
         connection.close()
 
 
 class Housekeeping:
-    """Runs what is due of some jobs of the schedule; one that fails keeps no other from its turn."""
+    """Runs those jobs of a part of the schedule that are due; a job that fails does not stop the others."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._due_at = dict.fromkeys(names, time.monotonic())
 
     def __call__(self, stopping: threading.Event) -> bool:
-        """Run the jobs that are due; whether any of them did anything."""
+        """Run the jobs that are due; True if any of them did anything."""
         has_done = False
         for name, due_at in self._due_at.items():
             if time.monotonic() >= due_at and not stopping.is_set():
@@ -106,17 +107,20 @@ class Housekeeping:
 
 
 def make_job_threads() -> list[JobThread]:
-    """The jobs of the embedded hub: those that beat sends to Celery's worker elsewhere, in the one process.
+    """The threads that run the schedule of an embedded hub; in other hubs Celery's beat sends these jobs to a
+    worker.
 
-    The reaper has a thread of its own: what goes in batches may take long.
+    The sweep has a thread of its own, because jobs that work in batches may take long.
     """
-    autodiscover_modules("jobs")  # as the worker finds them
+    autodiscover_modules("jobs")  # imports each app's jobs, as Celery's worker does
     others = [name for name in settings.CELERY_BEAT_SCHEDULE if name != "sweep" and name not in SENDING]
     return [JobThread("jobs", Housekeeping(["sweep"])), JobThread("housekeeping", Housekeeping(others))]
 
 
 def make_sender_thread(name: str, job: str) -> JobThread:
-    """Sends what an outbox has: by this job in the embedded hub, else by calling a Celery worker when woken."""
+    """The thread that sends the rows of an outbox: by this job in an embedded hub, else by calling a Celery
+    worker.
+    """
     if not settings.IS_EMBEDDED:
         return JobThread(name, _calling(job), is_regular=False)
     autodiscover_modules("jobs")
@@ -124,7 +128,7 @@ def make_sender_thread(name: str, job: str) -> JobThread:
 
 
 def _run(task: str, args: Iterable[Any]) -> bool:
-    """Run a job; whether it did anything. Jobs return a number of things done, or several such numbers by name."""
+    """Run a job; True if the job did anything. Jobs return the number of things done, or such numbers by name."""
     try:
         done: Any = JOBS[task](*args)
     except Exception:
@@ -135,7 +139,7 @@ def _run(task: str, args: Iterable[Any]) -> bool:
 
 
 def _calling(job: str) -> Work:
-    """Calls a worker. A lost call costs seconds: the schedule finds what is due."""
+    """A function that calls a worker for a job. A lost call costs seconds: the schedule runs the job anyway."""
     # Imported here, because the module imports Celery, which is large.
     call_worker: Callable[[str], object] = import_module("hub.distributed").call_worker
     return lambda stopping: call_worker(job)
@@ -173,7 +177,7 @@ class MessageSender:
                     await self._post.send(process_id, message)
             except Exception:
                 logger.exception("courier.failed", extra={"kind": type(message).__name__})
-            await asyncio.sleep(0)  # sockets send what they were given before they are given more
+            await asyncio.sleep(0)  # lets sockets send the messages they have before they get more
 
     def _put(self, addressed: Sequence[AddressedMessage]) -> None:
         for one in addressed:

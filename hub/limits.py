@@ -1,4 +1,4 @@
-"""The limits of an account that count no rows: requests and sockets in memory, and the rate of asks."""
+"""The limits of an account that are counted in memory: requests, sockets, and the rate of asks."""
 
 from django.conf import settings
 

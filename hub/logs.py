@@ -18,7 +18,7 @@ ERRORS_WINDOW_S = 3600.0
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-_STANDARD |= {"color_message"}  # uvicorn's: the message once more, with escape codes
+_STANDARD |= {"color_message"}  # a field of uvicorn: the message with escape codes
 
 MAX_LINES = 200
 
@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class EventFormatter(logging.Formatter):
-    """Time, level, event, the fields given by `extra`, and the trace of the request it is about."""
+    """Writes time, level, event, the fields given by `extra`, and the trace of the request."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One event as a line, with the traceback below it when there is one."""
@@ -39,10 +39,12 @@ class EventFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """The same as one JSON object a line, for programs that collect logs."""
+    """Writes the fields of `EventFormatter` as one JSON object a line, for programs that collect logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One event; `exception` says where and what, but not its text: a database quotes rows in it."""
+        """One event. `exception` has types and frames but no text: databases quote rows in the texts of
+        exceptions.
+        """
         event: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -56,13 +58,13 @@ class JsonFormatter(logging.Formatter):
 
 
 class JobRecords(logging.Filter):
-    """Makes Celery's records about jobs ours: a failure is `job.failed`, as in the embedded hub; no arguments.
+    """Names Celery's records about jobs as the embedded hub does (`job.failed`), and removes the jobs' arguments.
 
     Records of jobs that the scheduler sends each second are left out above DEBUG.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record; False leaves it out."""
+        """Change the record; False: the record is not logged."""
         data = vars(record).pop("data", None)
         if isinstance(data, dict) and record.levelno >= logging.ERROR and record.exc_info:
             record.msg, record.args = "job.failed", ()
@@ -82,7 +84,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def shape_of(failure: BaseException | None) -> str:
-    """The types of an exception and of what led to it, each with its frames; no text of theirs."""
+    """The types and frames of an exception and of the exceptions that caused it, without their texts."""
     lines: list[str] = []
     while failure is not None and len(lines) < MAX_LINES:
         lines.append(f"{type(failure).__module__}.{type(failure).__qualname__}")
@@ -99,7 +101,7 @@ def _escaped(match: re.Match[str]) -> str:
 def _plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool | int | float):
         return value
-    return without_secrets(str(value)).encode(errors="replace").decode()  # a lone surrogate is no JSON
+    return without_secrets(str(value)).encode(errors="replace").decode()  # JSON has no lone surrogates
 
 
 _totals: Counter[str] = Counter()
@@ -110,7 +112,7 @@ class ErrorCounts(logging.Handler):
     """Counts records of level ERROR and above by the name of their event; their texts stay in the log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note one. Libraries put words of others into theirs: those count under the logger's name."""
+        """Count a record. A message with values in it, as libraries log, counts under the name of its logger."""
         event = record.msg if isinstance(record.msg, str) and record.msg.replace(".", "_").isidentifier() else ""
         _lately.append((monotonic(), event or record.name))
         _totals[event or record.name] += 1

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-CONNECTIONS_EACH = 10  # of a process, at most
+CONNECTIONS_EACH = 10  # connections of a process
 
 
 def connection_settings(url: str) -> dict[str, object]:
@@ -22,11 +22,11 @@ def connection_settings(url: str) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
         "PORT": parts.port or "",
-        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the pool holds connections that are dead
+        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the connections in the pool are dead
         "OPTIONS": {
             "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
             "connect_timeout": 5,
-            "tcp_user_timeout": 10_000,  # ms; a server that vanished without a word is noticed, not waited for
+            "tcp_user_timeout": 10_000,  # ms; ends connections to a server that vanished without closing them
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,

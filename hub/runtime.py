@@ -47,7 +47,7 @@ HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DECIDE_EVERY_S = 1.0
-TIMERS_AT_ONCE = 8  # more than there are timers: a timer that waits for a lock delays no heartbeat
+TIMERS_AT_ONCE = 8  # more threads than timers: a timer that waits for a lock must not delay a heartbeat
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
 OPERATORS_WITHIN_S = 2.0
@@ -81,10 +81,10 @@ class Runtime:
         ]
 
     async def ensure_started(self) -> None:
-        """Ready when this returns; cheap once it was."""
+        """Start the process's services unless they run. The process is ready when this returns."""
         if self.is_started:
             return
-        if self._starting is None or self._starting.done():  # first, or the try before failed
+        if self._starting is None or self._starting.done():  # the first request, or the earlier start failed
             self._starting = asyncio.get_running_loop().create_task(self._start(), name="start")
         # All early requests share one start: a client that leaves must not cancel it for the others.
         await asyncio.shield(self._starting)
@@ -120,8 +120,8 @@ class Runtime:
     async def stop(self) -> None:
         """Remove the rows, threads and connections of this process; a failing step does not stop the others."""
         hub_services = self.hub_services
-        # Each step before those that it still uses: the ledger after
-        # everything that writes through it, spans last.
+        # A step comes before the steps that end what it uses: the ledger ends after
+        # everything that writes through it, the spans last.
         await end("loops", self._tasks.cancel())
         self._changes.close()
         if self._timer_thread is not None:
@@ -149,16 +149,16 @@ class Runtime:
         hub_services = self.hub_services
         if settings.IS_EMBEDDED:
             await db_call(presence.remove_all_processes)()
-        # Listening before the first beat: from then on other processes may address messages to this one.
+        # The post listens before the first heartbeat: from then on other processes may send messages to this one.
         await hub_services.post.start(hub_services.process_id, hub_services.take)
         await db_call(presence.record_heartbeat)(hub_services.process_id, mine={}, others=[])
         if settings.IS_EMBEDDED:
             # Ends what a crash left open before the first ask is admitted:
             # its claims would refuse asks as busy.
             await db_call(jobs.reap)()
-            if settings.GATEWAY:  # before clients read their sessions; what fails is tried again
+            if settings.GATEWAY:  # before clients read their sessions; a failed write is tried again
                 await attempt(self._write_orphaned, SESSIONS_FAILED)
-        # Nothing below waits or fails: a start that fails is tried again, and a thread starts only once.
+        # Nothing below waits or fails: a failed start is tried again, and a thread can be started only once.
         on_queued(self._deliverer.wake)
         hub_services.canceller.start()
         for thread in self._threads:
@@ -166,7 +166,8 @@ class Runtime:
         announcements.set_carrier(hub_services.message_sender.queue_messages)
         self._tasks.start(hub_services.message_sender.run(), name="courier")
         self._tasks.start(every(BEAT_EVERY_S, self._beat, "beat.failed", tries=BEAT_TRIES), name="beat")
-        # Not with the beat: it waits for sessions that others hold, and a process that beats late is dead.
+        # Not in the heartbeat's timer: this work waits for locks on sessions, and a process whose heartbeat
+        # is late counts as dead.
         self._tasks.start(
             every(BEAT_EVERY_S, partial(self._call, permissions.expire_due), "expire.failed"), name="expire"
         )
@@ -202,16 +203,19 @@ class Runtime:
         dispatcher.fail_turns_of(beat.lost)
         for connection_id in beat.missing:
             if socket := link.socket(connection_id):
-                if socket.session_id in beat.deleted:  # the word of it is still on its way
+                if socket.session_id in beat.deleted:  # the message about the newer connection has not arrived yet
                     leaving = socket.take(CloseAgent(connection_id, DELETED))
-                elif socket.session_id in beat.superseded:  # or it would come back, and take it from the newer one
+                # Else the agent would reconnect, and take the session from the newer connection.
+                elif socket.session_id in beat.superseded:
                     leaving = socket.take(Evict(connection_id, same_program=False))
                 else:
                     leaving = socket.close_from_hub(SERVICE_RESTART, bye="reregister")
                 self._tasks.start(leaving, name="missing")
 
     async def _cancel_child_turns(self) -> None:
-        """Cancel what agents asked on in turns that were canceled or failed; those may be of other processes."""
+        """Cancel the asks that agents sent in turns that were canceled or failed; these asks may run in other
+        processes.
+        """
         if parents := self.hub_services.dispatcher.parents:
             self.hub_services.dispatcher.cancel_children_of(await self._call(ended_parents, parents))
 
@@ -249,7 +253,7 @@ class SocketDrain:
         self._send_away(self._link.sockets)
 
     async def wait(self) -> None:
-        """Wait until all have left, LEFT_WITHIN_S at most."""
+        """Wait until all sockets are closed, LEFT_WITHIN_S at most."""
         await self._tasks.wait(LEFT_WITHIN_S)
 
     def _send_away(self, sockets: list[ServedSocket]) -> None:

@@ -1,4 +1,4 @@
-"""uvicorn, with our own end: a signal drains the hub first, a second one leaves at once."""
+"""Serves the hub by uvicorn: a first signal drains the hub and ends it, a second signal ends it at once."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 SAME_SIGNAL_S = 0.5
-KEEP_ALIVE_S = 75  # an idle connection: longer than proxies keep theirs, so that none sends into one that closes
+KEEP_ALIVE_S = 75  # longer than proxies keep idle connections, so that no proxy sends a request into a closing one
 TICK_S = 1.0
 
 # WhiteNoise's files are small and read in the thread that Django gives them anyway.
@@ -62,12 +62,12 @@ def config() -> uvicorn.Config:
 
 
 class HubServer(uvicorn.Server):
-    """Says `ready …` when it serves, and drains before it leaves. `as_json`: says it as a line of JSON."""
+    """Prints `ready …` when the hub serves (`as_json`: as a line of JSON), and drains the hub before it ends."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         super().__init__(config())
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Imported only where it is shown: the connector comes with it.
+        # Imported only for a demo, because the import brings the connector.
         self._demo = import_module("hub.demo").Demo() if settings.DEMO else None
         self._as_json = as_json
         self._signalled_at = self._looked_at = 0.0
@@ -76,7 +76,7 @@ class HubServer(uvicorn.Server):
         self._recorded: Path | None = None  # the file that records the hub's address
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so on standard output once the demo agent is online too."""
+        """Listen, then print the ready line once the demo agent, if any, is online too."""
         await super().startup(sockets)
         _settle_garbage_collection()
         self._loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class HubServer(uvicorn.Server):
         if self._loop is None or self._signalled_at:
             return
         self._signalled_at = time.monotonic()
-        # This is a signal handler: the loop has to be woken to see what it is given.
+        # In a signal handler `call_soon` would not wake the loop.
         self._loop.call_soon_threadsafe(lambda: self._tasks.start(self._drain_and_exit(), name="drain"))
 
     def _record_address(self) -> None:

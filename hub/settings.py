@@ -68,7 +68,8 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 FORMAT_MODULE_PATH = ["hub.date_formats"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES
-MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536  # a file, and the multipart form around it
+# 10 MiB for a file, and room for the multipart form around it.
+MAX_UPLOAD_BYTES = FILE_UPLOAD_MAX_MEMORY_SIZE = 10_485_760 + 65_536
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing goes to disk
 
 INSTALLED_APPS = [
@@ -135,7 +136,8 @@ if IS_EMBEDDED:
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 5,
-                "cached_statements": 512,  # the ledger's fixed ones, and the journal's, a text for each size
+                # The ledger's statements, and the journal's, which differ by the number of rows.
+                "cached_statements": 512,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000",
             },
         }
@@ -171,7 +173,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 JOBS_EVERY_S = seconds(5.0, at_least_s=1.0)
-CELERY_BEAT_SCHEDULE = {  # of both deployments: without Celery hub/job_thread.py runs it, in this order
+CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread.py runs the jobs in this order
     "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "deliver": {"task": "webhooks.deliver_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},

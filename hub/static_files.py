@@ -9,7 +9,8 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
 
 WEAK = "W/"
-GZIP = GZipMiddleware(lambda request: HttpResponse())  # for its way to compress a response; it calls no view
+# Used only for its `process_response`, which compresses; it calls no view.
+GZIP = GZipMiddleware(lambda request: HttpResponse())
 
 
 class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
@@ -30,7 +31,7 @@ class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     def serve(self, static_file: StaticFile, request: HttpRequest) -> HttpResponseBase:
         """The file, compressed unless only a part of it, or none, is asked for."""
         etag = request.META.get("HTTP_IF_NONE_MATCH", "")
-        if etag.startswith(WEAK):  # the compressed file's
+        if etag.startswith(WEAK):  # of the compressed file
             request.META["HTTP_IF_NONE_MATCH"] = etag.removeprefix(WEAK)
         response: HttpResponseBase = WhiteNoiseMiddleware.serve(static_file, request)
         is_whole = response.status_code == 200 and request.method == "GET"

@@ -12,7 +12,7 @@ from hub import staff_pages
 from hub.account_data import surface as account_data
 from hub.docs import views as docs
 
-autodiscover_modules("admin")  # registers tables with `site`; only programs that serve pages need this
+autodiscover_modules("admin")  # registers models with the admin site; only programs that serve pages import this
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("agents.web.urls")),

@@ -1,4 +1,4 @@
-"""The parts of a hub process: which there are, and those that differ with and without PostgreSQL and Redis."""
+"""Builds the services of a hub process, with or without PostgreSQL and Redis."""
 
 import time
 from functools import partial
@@ -82,7 +82,7 @@ RESERVE_BYTES = 8_388_608
 
 
 class HubServices:
-    """The parts of one hub process, not started yet. `agent_socket` and the like make the consumer of a socket."""
+    """The services of one hub process, not started yet. `agent_socket` and its like make a socket's consumer."""
 
     def __init__(self) -> None:
         version = str(settings.SPECTACULAR_SETTINGS["VERSION"])
@@ -230,7 +230,7 @@ class HubServices:
         self.fipa = FipaEndpoint(gateway_http, gateway)
         self.gateway_health = TeamHealth(ledger, gateway.health)
         self.canceller = Canceller(venue_asker.ask)
-        # Last: the ledger sends through the message sender, which delivers to the parts built above.
+        # Last: the message sender delivers to the services built above.
         message_sender.address(process_id, self.take, post)
 
     async def take(self, message: Message) -> None:
@@ -245,7 +245,7 @@ class HubServices:
             self.pushes.queue_for_address(message.task_id)
         elif isinstance(message, LeaveTurn):
             self.exchanges.take_leave(message)
-        # In a task: it waits for a turn to begin, and the post hands over one message at a time.
+        # In a task: joining waits for a turn to begin, and the post delivers one message at a time.
         elif isinstance(message, JoinTurn):
             self.link.start(self.exchanges.join(message), "join")
         else:
@@ -286,7 +286,8 @@ class HubServices:
 def _spans() -> Spans | None:
     if not settings.OTEL_ENDPOINT:
         return None
-    telemetry = import_module("hub.monitoring.telemetry")  # imported only where it is set up: it is large
+    # Imported only with an endpoint, because the SDK is large.
+    telemetry = import_module("hub.monitoring.telemetry")
     trace.sample_new(settings.OTEL_SHARE)
     spans: Spans = telemetry.TurnSpans(settings.SPECTACULAR_SETTINGS["VERSION"])
     return spans
@@ -299,7 +300,7 @@ def _preview(text: str, max_chars: int) -> str:
 
 
 def _distributed() -> Any:
-    """The module that an embedded hub never loads."""
+    """The module of hubs with several processes, which an embedded hub never imports."""
     return import_module("hub.distributed")
 
 
@@ -311,7 +312,7 @@ def _post() -> Post:
 
 
 def _tasks() -> StoresById:
-    """The hub's own store, and the two kinds that agents may choose."""
+    """The hub's default store of tasks, and the two stores that agents may choose."""
     journal = JournalTaskStore(kept_days=settings.TASKS_KEPT_DAYS)
     memory: TaskStore
     if settings.IS_EMBEDDED:

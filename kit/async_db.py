@@ -16,7 +16,7 @@ R = TypeVar("R")
 Slice = TypeVar("Slice", str, bytes)
 
 _bulk = ThreadPoolExecutor(2, "bulk")
-_requests = ThreadPoolExecutor(100, "request")  # threads start when no other is idle
+_requests = ThreadPoolExecutor(100, "request")  # a thread starts only when no other is idle
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -97,5 +97,5 @@ class DbThread:
 
 
 def _close() -> None:
-    """The connection of the thread that runs this."""
+    """Close the database connection of the calling thread."""
     connection.close()

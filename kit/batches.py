@@ -32,7 +32,7 @@ def walk_rows(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Ite
 
 
 def run_with_pauses(find: Callable[[], Sequence[Any]]) -> Iterator[Any]:
-    """Call `find` until it finds nothing; pauses after each batch for as long as the work took.
+    """Call `find` until it finds nothing, with a pause after each call that is as long as the call took.
 
     SQLite's one write lock is not fair: without pauses other writers may wait for the whole job.
     """

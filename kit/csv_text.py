@@ -13,7 +13,7 @@ ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
 
 class _Line:
-    """The file that csv writes to: it keeps no line, and returns each."""
+    """A file for `csv.writer` that keeps nothing: `write` returns the line."""
 
     def write(self, line: str) -> str:
         return line
@@ -27,13 +27,13 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
 
 
 def csv_response(slices: Iterator[str], filename: str) -> StreamingHttpResponse:
-    """Lines as a file to keep, sent as they are read. `filename` is plain ASCII."""
+    """A response that downloads the lines as a file while they are read. `filename` is plain ASCII."""
     headers = {"Content-Disposition": f'attachment; filename="{filename}"'}
     return StreamingHttpResponse(stream_slices(slices), content_type="text/csv; charset=utf-8", headers=headers)
 
 
 def unescape(cell: str) -> str:
-    """The text of a cell, as it was before `csv_lines`."""
+    """The text of a cell before `csv_lines` escaped it."""
     return cell[1:] if ESCAPED.match(cell) else cell
 
 

@@ -18,7 +18,7 @@ def _read(points: str) -> dict[str, int]:
 
 
 def armed(points: str) -> Callable[[str], None]:
-    """A `reach` that dies as `points` says."""
+    """A `reach` that kills the process as `points` says."""
     left = _read(points)
 
     def reach(name: str) -> None:

@@ -12,13 +12,13 @@ Rows = TypeVar("Rows", bound=QuerySet[Any, Any])
 
 
 def read_words(given: str, most: int = MAX_WORDS_CHARS) -> str:
-    """Words that a visitor typed into a filter; empty for what no row can have."""
+    """The words that a visitor typed into a filter; empty if no row can contain them."""
     words = " ".join(given.split())
     return words if words.isprintable() and len(words) <= most else ""
 
 
 def one_of(values: Collection[str]) -> Callable[[str], str]:
-    """Reads one of some values; empty for another."""
+    """A function that reads one of these values, and returns an empty text for any other."""
     return lambda given: given if given in values else ""
 
 
@@ -28,7 +28,7 @@ class Filter:
 
     Args:
         name: the parameter of the address.
-        read: the value in what was typed, empty for what no row can have.
+        read: returns the value of the typed text, empty if no row can have it.
         find: the rows with a value.
     """
 
@@ -38,7 +38,7 @@ class Filter:
 
 
 class Filters:
-    """The rows that a list shows. `chosen`: the value of each set filter; the query that shows the same list."""
+    """The filtered rows of a list. `chosen`: the value of each filter that is set; `query`: the query string."""
 
     def __init__(self, request: HttpRequest, declared: Sequence[Filter]) -> None:
         self._declared = declared

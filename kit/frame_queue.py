@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 MAX_FRAMES = 256
-MAX_BYTES = 8_388_608  # a frame has up to 1 MiB of an agent's data
-CROWDED_FRAMES = 192  # from here on senders wait in `wait_for_room`
+MAX_BYTES = 8_388_608  # a frame holds up to 1 MiB of an agent's data
+CROWDED_FRAMES = 192  # with more frames than this, senders wait in `wait_for_room`
 CROWDED_BYTES = 6_291_456
 
 
@@ -36,7 +36,7 @@ class FrameQueue:
         return False
 
     def close(self) -> None:
-        """Drop the frames that wait, and take no more."""
+        """Drop the waiting frames, and refuse further ones."""
         self._is_closed = True
         self._frames.clear()
         self._bytes = 0
@@ -46,7 +46,7 @@ class FrameQueue:
         """Send the frames that wait, and those that are added meanwhile. Only one call may run at a time."""
         while self._frames:
             await send(self._frames[0])
-            if self._frames:  # else the queue was closed meanwhile
+            if self._frames:  # empty: the queue was closed meanwhile
                 self._bytes -= len(self._frames.popleft())
                 self._make_room()
 

@@ -1,8 +1,8 @@
 """Search by words in the databases' own full text indexes, FTS5 and `tsvector` (docs/adr/0184).
 
 The database keeps the index: SQLite by triggers that fill a table beside the model's, PostgreSQL in generated
-columns. Words are stemmed as English, without accents, in any order. A query is read as plain words: no sign in it
-is an operator.
+columns. Words are stemmed as English, without accents, in any order. A query is read as plain words:
+its punctuation has no meaning.
 """
 
 import re
@@ -19,7 +19,7 @@ from django.db.models.expressions import RawSQL
 MAX_WORDS = 12  # of a query; the rest are ignored
 MAX_CHARS = 64  # of a word
 SHORTEST_MISSPELT = 4
-NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # what a column is; a word in a name counts most
+NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # the kind of a column; a word in a name counts most
 _WEIGHTS = {NAME: 8, PLACE: 4, KIND: 4, TEXT: 1}
 _PG_WEIGHTS = "'{0.1, 0.4, 0.4, 1.0}'"  # of D to A
 _WORD = re.compile(r"[^\W_]+")
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
 
 
 def read_words(text: str) -> list[str]:
-    """The words that are looked for, each once; `the` and its like are none, unless there are no others."""
+    """The words of a query, each once; stop words such as `the` are left out unless there are no others."""
     words = dict.fromkeys(one[:MAX_CHARS] for one in _WORD.findall(_without_accents(text.lower())))
     return [*(word for word in words if word not in _STOP_WORDS)][:MAX_WORDS] or [*words][:MAX_WORDS]
 
@@ -89,7 +89,7 @@ def _sqlite_steps(index: FullText, words: Sequence[str], where: Sequence[str]) -
     mirror = f"{index.table}_words"
     weights = ", ".join(str(_WEIGHTS[kind]) for kind in index.columns.values())
     place = _within(index, PLACE, _join(" AND ", where, '"{}" *'))
-    # First those with the words in a name: of words that half of the rows have, `bm25` knows no difference.
+    # First rows with the words in a name: `bm25` ranks all rows alike for words that half of the rows have.
     in_name = f"{mirror}.rowid IN (SELECT rowid FROM {mirror} WHERE {mirror} MATCH %s)"
     for join, form in ((" AND ", '"{}"'), (" AND ", '"{}" *'), (" OR ", '"{}"')) if words else (("", ""),):
         of_words = _join(join, words, form)
@@ -117,7 +117,7 @@ def _postgresql_steps(index: FullText, words: Sequence[str], where: Sequence[str
 
 
 def _misspelt(table: str, has_words: str, words: Sequence[str], place: str) -> _Step:
-    """Rows that have each of the words, or one that is spelt much like it."""
+    """Rows that have each of the words, or a word that is spelt nearly the same."""
     conditions, values = ([has_words], [place]) if place else ([], [])
     for word in words:
         is_long = len(word) >= SHORTEST_MISSPELT

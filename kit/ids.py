@@ -50,12 +50,12 @@ def unguessable(prefix: str = "") -> str:
 
 
 def read_row_id(text: str) -> int | None:
-    """The number of a row that a text is; None: it is none, or larger than any database has."""
+    """A text as the number of a row; None: the text is no number, or larger than any row's."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS else None
 
 
 def read_uuid(text: str) -> UUID | None:
-    """The UUID that a text is; None: it is none."""
+    """A text as a UUID; None: the text is no UUID."""
     try:
         return UUID(text)
     except ValueError:

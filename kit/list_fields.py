@@ -18,7 +18,7 @@ class NameList(serializers.ListField):
         self.rule = rule
 
     def run_validation(self, data: Any = empty) -> list[str] | None:
-        """As DRF, then each name by itself."""
+        """Validate the list as DRF does, then each name."""
         names = super().run_validation(data)
         try:
             return None if names is None else self.rule.check(names)

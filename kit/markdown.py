@@ -1,6 +1,6 @@
 """Renders Markdown as HTML that is safe in a page: texts of untrusted authors, and the project's own documents.
 
-Raw HTML is shown as text, images become links, and what comes out passes an allow-list besides.
+Raw HTML is shown as text, images become links, and the resulting HTML is filtered by an allow-list.
 """
 
 import re
@@ -25,7 +25,7 @@ TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "span", "input"),
 }
-# `tabindex`: the keyboard scrolls wide code too. `disabled`: a box only shows the state of a task.
+# `tabindex`: so that the keyboard scrolls wide code. `disabled`: a box only shows the state of a task.
 SET_ATTRIBUTES = {"pre": {"tabindex": "0"}, "input": {"type": "checkbox", "disabled": ""}}
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "input": {"checked", "aria-label"}}
 ALIGNED = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
@@ -114,7 +114,7 @@ def to_line(text: str, max_chars: int) -> str:
     return line if is_whole else f"{line[: max_chars - 1].rstrip()}…"
 
 
-SECTION_ID = "s-"  # before the ids of headings: the page has ids of its own
+SECTION_ID = "s-"  # the prefix of the ids of headings, because the page has ids of its own
 DOCUMENT_TAGS = TAGS | {"h2", "div"}
 DOCUMENT_ATTRIBUTES = ATTRIBUTES | {
     **{f"h{level}": {"id"} for level in range(2, 7)},
@@ -144,7 +144,7 @@ class Document:
 def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
     """A document whose headings can be linked to. `resolve`: the address that a link leads to in the page.
 
-    A link for which that is None is only its text.
+    A link for which `resolve` returns None becomes plain text.
     """
     tokens = _documents.parse(text)
     title, body = _plain(tokens[1]), tokens[3:]
@@ -157,7 +157,7 @@ def read_document(text: str, resolve: Callable[[str], str | None]) -> Document:
             before.attrSet("id", _new_id(token.content, sections))
             sections.append(Section(str(before.attrGet("id")), int(before.tag[1:]), _plain(token), ""))
         elif token.type == "inline" and before.type == "th_open" and not token.content:
-            before.tag = body[number + 1].tag = "td"  # it heads nothing
+            before.tag = body[number + 1].tag = "td"  # an empty cell heads no column
         elif token.type == "inline":
             _add_text(sections, _plain(token))
         _resolve_links(token, resolve)

@@ -1,4 +1,4 @@
-"""The rule of a list of names that an owner writes."""
+"""The rule for lists of names that an owner writes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class NameRule:
         """The names, each once.
 
         Raises:
-            ValueError: one is no name; the text is public.
+            ValueError: a name breaks the rule; the text is public.
         """
         for name in names:
             if not self.is_name(name):

@@ -23,7 +23,7 @@ FORMS = {"second": "j M Y, H:i:s", "minute": "j M Y, H:i", "day": "j M Y", "cloc
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: Mapping[str, Any], name: str, text: str) -> SafeString | str:
-    """A list item that leads to the page of this URL name, marked when one is there; nothing without one."""
+    """A list item with a link to the page of this URL name, marked on that page itself; empty without a name."""
     try:
         address = reverse(name)
     except NoReverseMatch:
@@ -50,7 +50,7 @@ def preview(text: str, max_chars: int) -> str:
 def moment(when: datetime, form: str = "second") -> SafeString:
     """A `<time>` in one of the FORMS, or `ago`; UTC until the page's script shows it in the visitor's zone.
 
-    UTC is what a pointer on it shows.
+    The title of the element is the time in UTC.
     """
     when = when.astimezone(UTC)
     return format_html(
@@ -82,7 +82,7 @@ def describe_duration(ms: int | None) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """How long a moment is past, in words: `just now`, or `3 hours ago`."""
+    """The time since a moment in words: `just now`, or `3 hours ago`."""
     return in_words(timesince(moment, depth=1))
 
 

@@ -23,9 +23,10 @@ def without_secrets(text: str) -> str:
 
 
 def show_foreign(text: str, most: int) -> str:
-    """The beginning of a text of another program, as every database and page takes it, without secrets.
+    """The beginning of a text from another program, without secrets and without characters that a database
+    refuses.
 
-    Its signatures and what it calls a password, a secret, a token or a key are left out, too.
+    Signatures, and values that the text names as a password, a secret, a token or a key, are left out too.
     """
     beginning = text[: 8 * most].encode(errors="replace").decode().replace("\0", "\ufffd")
     return without_secrets(_NAMED.sub(r"\1…", _DIGEST.sub(r"\1…", beginning)))[:most]

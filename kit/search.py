@@ -1,5 +1,6 @@
-"""Search without an index (docs/adr/0103): by parts of a text, and for rows by their time, as ids in a table that
-only grows rise with time. With an index: `kit.full_text`.
+"""Search without an index (docs/adr/0103): by parts of a text, and for the first row of a time.
+
+Ids of a table that only grows rise with time. `kit.full_text` searches by an index.
 """
 
 from bisect import bisect_left

@@ -33,11 +33,11 @@ ANSWER_WITHIN_S = 1.0
 PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 NO_STORE: list[Header] = [(b"cache-control", b"no-store")]
-draining = threading.Event()  # set when this process takes no new work any more
+draining = threading.Event()  # set when this process stops taking new work
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The state of the process: if it lives, if it can serve, and if not, why."""
+    """The state of the process: whether it runs, whether it can serve, and the reason if it cannot."""
 
     ok: bool
     database: str | msgspec.UnsetType = msgspec.UNSET
@@ -46,7 +46,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class PageGone(msgspec.Struct, frozen=True):
-    """The answer to all other callers."""
+    """The response to `/metrics` without its token: 404."""
 
     error: str
     message: str
@@ -72,19 +72,19 @@ class SharedProbe(Generic[T]):
         """The result of the probe.
 
         Raises:
-            TimeoutError: it is not over yet.
+            TimeoutError: the probe still runs.
         """
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._thread.call(self._function), name="look")
             self._running.add_done_callback(read_failure)
-        # `wait` does not cancel: the thread cannot be stopped, and the next caller joins this run.
+        # `asyncio.wait` does not cancel: the thread cannot be stopped, and the next caller waits for the same run.
         done, _ = await asyncio.wait({self._running}, timeout=self._within_s)
         if not done:
             raise TimeoutError
         return self._running.result()
 
     async def close(self) -> None:
-        """Let the connection go, after what runs."""
+        """Close the connection after the probe that runs."""
         await self._thread.close()
 
 
@@ -125,7 +125,7 @@ class MonitoringEndpoints:
         return Health(ok=True, database="ok")
 
     async def has_started(self) -> bool:
-        """True if this process can serve; the first call starts it. Waits a moment at most."""
+        """True if this process can serve; the first call starts the process's services. Waits a moment at most."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self._ensure_started()
@@ -135,7 +135,7 @@ class MonitoringEndpoints:
         return True
 
     async def close(self) -> None:
-        """Let go of the database; not waited for when it hangs."""
+        """Close the database connection, without waiting for a database that hangs."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self._probe.close()

@@ -1,6 +1,6 @@
 """Figures of the whole hub from the database, for `/metrics`: few queries, each indexed and bounded.
 
-The health page takes its queues from here.
+The health page shows the queues of this module.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Figure(NamedTuple):
 
 
 def hub_figures() -> list[Figure]:
-    """The figures as every process sees them. Counts stop at MOST."""
+    """The figures, which are the same in every process. Counts stop at MOST."""
     now = db_now()
     queues, drift = {"webhooks": queue_of(Delivery, now), "pushes": queue_of(Push, now)}, find_drift()
     pending = {name: queue.pending for name, queue in queues.items()}
@@ -77,7 +77,7 @@ def hub_figures() -> list[Figure]:
 
 
 def pool_figures() -> dict[str, int]:
-    """The database pool of this process, by what is counted; nothing on SQLite. The function makes no query."""
+    """The figures of this process's database pool by name; empty on SQLite. The function makes no query."""
     pool = getattr(connection, "pool", None)
     stats: dict[str, int] = pool.get_stats() if pool is not None else {}
     wanted = {"pool_size": "open", "pool_available": "idle", "requests_waiting": "waiting", "pool_max": "most"}
@@ -85,7 +85,7 @@ def pool_figures() -> dict[str, int]:
 
 
 def queue_of(rows: type[Sendable], now: datetime) -> Queue:
-    """The number and age of the waiting ones of these rows."""
+    """The number of these rows that wait, and the age of the oldest."""
     unsettled: Any = rows._default_manager.filter(status__in=Sendable.UNSETTLED)
     first = unsettled.order_by("next_attempt_at").values_list("next_attempt_at", flat=True).first()
     overdue = (now - first).total_seconds() if first else 0.0
@@ -93,7 +93,7 @@ def queue_of(rows: type[Sendable], now: datetime) -> Queue:
 
 
 def count_of(rows: QuerySet[Any]) -> int:
-    """How many, MOST at most."""
+    """The number of rows, MOST at most."""
     return rows.order_by()[:MOST].count()
 
 

@@ -12,11 +12,11 @@ from hub.logs import error_totals
 from hub.monitoring.figures import Figure, pool_figures
 from hub.monitoring.ledger import Counts
 
-Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # what it says, and where to read it
+Gauges = Mapping[str, tuple[str, Callable[[], float]]]  # the help text of a gauge, and the function that reads it
 
 
 class ProcessFigures(Collector):
-    """The counts of this process for each ask and each error, and its pool; reading them costs no I/O.
+    """The counts of asks and errors of this process, and its database pool; reading them does no I/O.
 
     The library's `Counter` and `Histogram` are not used: they cost an ask 24 calls more, and a finalizer could ask
     for their lock again in a thread whose log handler holds it (docs/adr/0093).
@@ -26,7 +26,7 @@ class ProcessFigures(Collector):
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        """Yield one family after another."""
+        """Yield the metric families; the Prometheus client calls this."""
         asks = CounterMetricFamily("clawbridge_asks", "Asks of this process.", labels=["outcome", "reason"])
         for (outcome, reason), count in list(self._counts.asks.items()):
             asks.add_metric([outcome, reason], count)
@@ -47,7 +47,7 @@ class ProcessFigures(Collector):
 
 
 def registry(version: str, counts: Counts, gauges: Gauges) -> CollectorRegistry:
-    """The figures of one process, those of its operating system included (`process_…`)."""
+    """The registry of one process, with the figures of the operating system (`process_…`)."""
     made = CollectorRegistry(auto_describe=False)
     Gauge("clawbridge_info", "The release.", ["version"], registry=made).labels(version).set(1)
     made.register(ProcessFigures(counts))
@@ -64,7 +64,7 @@ class HubWide(Collector):
         self._found = found
 
     def collect(self) -> Iterator[Metric]:
-        """Yield one family after another."""
+        """Yield the metric families; the Prometheus client calls this."""
         up = "Whether the database answered in time."
         yield GaugeMetricFamily("clawbridge_database_up", up, value=float(self._found is not None))
         for one in self._found or ():

@@ -1,4 +1,4 @@
-"""Clients that cannot be sent where they should not go: they connect to checked addresses, within a deadline."""
+"""HTTP clients that connect only to public addresses, which they check first, within a deadline."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from kit.safe_http.target import (
 
 MAX_ANSWER_BYTES = 65_536
 TOTAL_S = seconds(10.0, at_least_s=5.0)
-CHECK_WITHIN_S = 4.0  # the user who gave the address waits, and gives up after 5 s
+CHECK_WITHIN_S = 4.0  # less than the 5 s after which the user's program gives up
 CONNECT_WITHIN_S = 10.0
 RESOLVERS = 8
 
@@ -57,7 +57,7 @@ class IncomingAnswer:
 
         Raises:
             TooMuch: it holds more than `max_bytes`.
-            Unanswered: it broke off.
+            Unanswered: the connection ended before the body did.
         """
         left = max_bytes
         with _as_unanswered():
@@ -131,7 +131,7 @@ class StreamingHttp:
             yield IncomingAnswer(response)
 
     def close(self) -> None:
-        """Look up nothing more."""
+        """Stop looking up names."""
         self._resolvers.shutdown(wait=False, cancel_futures=True)
 
     def _addresses(self, target: AllowedUrl) -> list[str]:
@@ -140,7 +140,7 @@ class StreamingHttp:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """The received answer. `body` is the beginning of it, as it was sent; `is_cut` when there was more."""
+    """The received answer. `body`: its first bytes, not decompressed; `is_cut`: the server sent more."""
 
     status: int
     headers: Mapping[str, str]
@@ -172,7 +172,7 @@ class SafeHttp:
         self._max_answer_bytes = max_answer_bytes
 
     def check(self, url: str) -> None:
-        """Look at a URL as sending would now.
+        """Check a URL as `send` would.
 
         Raises:
             NotSent: it is not allowed.
@@ -229,7 +229,7 @@ async def _request(
     """The response to one request, whose connection is closed with the block."""
     url = target.url
     context = (tls or _default_tls()) if url.scheme == "https" else None
-    # The same parts, not parsed a second time by another parser.
+    # The checked parts are used as they are: another parser could read the URL differently.
     parsed = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
     fields: list[tuple[str | bytes, str | bytes]] = [("Host", url.netloc), *headers.items()]
     # A pool for each request: a kept connection would lead to an address that was checked for another one.
@@ -242,7 +242,7 @@ async def _request(
 def _as_unanswered(
     late: str = "it takes no connection", broken: str = "the answer is not HTTP, or broke off"
 ) -> Iterator[None]:
-    """Network failures as texts that may be shown to the user who gave the URL."""
+    """Raise network failures as `Unanswered`, with texts that may be shown to the user who gave the URL."""
     try:
         yield
     except TimeoutError:
@@ -252,7 +252,7 @@ def _as_unanswered(
     except ssl.SSLError:
         raise Unanswered("TLS failed") from None
     except OSError as failure:
-        # Not its own text: asyncio adds the address, which was looked up and is not for the user to see.
+        # Not the text of the failure: asyncio puts the looked-up address into it, which the user must not see.
         reason = os.strerror(failure.errno) if failure.errno else "it broke"
         raise Unanswered(f"the connection failed: {reason}") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError):

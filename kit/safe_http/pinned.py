@@ -1,4 +1,4 @@
-"""Connections of httpcore2 that lead to addresses which were checked before."""
+"""Connections of httpcore2 to addresses that were checked before."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import httpcore2
 
-MAX_RECEIVED_BYTES = 65_536  # by one call, of TLS
+MAX_RECEIVED_BYTES = 65_536  # read by one call from TLS
 Result = TypeVar("Result")
 
 
@@ -42,7 +42,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
             try:
                 async with asyncio.timeout(share_s):
                     return PinnedStream(await _connect(address, port), self._deadline, self._note_sending)
-            except OSError as refused:  # TimeoutError is one
+            except OSError as refused:  # OSError includes TimeoutError
                 failure = refused
         raise failure
 
@@ -83,7 +83,7 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
                 await asyncio.get_running_loop().sock_sendall(self._socket, buffer)
                 return
             rest = memoryview(buffer)
-            while rest:  # TLS takes a record at a time
+            while rest:  # TLS sends one record at a time
                 rest = rest[await self._finish(partial(self._tls.write, rest)) :]
         except (BrokenPipeError, ConnectionResetError) as closed:
             raise httpcore2.WriteError(str(closed)) from closed
@@ -118,9 +118,10 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
             result, failure = None, None
             try:
                 result = step()
-            except ssl.SSLError as one:  # SSLWantReadError is one; a failure may leave an alert to send
+            # SSLError includes SSLWantReadError; after a failure TLS may have an alert to send.
+            except ssl.SSLError as one:
                 failure = one
-            if self._to_send.pending:  # `send` fails without bytes, too, once the server has left
+            if self._to_send.pending:  # without bytes `send` fails too, once the server has closed
                 await loop.sock_sendall(self._socket, self._to_send.read())
             if failure is None:
                 return cast(Result, result)

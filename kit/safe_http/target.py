@@ -19,7 +19,7 @@ SCHEMES = {"https": 443, "http": 80}
 MAX_URL_CHARS = 2048
 MAX_ADDRESSES = 16
 HOST_NAME = re.compile(r"(?=.{1,254}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
-# Lists of our own, because `ipaddress.is_global` forgets the ways around it.
+# Lists of our own, because `ipaddress.is_global` misses addresses that translate into private ones.
 NOT_PUBLIC = [
     IPv4Network(block)
     for block in (
@@ -83,7 +83,7 @@ class AllowedUrl:
 
 
 def parse_url(url: str) -> httpx2.URL:
-    """The parts of a URL, as sending reads them.
+    """The parts of a URL, read in the one way that all requests use.
 
     Raises:
         NotSent: it is too long, or not a URL.
@@ -136,13 +136,13 @@ def read_target(url: str, rules: TargetRules) -> AllowedUrl:
 
 
 def addresses_of(target: AllowedUrl, rules: TargetRules, resolve: Resolve, *, within_s: float) -> list[str]:
-    """The addresses of a target's host, asked for once, all of them allowed.
+    """The addresses of a target's host, resolved once; all of them are allowed.
 
     A name that does not exist and one that is not public read the same: the answer must not reveal hosts of our
     network. Where private addresses are allowed there is nothing to hide.
 
     Raises:
-        NotSent: it has none, or one of them is not public, or there are too many to check.
+        NotSent: the host has no address, or too many to check, or one that is not public.
         TimeoutError: the resolver did not answer in time.
     """
     found = _within(within_s, resolve, target.host, target.port)
