@@ -127,7 +127,7 @@ class ProviderIdentityAdmin(OwnerScopedAdmin):
 
 @admin.register(Passkey, site=site)
 class PasskeyAdmin(OwnerScopedAdmin):
-    """Which passkeys there are; owners delete the ones they lost."""
+    """The passkeys of users; owners delete the ones they lost."""
 
     owner_lookup = "user"
     writes = ("delete",)
@@ -168,5 +168,5 @@ class ActAdmin(OwnerScopedAdmin):
 
     @admin.display(description="how")
     def how(self, act: LogEntry) -> str:
-        """Which fields, or which action."""
+        """The fields that changed, or the action."""
         return act.get_change_message()

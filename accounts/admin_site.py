@@ -100,7 +100,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return bool(self.owner_lookup or request.user.is_staff)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Which rows is decided by `get_queryset`."""
+        """True if the user may see the module; `get_queryset` decides which rows."""
         return self.has_module_permission(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -54,18 +54,18 @@ from kit.rows import show
 
 
 class Me(APIView):
-    """Whose credential this is."""
+    """The user whose credential calls."""
 
     scope = None  # each but `connect`
 
     @extend_schema(responses=ApiUser)
     def get(self, request: Request) -> Response:
-        """Whose credential this is."""
+        """The user whose credential calls."""
         return Response(show(ApiUser, caller_of(request)))
 
 
 class RetentionBody(Body):
-    """How long to keep questions; null: as long as the hub does."""
+    """The days for which to keep questions; null: as long as the hub does."""
 
     questionsKeptDays = serializers.IntegerField(min_value=1, max_value=MAX_KEPT_DAYS, allow_null=True)
 
@@ -75,7 +75,7 @@ class Retention(APIView):
 
     @extend_schema(responses=Kept)
     def get(self, request: Request) -> Response:
-        """How long the text of questions to the caller's agents is kept."""
+        """The days for which the text of questions to the caller's agents is kept."""
         return Response(_kept(caller_of(request)))
 
     @extend_schema(request=RetentionBody, responses=Kept)
@@ -107,7 +107,7 @@ class AuthSessions(APIView):
 
     @extend_schema(parameters=[ListQuery], responses=Items[AuthSession])
     def get(self, request: Request) -> Response:
-        """Where the caller is signed in, newest first."""
+        """The sign-ins of the caller that are still valid, newest first."""
         current = identity_of(request).credential_id
         return Response({"items": [show_auth_session(one, current) for one in listed(request, [Kind.SESSION])]})
 
@@ -238,7 +238,7 @@ def _find_only_agent(given: str, of_scopes: Sequence[str]) -> str:
 
 
 class Rotation(Body):
-    """How many seconds the old token stays good; 0: not at all."""
+    """The seconds for which the old token stays valid; 0: not at all."""
 
     overlap = serializers.IntegerField(default=OVERLAP_S, min_value=0, max_value=MAX_OVERLAP_S)
 

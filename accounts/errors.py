@@ -1,4 +1,4 @@
-"""Why a sign-in is refused. `code` is public and never changes; nothing was issued."""
+"""The reasons for refusing a sign-in. `code` is public and never changes; nothing was issued."""
 
 from kit.asgi import Header, RequestRefused, retry_after
 

@@ -29,7 +29,7 @@ class CannotInvite(Exception):
 
 
 class NoInvitation(SignInRefused):
-    """No open invitation has this link. Whether it was used, ran out or never was looks the same."""
+    """No open invitation has this link. The answer does not say if one was used, expired or never existed."""
 
     code = "invalid_invitation"
 
@@ -116,7 +116,7 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
     An account that existed is signed out everywhere.
 
     Raises:
-        NoInvitation, NameTaken: nothing was written. So it is when `set_up` raises.
+        NoInvitation, NameTaken: nothing was written. An exception of `set_up` also undoes all.
     """
     locked = open_now().select_for_update(of=("self",)).filter(digest=digest(token))
     invitation = _checked(locked.select_related("user", "made_by").first())

@@ -22,11 +22,11 @@ class OpenRequests:
 
     @property
     def credential_ids(self) -> set[int]:
-        """Whose answers are open."""
+        """The ids of the credentials with open answers."""
         return set(self._open)
 
     def dismiss(self, credential_ids: set[int]) -> None:
-        """Cut off what these still hold open. Their turns go on, and are settled as ever."""
+        """Cut off the open answers of these credentials. The turns go on, and are settled as usual."""
         for credential_id in credential_ids:
             for task in self._open.get(credential_id, ()):
                 self._cut_off.add(task)

@@ -13,9 +13,9 @@ FARTHEST = 10**9
 
 
 class PageQuery(serializers.Serializer[Any]):
-    """Which part of a list. Without a limit, or with one above the highest, it is the highest.
+    """The part of a list to show. Without a limit, or with one above the highest, the highest is used.
 
-    So a client that never pages sees all there is.
+    A client that never pages therefore sees all rows up to that limit.
     """
 
     limit = serializers.IntegerField(required=False, min_value=1)

@@ -1,4 +1,4 @@
-"""What one account may have. Each limit is declared once, in `limits.py` of the app whose rows it counts.
+"""The limits of an account. Each limit is declared once, in `limits.py` of the app whose rows it counts.
 
 The page `/limits` and docs/reference/limits.md are made from the declarations.
 """
@@ -61,7 +61,7 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True)
 class AccountLimit:
-    """What one account may have of one thing, and what the hub answers to one more.
+    """The most that one account may have of one thing, and the hub's answer to one more.
 
     `limit`: a fixed number, or the module `settings` of an app and a name in it. 0: no limit. `counted`: the rows
     whose numbers together may not exceed the limit; without rows the caller of `check_number` counts.
@@ -99,7 +99,7 @@ class AccountLimit:
         return self.number * (MEBIBYTE if self.unit == MIB else 1)
 
     def count_used(self, account_id: int, among: Q = EVERY_ROW) -> int:
-        """How much the account uses of the limit, by the rows with a condition."""
+        """The part of the limit that the account uses, counted in the rows that meet a condition."""
         return sum(rows.count(account_id, among) for rows in self.counted)
 
     def has_room(self, account_id: int, more: int = 1, *, among: Q = EVERY_ROW, share: int = 1) -> bool:

@@ -61,13 +61,13 @@ def open_json(sealed: str, purpose: bytes) -> Any:
 
 
 def pseudonym(name: str, purpose: bytes) -> str:
-    """An opaque name in place of another, for this purpose alone. It changes with Django's secret key."""
+    """An opaque name in place of another, for this purpose alone. The name changes with Django's secret key."""
     key = _derived(purpose, settings.SECRET_KEY)
     return hmac.digest(key, name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
 
 
 def derive_key(purpose: bytes) -> bytes:
-    """32 bytes for this purpose alone. They change with Django's secret key."""
+    """32 bytes for this purpose alone. The bytes change with Django's secret key."""
     return _derived(purpose, settings.SECRET_KEY)
 
 

@@ -27,7 +27,7 @@ class ApiUser(TypedDict):
 
 
 class Kept(TypedDict):
-    """How long the text of questions to one's agents is kept, in days; null: as long as the hub keeps them."""
+    """The days for which the text of questions to one's agents is kept; null: as long as the hub keeps them."""
 
     questionsKeptDays: int | None
     hubsQuestionsKeptDays: int
@@ -148,7 +148,7 @@ def show_token(shape: type[Shape], credential: Credential, **given: Any) -> Shap
 
 
 def show_auth_session(credential: Credential, current: int) -> AuthSession:
-    """Its id is the hash of its token, from which the token cannot be derived."""
+    """The sign-in as JSON. The id is the hash of the token, from which the token cannot be derived."""
     return show(
         AuthSession,
         credential,

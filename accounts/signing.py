@@ -1,6 +1,6 @@
 """The signatures of this hub: one ES256 key for all its processes, and the public keys that verify it.
 
-The private key is sealed at rest (`accounts.sealing`). It is made when first needed. After `rotate` the old
+The private key is sealed at rest (`accounts.sealing`), and is made when first needed. After `rotate` the old
 private key is gone; its public half stays among the public keys for `VERIFIABLE_DAYS`, so that what it signed can
 still be verified.
 """

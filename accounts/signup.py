@@ -17,7 +17,7 @@ ADDRESS = re.compile(r"[^@\s]{0,64}@[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Signup:
-    """Whom the hub lets in for the first time. Names are in lower case."""
+    """The rules by which the hub admits new users. Names are in lower case."""
 
     is_open: bool = False
     logins: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{1,60}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider. Its `number`, from 1, is part of its callback address."""
+    """One provider. The `number`, from 1, is part of the callback address."""
 
     number: int
     issuer: str

@@ -1,4 +1,4 @@
-"""How often one address or user may begin, exchange or guess: by the `limits` library, shared by all processes."""
+"""Limits on how often an address or user may begin, exchange or guess; by `limits`, shared by all processes."""
 
 import logging
 import math
@@ -80,7 +80,7 @@ def check_confirmation_mails(user_id: int) -> None:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from; behind a trusted proxy, what the proxy says. All of an IPv6 /64 is one."""
+    """The client's address; behind a trusted proxy, as the proxy says. All of an IPv6 /64 is one address."""
     return network_of(request.META.get("REMOTE_ADDR", ""))
 
 

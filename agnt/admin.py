@@ -172,7 +172,7 @@ class KeyRightsForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyAdmin(OwnerScopedAdmin):
     """Keys to recognise, to change what they may do, and to revoke; never their text, never their secrets.
 
-    They are made elsewhere. A key that is revoked or has expired is not changed.
+    The pages of a network make keys. A key that is revoked or has expired is not changed.
     """
 
     owner_lookup = "network__owner"
@@ -229,7 +229,7 @@ class ApiKeyAdmin(OwnerScopedAdmin):
 
 @admin.register(KeyUsage, site=site)
 class KeyUsageAdmin(OwnerScopedAdmin):
-    """How often each key was used, by UTC day."""
+    """The number of calls with each key, by UTC day."""
 
     owner_lookup = "key__network__owner"
     list_display = ("key", "day", "calls")
@@ -312,7 +312,7 @@ class InvoiceAdmin(RecordAdmin):
 
 @admin.register(Breaker, site=site)
 class BreakerAdmin(RecordAdmin):
-    """Which venues, and which networks as a whole, are not asked for a while."""
+    """The venues, and the networks as a whole, that are not asked for a while."""
 
     list_display = ("network", "venue", "opened_at_s", "probe_until_s", "openings")
     list_select_related = ("network", "venue")
@@ -321,7 +321,7 @@ class BreakerAdmin(RecordAdmin):
 
 @admin.register(Cancellation, site=site)
 class CancellationAdmin(RecordAdmin):
-    """What venues were told to cancel, or will be."""
+    """The bookings that the hub told venues to cancel, or will."""
 
     list_display = ("public_id", "venue", "reason", "state", "attempts", "last_error", "created_at", "network")
     list_select_related = ("network", "venue")

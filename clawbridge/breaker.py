@@ -32,7 +32,7 @@ class BreakerRules:
     clears_on_success: bool = False
 
     def open_for_s(self, in_a_row: int) -> float:
-        """How long it stays open. `in_a_row`: see `BreakerMemory`."""
+        """The seconds for which the breaker stays open. `in_a_row`: see `BreakerMemory`."""
         doublings = min(max(in_a_row - 1, 0), self.most_cooldowns.bit_length())
         return self.cooldown_s * min(1 << doublings, self.most_cooldowns)
 

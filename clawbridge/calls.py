@@ -189,7 +189,7 @@ def read_kept(response: HubResponse, task_id: str) -> Task:
 
 
 def agent_path(handle: str) -> str:
-    """Where an agent is asked, from `@owner/slug` or `owner/slug`.
+    """The path at which an agent is asked, from `@owner/slug` or `owner/slug`.
 
     Raises:
         BadArguments: the text is no handle.

@@ -1,4 +1,4 @@
-"""Which files a hub takes in a part: content in base64, and addresses of the web."""
+"""The rules of a hub for files in a part: content in base64, and addresses of the web."""
 
 import binascii
 from urllib.parse import urlsplit

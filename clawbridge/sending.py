@@ -1,4 +1,4 @@
-"""A message on its way to an agent, and the events that come back, without I/O. Both clients use it."""
+"""A message on its way to an agent, and the events that come back, without I/O, for both clients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class OutgoingMessage:
             yield self._update(message=event.message, parts=event.message.parts)
 
     def pause_s(self, hub: str) -> float:
-        """How long to wait after the stream broke.
+        """The seconds to wait after the stream broke.
 
         Raises:
             Unreachable: the stream broke too often in a row.

@@ -1,4 +1,4 @@
-"""Which hub and token a command uses; `login` by the device flow (RFC 8628), `logout`."""
+"""The hub and the token that a command uses; `login` by the device flow (RFC 8628), `logout`."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class SignedInUser(msgspec.Struct, rename="camel"):
 
 
 def config_path() -> Path:
-    """Where sign-ins are stored."""
+    """The file with the stored sign-ins."""
     home = os.environ.get(CONFIG_VARIABLE, "")
     folder = Path(home) if Path(home).is_absolute() else Path(os.path.expanduser("~"), ".config")
     return folder / "clawbridge" / "hubs.json"

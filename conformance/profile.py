@@ -138,7 +138,7 @@ def page_of(record: Record | None) -> str:
 
 
 def _table(found: Mapping[str, Requirement]) -> Iterator[str]:
-    """How many of each capability went how, and of all."""
+    """The number of requirements with each result, by capability and of all."""
     yield "| Capability | Passed | Failed | Skipped | Not tested |"
     yield "|---|---|---|---|---|"
     capabilities: dict[str, list[Status]] = {}

@@ -1,1 +1,1 @@
-"""How the hub is run for others; `deploy.stack` tries the same shape on one machine."""
+"""Files to run the hub for others; `deploy.stack` tries the same shape on one machine."""

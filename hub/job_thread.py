@@ -68,7 +68,7 @@ class JobThread:
 
     @property
     def wait_s(self) -> float | None:
-        """How long the thread waits if it is not woken; None: until it is woken."""
+        """The seconds that the thread waits if it is not woken; None: until it is woken."""
         if not self._is_regular:
             return None
         return EVERY_S if time.monotonic() < self._quiet_at else QUIET_EVERY_S

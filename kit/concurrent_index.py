@@ -11,7 +11,7 @@ AS_BEFORE = "RESET statement_timeout; RESET lock_timeout"
 class AddIndexConcurrently(migrations.AddIndex):
     """`AddIndex` that does not block writers on PostgreSQL.
 
-    Its migration needs `atomic = False` and must contain nothing else.
+    The migration with this operation needs `atomic = False` and must contain nothing else.
 
     The operation may run again after an interruption. On SQLite the operation is a plain `AddIndex`.
     """

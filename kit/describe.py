@@ -1,7 +1,7 @@
 """Types by which each app describes its operations and sockets for OpenAPI and AsyncAPI.
 
 A *shape* is a type msgspec knows: a `TypedDict` for an answer that a function builds as a dict, a `Struct` for
-what is read or sent as one. Its name, fields and docstring become a component of the description.
+what is read or sent as one. The name, fields and docstring of a shape become a component of the description.
 """
 
 from collections.abc import Collection, Mapping

@@ -124,7 +124,7 @@ class KeyedQuery:
     The class is for queries that run with every request: Django compiles a queryset anew each time, which takes
     ten times as long as such a query. `about` makes it of keys, which are its last parameters; those before them
     are constants. `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are
-    left out. That is FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
+    left out. The lock is FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
     """
 
     def __init__(self, about: Callable[[Sequence[Any]], QuerySet[Any, Any]], *, holds_keys: bool = False) -> None:

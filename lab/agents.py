@@ -1,4 +1,4 @@
-"""Agents of tests: honest, slow, silent, careless and lying ones. Each has a real socket."""
+"""Agents of tests, each on a real socket: honest, slow, silent, careless and lying ones."""
 
 import asyncio
 import base64

@@ -138,7 +138,7 @@ class ChannelAgent:
                 await self.send(**frames.pong(frame))
 
     def keeps(self, frame: Json) -> bool:
-        """Whether a frame stays in `frames`."""
+        """True if a frame stays in `frames`."""
         return True
 
     async def _read(self, socket: ClientConnection, closed: asyncio.Event) -> None:

@@ -94,7 +94,7 @@ class HubProcess:
         program.start()
 
     def web_program(self, index: int, **env: object) -> Program:
-        """How the web process of `urls[index]` is started. `env`: settings of this process alone."""
+        """The program that is the web process of `urls[index]`. `env`: settings of this process alone."""
         port, ready = self.urls[index].rpartition(":")[2], f"ready {self.urls[index]}"
         program = self.program(self.command, f"serve-{index}", ready, PORT=port, **env)
         program.core = self.cores[index % len(self.cores)] if self.cores else None

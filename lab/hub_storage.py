@@ -1,4 +1,4 @@
-"""Where a hub under test keeps its state: a folder with SQLite, or PostgreSQL and Redis."""
+"""The storage of a hub under test: a folder with SQLite, or PostgreSQL and Redis."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ OURS |= {"TASK_STORE", "GATEWAY", "AGNT", "A2A_SIGNING_KEY", "STRIPE_API_KEY"}
 
 @dataclass(frozen=True)
 class HubStorage:
-    """Where one hub keeps its state, as the environment that points there; a restarted hub finds it again."""
+    """The storage of one hub, as the environment that points there; a restarted hub finds it again."""
 
     name: str
     env: Mapping[str, str]

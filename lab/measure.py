@@ -134,7 +134,7 @@ KINDS: Mapping[str, Callable[[Counting, int], Coroutine[Any, Any, None]]] = {
 
 
 class HoldingAgent(RawEchoAgent):
-    """An agent that keeps its prompts. It takes the place of the agent of its session."""
+    """An agent that keeps its prompts, in place of the agent of its session."""
 
     def __init__(self, token: str, session_id: str) -> None:
         super().__init__(token, session_id)

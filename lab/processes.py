@@ -114,7 +114,7 @@ class Program:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the program was started and has ended."""
+        """True if the program was started and has ended."""
         return self.process is not None and self.process.poll() is not None
 
     def check(self) -> None:

@@ -32,7 +32,7 @@ Pieces = asyncio.Queue[tuple[float, bytes]]  # each with the moment it is due
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """How both directions are disturbed; open connections too, from their next piece on.
+    """The disturbance of both directions; open connections too, from their next piece on.
 
     `latency_s`: added to each piece, the order kept. `is_silent`: nothing passes and nothing is refused; what was
     sent meanwhile arrives afterwards, as TCP would resend it.

@@ -174,7 +174,7 @@ class Redis:
 
 @dataclass(frozen=True)
 class Servers:
-    """Where PostgreSQL and Redis listen."""
+    """The ports of PostgreSQL and Redis."""
 
     postgres_port: int
     redis_port: int

@@ -66,7 +66,7 @@ def _close_all() -> None:
 
 
 def _identity(path: Path) -> tuple[object, ...]:
-    """Which database file is there now: a test may have replaced the file."""
+    """The identity of the database file as it is now: a test may have replaced the file."""
     found = path.stat() if path.exists() else None
     return path, found and (found.st_dev, found.st_ino)
 

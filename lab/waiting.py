@@ -12,7 +12,7 @@ Seen = TypeVar("Seen")
 
 
 def on_hub(real_s: float, *, at_least_s: float = 0.0) -> float:
-    """How long a duration of the contract is in a hub process that a test started."""
+    """The seconds that a duration of the contract takes in a hub process that a test started."""
     return seconds(real_s, at_least_s=at_least_s, scale=SCALE)
 
 

@@ -65,7 +65,7 @@ def url_of(agent: Agent, public_url: str) -> str:
 
 
 def common(agent: Agent, public_url: str) -> Json:
-    """The members that A2A 0.3 and 1.0 share. None is empty: signatures rely on it (`strict`)."""
+    """The members that A2A 0.3 and 1.0 share. No member is empty: signatures rely on that (`strict`)."""
     return {
         "name": agent.name,
         "description": agent.description or agent.tagline or agent.name,

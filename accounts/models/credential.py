@@ -146,7 +146,7 @@ class ClientGrantQuerySet(models.QuerySet["ClientGrant"]):
 
 
 class ClientGrant(models.Model):
-    """What a user allowed a registered client: one valid refresh token and its access tokens (docs/adr/0187).
+    """The consent of a user to a registered client: one valid refresh token and its access tokens (docs/adr/0187).
 
     The text of a refresh token names its family, which stays, and has a secret, which each use replaces. The row
     has hashes only; `successor_secret` makes the text of the next refresh token from the text of the one before.

@@ -77,7 +77,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def identities(self) -> list[str]:
-        """Which providers vouch for them."""
+        """The identity providers of the user; `service` for a service user."""
         known = {"github": self.github_id is not None, "service": self.is_service}
         named = [provider for provider, is_known in known.items() if is_known]
         return named + [one.issuer for one in self.provider_identities.all()]

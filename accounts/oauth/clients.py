@@ -40,7 +40,7 @@ class RegistrationRequest(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RegisteredClient:
-    """A registered client. Its name is its own choice, and shown to its user as such.
+    """A registered client. The client chose its own name, and the page of consent says so.
 
     `may_refresh`: it registered for refresh tokens, and gets access tokens of an hour.
     """
@@ -52,7 +52,7 @@ class RegisteredClient:
 
     @property
     def grant_types(self) -> list[str]:
-        """What the token endpoint takes from the client."""
+        """The grant types that the token endpoint accepts from the client."""
         return [CODE_GRANT, REFRESH_GRANT] if self.may_refresh else [CODE_GRANT]
 
     @property
@@ -119,7 +119,7 @@ def get_client(client_id: str) -> RegisteredClient:
 
 
 def read_scopes(wanted: str) -> tuple[str, ...]:
-    """Which of the wanted scopes a client may have; all of these when it names none.
+    """The wanted scopes that a client may have; all that clients may have when it names none.
 
     Raises:
         InvalidScope: it may have none of them.

@@ -1,4 +1,4 @@
-"""What an application exchanges for a token: a code, a device code or a refresh token. Each is good once.
+"""The grants that an application exchanges for a token: a code, a device code, a refresh token; each valid once.
 
 A code, with which a sign-in sends an application back, lasts five minutes. A device code (RFC 8628) lasts ten: a
 device shows a code, its user types it elsewhere, and the device polls. A used refresh token of a registered client
@@ -65,7 +65,7 @@ BAD_REFRESH = "the refresh token is unknown, expired, used, revoked, or not for 
 def raised_after_commit(exchange: Callable[P, Minted | SignInRefused]) -> Callable[P, Minted]:
     """Run an exchange in one transaction, and raise the refusal that it returns after the commit.
 
-    So a code that was used stays used, and a grant that ended stays so. An exception of the exchange undoes all.
+    A code that was used stays used, and a grant that ended stays ended. An exception of the exchange undoes all.
     """
 
     @wraps(exchange)

@@ -78,7 +78,7 @@ def check_github() -> None:
 
 
 def github_url(started: Started) -> str:
-    """Where to send a browser to sign in with GitHub."""
+    """The address at which a browser signs in with GitHub."""
     return make_authorize_url(
         f"{settings.GITHUB_URL}/login/oauth/authorize",
         settings.GITHUB_CLIENT_ID,
@@ -110,7 +110,7 @@ class GitHub:
                 raise ValueError("no token")
 
     def profile(self) -> GitHubProfile:
-        """Whose account it is."""
+        """The profile of the user who signed in."""
         with self._reported():
             profile = self._read("/user", GitHubProfile)
             if profile is None or not LOGIN.match(profile.login):
@@ -174,12 +174,12 @@ class OidcProfile:
 
 
 def oidc_callback(provider: Provider) -> str:
-    """Where the provider sends browsers back to; the operator registers it there."""
+    """The address to which the provider sends browsers back; the operator registers it at the provider."""
     return f"{settings.PUBLIC_URL}/api/v1/auth/oidc/{provider.number}/callback"
 
 
 def oidc_url(provider: Provider, started: Started) -> str:
-    """Where to send a browser to sign in at a provider.
+    """The address at which a browser signs in at a provider.
 
     Raises:
         ProviderFailed: its metadata could not be read.

@@ -1,4 +1,4 @@
-"""Where a signed-in user allows an app, a command line, or a device whose code they type."""
+"""The pages where a signed-in user allows an app, a command line, or a device whose code they type."""
 
 import re
 from collections.abc import Callable

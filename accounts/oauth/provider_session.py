@@ -129,7 +129,7 @@ def reported(
 
 
 def make_authorize_url(endpoint: str, client_id: str, callback: str, started: Started, **more: str | None) -> str:
-    """Where to send a browser, with the S256 challenge of the verifier."""
+    """The address to which to send a browser, with the S256 challenge of the verifier."""
     return str(
         prepare_grant_uri(
             endpoint,

@@ -1,7 +1,7 @@
-"""How command lines, apps, devices and registered clients get a token: `/auth/oauth/token`, `/auth/spa`,
-`/auth/device`, `/auth/clients`, and the metadata of the hub as an authorization server.
+"""The endpoints where command lines, apps, devices and registered clients get a token: `/auth/oauth/token`,
+`/auth/spa`, `/auth/device`, `/auth/clients`, and the metadata of the hub as an authorization server.
 
-Where a user allows a client is `pages.consent`.
+`pages.consent` is the page where a user allows a client.
 """
 
 import time
@@ -82,7 +82,7 @@ class ClientToken(Struct):
 
 
 class DeviceStart(Struct):
-    """Which app, on which machine."""
+    """The app that starts, and its machine."""
 
     app_name: Annotated[str, Meta(min_length=1, max_length=MAX_APP_NAME_CHARS)]
     machine_id: Annotated[str, Meta(pattern=as_pattern(MACHINE_ID.pattern))] = ""
@@ -136,7 +136,7 @@ def field(request: Request, name: str) -> str:
 
 
 def _exchange_code(request: Request, purpose: Purpose) -> Minted:
-    """What the code in the body of a request stands for."""
+    """Exchange the code in the body of a request for a token."""
     code, verifier = field(request, "code"), field(request, "code_verifier")
     return grants.exchange_code(code, verifier, purpose, user_agent=user_agent_of(request))
 

@@ -111,7 +111,7 @@ class ListedTokens(Page[ListedToken]):
 
 
 class TokensQuery(serializers.Serializer[Any]):
-    """Which tokens."""
+    """The tokens to list."""
 
     active = serializers.ChoiceField(choices=["true", "false", "all"], default="all")
     kind = serializers.ChoiceField(choices=[*USERS_KINDS, "all"], default="all")
@@ -229,7 +229,7 @@ class ListedTimeline(TypedDict):
 
 
 class StaffTimelineQuery(serializers.Serializer[Any]):
-    """How far to look back."""
+    """The number of events to show."""
 
     limit = serializers.IntegerField(default=50, min_value=1)
 
@@ -260,7 +260,7 @@ class AdminTimeline(StaffView):
 
     @extend_schema(parameters=[StaffTimelineQuery], responses=ListedTimeline)
     def get(self, request: Request, public_id: uuid.UUID) -> Response:
-        """Its newest events and permission requests, oldest first."""
+        """The newest events and permission requests of a session, oldest first."""
         limit = min(read_query(StaffTimelineQuery, request)["limit"], MAX_SESSIONS)
         session = _get_session(public_id)
         record_reading(caller_of(request), Session, "its timeline", session)

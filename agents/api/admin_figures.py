@@ -62,7 +62,7 @@ Bucket = Literal["hour", "day"]
 
 
 class UserCounts(TypedDict):
-    """How many users there are, and how many of them are new."""
+    """The number of users, and of new users."""
 
     total: int
     last7d: int
@@ -70,7 +70,7 @@ class UserCounts(TypedDict):
 
 
 class SessionCounts(TypedDict):
-    """How many sessions there were ever, and how many are connected now."""
+    """The number of all sessions ever, and of those connected now."""
 
     totalEver: int
     currentlyConnected: int
@@ -140,7 +140,7 @@ class HubOverview(TypedDict):
 
 
 class Point(TypedDict):
-    """How much happened in the hour or day that begins at `ts`."""
+    """The count of the hour or day that begins at `ts`."""
 
     ts: Time
     count: int
@@ -176,7 +176,7 @@ class ActiveUsers(TypedDict):
 
 
 class ActiveQuery(serializers.Serializer[Any]):
-    """How many to show."""
+    """The number of users to show."""
 
     limit = serializers.IntegerField(default=10, min_value=1)
 
@@ -186,7 +186,7 @@ class StatsActiveUsers(StaffView):
 
     @extend_schema(parameters=[ActiveQuery], responses=ActiveUsers)
     def get(self, request: Request) -> Response:
-        """Whose sessions had most events in the last 7 days, with how many sessions they have in all."""
+        """The users whose sessions had most events in the last 7 days, with the number of all their sessions."""
         limit = min(read_query(ActiveQuery, request)["limit"], MAX_ACTIVE)
         by_owner = EVENTS.since(db_now() - WEEK).values("session__owner", "session__owner__login")
         busiest = list(by_owner.annotate(count=Count("pk")).order_by("-count", "session__owner")[:limit])
@@ -271,7 +271,7 @@ WINDOWS: dict[str, tuple[Bucket, int]] = {"24h": ("hour", 24), "7d": ("day", 7),
 
 
 class TimeseriesQuery(serializers.Serializer[Any]):
-    """How far to look back."""
+    """The time to look back."""
 
     window = serializers.ChoiceField(choices=list(WINDOWS), default="24h")
 

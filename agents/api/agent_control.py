@@ -59,7 +59,7 @@ class Blocks(APIView):
 
     @extend_schema(parameters=[PageQuery], responses=Page[ApiBlock])
     def get(self, request: Request) -> Response:
-        """Whom the caller does not answer, newest first."""
+        """The users that the caller blocks, newest first."""
         own = CallerBlock.objects.filter(owner=caller_of(request)).select_related("caller")
         return page(request, own.order_by("-pk"), show_each(ApiBlock))
 

@@ -167,8 +167,8 @@ class ChangedAgent(AgentChanges):
 def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
     """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
 
-    Whom an agent is limited to, callers' own budgets, and costs are told to its owner alone. `with_papers`: with
-    the two long texts of the owner.
+    The users that an agent is limited to, callers' own budgets, and costs are shown to its owner alone.
+    `with_papers`: with the two long texts of the owner.
     """
     facts = load_agent_activity(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
@@ -206,7 +206,7 @@ def show_agent(agent: Agent, *, viewer_id: int) -> ApiAgent:
 
 
 class DirectoryQuery(serializers.Serializer[Any]):
-    """Which agents to list."""
+    """The agents to list."""
 
     mine = serializers.BooleanField(default=False)
     owner = serializers.CharField(default="", allow_blank=True, max_length=64)

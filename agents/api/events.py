@@ -35,7 +35,7 @@ class CursorPage(msgspec.Struct, Generic[Shown], frozen=True, rename="camel"):
 
 
 class CursorQuery(serializers.Serializer[Any]):
-    """Which part of the list."""
+    """The part of the list to show."""
 
     after = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
     before = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
@@ -87,7 +87,7 @@ class ApiOpMessage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EventQuery(CursorQuery):
-    """Which events."""
+    """The events to show."""
 
     limit = serializers.IntegerField(default=200, min_value=1)
     kind = serializers.ChoiceField(required=False, choices=Event.Kind.choices)
@@ -95,7 +95,7 @@ class EventQuery(CursorQuery):
 
 
 class OpMessageQuery(CursorQuery):
-    """Which messages."""
+    """The messages to show."""
 
     limit = serializers.IntegerField(default=100, min_value=1)
 

@@ -93,7 +93,7 @@ class RemoteAuth(Body):
 
 
 class RemotePlace(Body):
-    """Where a remote A2A server is: its card's URL, or one above it; without `auth` the hub calls it unnamed.
+    """The address of a remote A2A server: the URL of its card, or above; without `auth` the hub calls it unnamed.
 
     `cardKeys`: a public JWK or a JWK Set; one of the keys signed the card, or the hub asks nothing.
     `tellsCaller`: each request says who asks, in a signed header. `requiresTask`: an answer without a task fails.

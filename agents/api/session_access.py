@@ -46,7 +46,7 @@ class Shared(TypedDict):
 
 
 class Unshared(TypedDict):
-    """How many shares were removed: 1, or 0 when there was none."""
+    """The number of removed shares: 1, or 0 when there was none."""
 
     ok: Literal[True]
     sessionId: Uuid
@@ -56,7 +56,7 @@ class Unshared(TypedDict):
 
 
 class NewShare(Body):
-    """Whom to lend it to, and what for."""
+    """The user who gets the share, and the role."""
 
     login = serializers.CharField(max_length=64)
     role = serializers.ChoiceField(choices=Share.Role.choices)

@@ -92,7 +92,7 @@ class ApiSession(TypedDict):
 
 
 class SessionQuery(serializers.Serializer[Any]):
-    """Which sessions to list."""
+    """The sessions to list."""
 
     connected = serializers.BooleanField(default=False)
     archived = serializers.BooleanField(default=False)
@@ -175,8 +175,8 @@ def show_session(request: Request, session: Session) -> ApiSession:
 def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]:
     """ApiSessions as this user sees them, whatever their number in the same two queries.
 
-    They come from `sessions_visible_to`, with their owners, the user's roles and `seen_at`. An agent the user
-    may not ask is as absent here as everywhere.
+    The sessions come from `sessions_visible_to`, with their owners, the user's roles and `seen_at`. An agent the
+    user may not ask is as absent here as everywhere.
     """
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
@@ -277,7 +277,7 @@ class Pruned(TypedDict):
 
 
 class PruneBody(Body):
-    """Which names to tidy up: one, with or without its @, or all. `dryRun` deletes nothing, and must be said."""
+    """The names to tidy up: one, with or without its @, or all. `dryRun` deletes nothing, and must be said."""
 
     dryRun = serializers.BooleanField()
     routingName = serializers.CharField(required=False, allow_null=True, max_length=81)

@@ -32,7 +32,7 @@ class ApiSkill(TypedDict):
 
 
 class ApiQueueing(TypedDict):
-    """How many questions may wait for an agent, and how many seconds each."""
+    """The number of questions that may wait for an agent, and the seconds for each."""
 
     max: int
     waitS: int
@@ -111,7 +111,7 @@ def usd_field(source: str) -> serializers.DecimalField:
 
 
 class QueueingBody(Body):
-    """How many A2A questions may wait for the agent while it is at work, and how long each."""
+    """The number of A2A questions that may wait while the agent is at work, and the seconds for each."""
 
     max = serializers.IntegerField(min_value=1, max_value=MAX_QUEUE)
     waitS = serializers.IntegerField(required=False, default=QUEUE_WAIT_S, min_value=1, max_value=MAX_QUEUE_WAIT_S)

@@ -71,7 +71,7 @@ class AgentThreads(TypedDict):
 
 
 class ThreadQuery(serializers.Serializer[Any]):
-    """Which threads."""
+    """The threads to list."""
 
     limit = serializers.IntegerField(default=50, min_value=1, max_value=200)
     status = serializers.ChoiceField(required=False, choices=["active", "capped", "closed", "soft_deleted"])

@@ -38,7 +38,7 @@ COMPLETED = Q(outcome=Outcome.COMPLETED)
 
 
 class Window(TypedDict):
-    """How far an audit looks back."""
+    """The time that an audit covers."""
 
     days: int
     since: Time
@@ -112,7 +112,7 @@ class InboundLog(TypedDict):
 
 
 class WindowQuery(serializers.Serializer[Any]):
-    """How far to look back."""
+    """The days to look back."""
 
     days = serializers.IntegerField(default=7, min_value=1, max_value=30)
 
@@ -247,7 +247,7 @@ class SpanQuery(serializers.Serializer[Any]):
 
 
 class TokenUsageQuery(SpanQuery):
-    """Which part, and for staff: whose."""
+    """The part of the list, and for staff: the owner."""
 
     limit = serializers.IntegerField(default=HIGHEST_LIMIT, min_value=1)
     ownerId = serializers.IntegerField(required=False, source="owner_id", min_value=0, max_value=MAX_ID)

@@ -1,7 +1,8 @@
 """The asks of this process that wait for a busy agent (docs/adr/0073).
 
-Their order, over all processes, is that of their rows; admission decides which is next. This module asks admission
-again: for the first waiting ask of each session, twice a second, and at once when a turn of the session ends here.
+The order of the asks, over all processes, is that of their rows; admission decides which is next. This module asks
+admission again: for the first waiting ask of each session, twice a second, and at once when a turn of the session
+ends here.
 """
 
 import logging

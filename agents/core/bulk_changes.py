@@ -63,9 +63,9 @@ def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) 
 
 
 def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
-    """Do it to each of these agents that are the owner's; at most MAX_AT_ONCE. Each is a transaction of its own.
+    """Change each of these agents that are the owner's, at most MAX_AT_ONCE, in one transaction for each agent.
 
-    Doing it again changes nothing.
+    A repeated change has no effect.
     """
     report = preview_change(owner, agent_ids, action)
     done, gone = [], []

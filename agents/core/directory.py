@@ -206,7 +206,7 @@ def revise_agent(
     """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
 
     `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers;
-    `session`: the session of its owner that answers from now on. None changes nothing.
+    `session`: the session of its owner that answers from now on. A parameter that is None changes nothing.
 
     Raises:
         NotMovable: it cannot move to the session now; nothing was written.

@@ -114,7 +114,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     """An admitted ask: committed, counted, with its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `is_own`: its agent's owner asks
-    (`agents.core.trust`). `watchers`: the processes with operators of the session. `link`: delivers it. Where the
+    (`agents.core.trust`). `watchers`: the processes with operators of the session. `link`: delivers it. If the
     link needs no connection, `connection_id` is `NO_CONNECTION` and `link_process` is the process that waits.
     """
 

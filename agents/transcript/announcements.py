@@ -145,7 +145,7 @@ class AgentFrame(Struct, frozen=True, tag="tell"):
 
 
 class Resolution(Struct, frozen=True):
-    """How a permission request ended; `message`: of whom decided it, if they wrote one."""
+    """The end of a permission request; `message`: of the user who decided it, if there is one."""
 
     request_id: str
     decision: Decision

@@ -1,1 +1,1 @@
-"""REST for the owner of a network, below `/api/v1/network`. What is absent and what is not yours look the same."""
+"""REST for the owner of a network, below `/api/v1/network`. Absent rows and rows of other owners look the same."""

@@ -66,7 +66,7 @@ class ApiBooking(TypedDict):
 
 
 class BookingQuery(PageQuery):
-    """Which bookings: made from `since` on and before `until`; of a venue, a key, a sender; in a status."""
+    """The bookings to list: made from `since` on and before `until`; of a venue, a key, a sender; in a status."""
 
     status = serializers.ChoiceField(required=False, choices=Booking.Status.values)
     venueId = serializers.UUIDField(required=False, source="venue__public_id")
@@ -161,7 +161,7 @@ class ApiCancellation(TypedDict):
 
 
 class CancellationQuery(PageQuery):
-    """Which ones: of a venue, in a state."""
+    """The cancellations to list: of a venue, in a state."""
 
     venueId = serializers.UUIDField(required=False, source="venue__public_id")
     state = serializers.ChoiceField(required=False, choices=SHOWN)
@@ -172,7 +172,7 @@ class NetworkCancellations(APIView):
 
     @extend_schema(parameters=[CancellationQuery], responses=Page[ApiCancellation])
     def get(self, request: Request) -> Response:
-        """What your venues were told to cancel, or will be, newest first; for 7 days after its end."""
+        """The cancellations that your venues got, or will get, newest first; for 7 days after their end."""
         wanted = read_filters(CancellationQuery, request)
         found = list_cancellations(caller_of(request)).filter(**wanted).order_by("-created_at", "-pk")
         return page(request, found, show_cancellations, CancellationQuery)
@@ -230,7 +230,7 @@ class ApiInteractions(TypedDict):
 
 
 class InteractionQuery(serializers.Serializer[Any]):
-    """Which envelopes: that came from `since` on and before `until`; `before`: the `next` of the part before."""
+    """The envelopes to list, received from `since` on, before `until`; `before`: the `next` of the part before."""
 
     keyId = serializers.UUIDField(required=False, source="key__public_id")
     venueId = serializers.UUIDField(required=False, source="venue__public_id")

@@ -76,7 +76,7 @@ class NetworkKeyWithSecret(ApiNetworkKey):
 
 
 class NetworkKeyQuery(PageQuery):
-    """Which keys."""
+    """The keys to list."""
 
     includeRevoked = serializers.BooleanField(default=False)
     tier = serializers.ChoiceField(required=False, choices=ApiKey.Tier.values)

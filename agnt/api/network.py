@@ -64,7 +64,7 @@ class NetworkBody(Body, ColumnBody):
 
 
 class NetworkUsageQuery(serializers.Serializer[Any]):
-    """Which days, both included; the last 30 without. `keyId`: what came with this key alone."""
+    """The first and the last day; without them the last 30. `keyId`: the calls with this key alone."""
 
     first = serializers.DateField(required=False)
     last = serializers.DateField(required=False)

@@ -112,7 +112,7 @@ class VenueBody(Body, ColumnBody):
 
 
 class VenueQuery(PageQuery):
-    """Which venues. `q`: words, as in `booking.search`; `location`: a part of the area or the city."""
+    """The venues to list. `q`: words, as in `booking.search`; `location`: a part of the area or the city."""
 
     q = serializers.CharField(source="words", required=False, max_length=MAX_SEARCH_CHARS)
     category = serializers.CharField(required=False, max_length=FIELDS["category"].most)
@@ -191,7 +191,7 @@ def as_api_failure(refused: BadVenue | VenueTaken) -> Exception:
 
 
 class ApiVenueSecret(TypedDict):
-    """What the hub signs with. Until `previousUntil` that is `previous`, and from then on `secret`."""
+    """The secrets that the hub signs with. Until `previousUntil` that is `previous`, and from then on `secret`."""
 
     secret: str
     previous: str | None
@@ -237,7 +237,7 @@ def _show(secrets: VenueSecrets) -> ApiVenueSecret:
 
 
 class ApiBadRow(TypedDict):
-    """Why a row was not taken. `line`: where it begins in the file; `field`: its column, or `row`."""
+    """The reason for leaving out a row. `line`: where it begins in the file; `field`: its column, or `row`."""
 
     line: int
     field: str

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class StatusReports:
-    """Makes reports: with a key on its network alone, without one on the hub. None names a network."""
+    """Makes reports: with a key on its network alone, without one on the hub. No report names a network."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock

@@ -36,7 +36,7 @@ BOOKING_CONFIRMED = "booking.confirmed"
 
 
 class StatusRule(NamedTuple):
-    """How a booking gets a status: from which statuses, and which webhook event it then queues."""
+    """The rule for a new status of a booking: the statuses before it, and the webhook event that it queues."""
 
     before: tuple[Status, ...]
     event: str
@@ -190,8 +190,8 @@ def queue_event(owner_id: int, booking: Booking, type: str) -> int:
 def find_credentials(booking: Booking) -> QuerySet[ApiKey, int]:
     """The credentials whose webhooks get the events of a booking; nothing is read before they are needed.
 
-    They are those of the live keys that may book, of the network and the customer of the booking's key. A booking
-    whose key was deleted has none.
+    The credentials are those of the live keys that may book, of the network and the customer of the booking's key.
+    A booking whose key was deleted has none.
     """
     customer = ApiKey.objects.filter(bookings=booking.pk).values("customer")
     keys = ApiKey.objects.live().filter(

@@ -118,7 +118,7 @@ def describe_order(order: AgntConfirmOrder | Booking) -> Json:
 
 
 def list_cancellations(owner: User) -> QuerySet[Cancellation]:
-    """What the venues of an owner's network were told to cancel, or will be, with their venues."""
+    """The cancellations that the venues of an owner's network got, or will get, with their venues."""
     own = Cancellation.objects.filter(network__owner=owner, state__in=SHOWN)
     return own.select_related("venue")
 
@@ -130,7 +130,7 @@ def send_again(cancellation: Cancellation) -> bool:
 
 
 def find_old() -> QuerySet[Cancellation]:
-    """What ended so long ago that it is kept no longer."""
+    """The cancellations that ended so long ago that they are kept no longer."""
     return Cancellation.objects.filter(ended_at__lt=db_now() - KEPT)
 
 

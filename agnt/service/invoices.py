@@ -1,8 +1,8 @@
 """The nightly batch: makes bills of the charges of past days, and sends those that were not sent.
 
 A bill is for one customer of a network and one UTC day, and complete when it is made, in one transaction with its
-charges: later charges go on another bill. It is sent outside any transaction and marked afterwards. A program that
-dies in between leaves it open, and the next run sends it again under the same key.
+charges: later charges go on another bill. A bill is sent outside any transaction and marked afterwards. A program
+that dies in between leaves the bill open, and the next run sends it again under the same key.
 """
 
 import logging
@@ -29,7 +29,7 @@ LINES_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """How many bills a run made, sent, and found refused; how many wait for an operator."""
+    """The number of bills that a run made, sent, and found refused, and that wait for an operator."""
 
     made: int = 0
     sent: int = 0

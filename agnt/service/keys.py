@@ -179,7 +179,7 @@ def change_key(
 ) -> None:
     """Change what is given of a key, from the next envelope on; no text of it changes. No `customer`: its own.
 
-    What was charged stays with the customer of that moment. Events are known by customer: with another one, an
+    Earlier charges stay with the customer of their moment. Events are known by customer: with another one, an
     envelope that is sent again is a new event.
     """
     given = {"tier": tier, "scope": scope, "customer": customer, "senders": senders}
@@ -210,7 +210,7 @@ def rotate_secret(key: ApiKey, *, overlap: timedelta = OVERLAP) -> str:
 
 
 def revoke_key(key: ApiKey) -> None:
-    """Refuse a key from the next envelope on; a revoked key stays so. Its row stays, with what it was used for."""
+    """Refuse a key from the next envelope on; a revoked key stays so. The row of the key stays, with its usage."""
     Credential.objects.filter(pk=key.credential_id).revoke()
 
 

@@ -103,7 +103,7 @@ class KeyRow:
 
     @property
     def limit(self) -> int:
-        """How many may come on a day."""
+        """The number of calls that the key's tier allows on a day."""
         return DAILY_CALLS[self.key.tier]
 
     @property

@@ -82,28 +82,28 @@ class AgntVenueList(_Request, kw_only=True):
 
 
 class AgntSearch(_Request, kw_only=True):
-    """Venues to book at. It reserves nothing."""
+    """Venues to book at. A search reserves nothing."""
 
     intent: Literal["booking.search"]
     payload: AgntSearchOrder = msgspec.field(default_factory=AgntSearchOrder)
 
 
 class AgntConfirm(_Request, kw_only=True):
-    """Book at a venue, and be charged. It wants a `timestamp`, unless the network is not strict."""
+    """Book at a venue, and be charged. The envelope needs a `timestamp`, unless the network is not strict."""
 
     intent: Literal["booking.confirm"]
     payload: AgntConfirmOrder
 
 
 class AgntStatusOrder(_Request, kw_only=True):
-    """What became of a booking of the key's customer."""
+    """The status of a booking of the key's customer."""
 
     intent: Literal["booking.status"]
     payload: AgntBookingOrder
 
 
 class AgntCancel(_Request, kw_only=True):
-    """Cancel a booking of the key's customer; a repeated call succeeds. Its charge stays."""
+    """Cancel a booking of the key's customer; a repeated call succeeds. The charge stays."""
 
     intent: Literal["booking.cancel"]
     payload: AgntBookingOrder

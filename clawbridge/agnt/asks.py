@@ -88,7 +88,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where asks are sent. `key`: sent as Bearer. `secret`: signs payload and body. Both may be empty."""
+    """The address of asks. `key`: sent as Bearer, may be empty. `secret`: signs payload and body, may be empty."""
 
     url: str
     key: str = field(default="", repr=False)

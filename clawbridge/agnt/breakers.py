@@ -29,7 +29,7 @@ _CLOSED = BreakerMemory()
 
 
 class Blame(Enum):
-    """Whose failure the end of a call is.
+    """The side to blame for the end of a call.
 
     `NONE`: the other side is well. `VENUE`: its answer is of no use, or did not come in a fair time. `NETWORK`: no
     connection, or one that broke off; that is a failure of the venue and of its network. `UNKNOWN`: the end says
@@ -48,7 +48,7 @@ class Blame(Enum):
 
 
 def blame_status(status: int) -> Blame:
-    """Whose failure an answer with this HTTP status is.
+    """The side to blame for an answer with this HTTP status.
 
     508, Loop Detected, is no failure: the envelope causes it, and its sender could open breakers by it.
     """
@@ -56,7 +56,7 @@ def blame_status(status: int) -> Blame:
 
 
 def blame_late(had_s: float, lag_s: float = 0.0) -> Blame:
-    """Whose failure it is that no answer came in time.
+    """The side to blame if no answer came in time.
 
     Args:
         had_s: the time between the sending and the end of the time; it is the caller who sets that end.

@@ -23,7 +23,7 @@ _random = random.SystemRandom()
 
 
 class Transport(Protocol):
-    """Sends single requests. It follows no redirect, and has no limit of time: its caller cancels it."""
+    """Sends single requests. A transport follows no redirect, and has no limit of time: the caller cancels it."""
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, max_bytes: int) -> HttpAnswer:
         """The answer to a POST.
@@ -63,7 +63,7 @@ class Client:
         self._signatures = SeenSignatures()
 
     async def ask(self, endpoint: Endpoint, ask: Ask, *, within_s: float = WITHIN_S) -> Answer:
-        """The answer to an ask. It is sent again, the same bytes, after an error that may pass.
+        """The answer to an ask. The same bytes are sent again after an error that may pass.
 
         Args:
             endpoint: where to send it.

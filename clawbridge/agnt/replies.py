@@ -110,7 +110,7 @@ def _read_fields(payload: Json, schema: Json) -> Json:
 
 
 def _find_fault(value: Any, rule: Json) -> str:
-    """What a value should be; empty: it is."""
+    """The rule that a value breaks, in words; empty: none."""
     if rule["type"] == "integer":
         fits = type(value) is int and rule["minimum"] <= value <= rule["maximum"]
         return "" if fits else f"a whole number from {rule['minimum']} to {rule['maximum']}"

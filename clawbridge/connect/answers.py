@@ -35,7 +35,7 @@ Answer = Callable[[Question], AsyncIterator[ReplyPart]]
 
 
 class AnswerFailed(Exception):
-    """There is no (whole) answer; the text of this error is sent to the caller, as that of `Failed` is."""
+    """An answer failed or broke off; the text of this error is sent to the caller, as that of `Failed` is."""
 
 
 class CannotStart(ValueError):

@@ -1,6 +1,6 @@
 """Codex's `app-server`, which asks for permissions: JSON-RPC, one message a line. The module does no I/O.
 
-Its notifications are read as the events of `exec --json` that say the same.
+The module reads notifications as the events of `exec --json` that say the same.
 """
 
 import json

@@ -33,7 +33,7 @@ from clawbridge.connect.tasks import cancel_all
 
 
 class Ending(Enum):
-    """How a connection, or a whole run, ended. Only `LOST` is worth another try."""
+    """The end of a connection, or of a whole run. Only `LOST` is worth another try."""
 
     LOST = "the connection was lost"
     STOPPED = "this side asked to stop"

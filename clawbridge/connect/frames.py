@@ -30,7 +30,7 @@ class UnreadableFrame(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentHost:
-    """Where the agent runs, as the hub shows it to the owner."""
+    """The machine and process of the agent, as the hub shows them to the owner."""
 
     host: str
     cwd: str
@@ -190,7 +190,7 @@ def permission_request(chat_id: str, request_id: str, asked: ProgramPermissionRe
 
 
 def size_of(part: Status | Artifact | ReplyEnd) -> int:
-    """How many bytes of its reply it takes."""
+    """The bytes of its reply that a part takes."""
     return len(_encode(_members(part)).encode())
 
 

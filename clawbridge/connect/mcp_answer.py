@@ -140,7 +140,7 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
 
 
 def describe_progress(progress: float, total: float | None) -> str:
-    """How far the tool is, where it has no words for it."""
+    """The progress of a tool as text, when the tool sent no words for it."""
     return f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
 
 

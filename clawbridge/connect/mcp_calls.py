@@ -106,7 +106,7 @@ def _list_in(schema: Schema, name: str) -> list[Any]:
 
 
 def describe_wanted(schema: Schema) -> str:
-    """How to ask, with the schema."""
+    """Instructions for the caller, with the schema."""
     name = text_property(schema)
     plain = f"A plain text becomes {name!r}. Or send" if name else "Send"
     return f"{plain} a JSON object, as data{'' if name else ' or as text'}, of this JSON Schema: {compact(schema)}"

@@ -49,7 +49,7 @@ Streams = Any  # the SDK has no public name for its pair of streams
 
 
 class ServerFailed(Exception):
-    """There is no connection to the MCP server; the text is for the caller."""
+    """The connection to the MCP server failed or was lost; the text is for the caller."""
 
 
 class SessionEnded(ServerFailed):
@@ -57,7 +57,7 @@ class SessionEnded(ServerFailed):
 
 
 class ServerLoss:
-    """Why a connection ended. The first reason counts; it is for the caller.
+    """The reason why a connection ended. The first reason counts; the text is for the caller.
 
     `has_session_ended`: the server answered that it does not know the session.
     """
@@ -78,7 +78,7 @@ class ServerLoss:
 
 
 class ProgramServer:
-    """A program that reads and prints one message a line. Its standard error is logged.
+    """A program that reads and prints one message a line. The standard error of the program is logged.
 
     The SDK's own way reads lines of any length, and logs standard error without a bound.
     """

@@ -164,7 +164,7 @@ class SessionFile:
 
 
 def default_path(hub: str, name: str | None) -> Path:
-    """Where the session of an agent of this name on this hub is kept; without a name, of the working directory."""
+    """The file for the session of an agent of this name on this hub; without a name, of the working directory."""
     home = os.environ.get(STATE_VARIABLE, "")
     state = Path(home) if Path(home).is_absolute() else Path(os.path.expanduser("~"), ".local", "state")
     place = hashlib.sha256(f"{hub.rstrip('/')}\n{name or os.getcwd()}".encode(errors="replace")).hexdigest()[:12]

@@ -27,7 +27,7 @@ def no_arguments(conversation_id: str) -> Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class AskingMode:
-    """How a program is run that asks for permissions: lines go both ways.
+    """The way to run a program that asks for permissions: lines go both ways.
 
     `begin`: the first lines of its standard input; the conversation's id is empty for a new one.
     """

@@ -43,7 +43,7 @@ class Chunks:
 
     @property
     def taken(self) -> int:
-        """How many pieces of the reply there are: chunks, and what was counted."""
+        """The number of pieces of the reply: chunks, and pieces that were counted."""
         return self._taken
 
     @property
@@ -58,7 +58,7 @@ class Chunks:
 
     @property
     def linger_s(self) -> float | None:
-        """How long to gather text before a chunk that is not full may leave; None means until the end."""
+        """The seconds to gather text before a chunk that is not full may leave; None means until the end."""
         if self._taken < QUICK_CHUNKS:
             return QUICK_LINGER_S
         return SLOW_LINGER_S if self._taken < SLOW_CHUNKS else None

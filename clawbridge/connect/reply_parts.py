@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How far it is, in words of up to 16 KiB; the answer goes on."""
+    """The progress of an answer, in words of up to 16 KiB; the answer goes on."""
 
     text: str
     metadata: Json | None = None

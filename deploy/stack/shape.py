@@ -78,7 +78,7 @@ class Stack:
         return self.webs[0].output.partition(f"ready {self.urls[0]}\n")[2].rstrip()
 
     def command_line(self) -> str:
-        """How to run a command of the hub on this stack's database, for a shell."""
+        """The shell command that runs a command of the hub on this stack's database."""
         told = " ".join(f"{name}={shlex.quote(self.env[name])}" for name in COMMANDS_NEED)
         return f"{told} {shlex.quote(sys.executable)} manage.py help"
 

@@ -31,7 +31,7 @@ class WatchedProgram:
 
     @property
     def has_servers(self) -> bool:
-        """Whether the servers that the program needs run."""
+        """True if the servers that the program needs run."""
         return all(one.state is ProgramState.RUNS and not one.program.has_ended for one in self.needs)
 
 

@@ -105,7 +105,7 @@ def list_inboxes(owner_id: int, session_id: int) -> list[Json]:
 
 @transaction.atomic
 def mark_read(session_id: int, message_ids: Collection[str] | None) -> int:
-    """Note that messages were read, those of these ids or all; how many. Their senders get receipts.
+    """Note that messages were read, those of these ids or all; how many. The senders get receipts.
 
     A stored message that still waits is not delivered any more, unless its sender waits for a reply.
     """

@@ -66,7 +66,7 @@ class ApiLetterDetail(ApiLetter):
 
 
 class LetterQuery(PageQuery):
-    """Which letters to list."""
+    """The queued messages to list."""
 
     state = serializers.ChoiceField(required=False, choices=STATES, source="state__in")
     agent = serializers.CharField(required=False, max_length=MAX_NAME_CHARS, source="recipient__routing_name")
@@ -154,13 +154,13 @@ class TeamSession(TypedDict):
 
 
 class SessionsQuery(PageQuery):
-    """Which sessions to list."""
+    """The sessions to list."""
 
     agent = serializers.RegexField(AGENT_NAME, required=False)
 
 
 class ExportQuery(serializers.Serializer[Any]):
-    """Which session to export."""
+    """The session to export."""
 
     agent = serializers.RegexField(AGENT_NAME)
     sessionId = serializers.CharField(max_length=MAX_ID_CHARS, trim_whitespace=False)
@@ -301,7 +301,7 @@ class LiveQuery(serializers.Serializer[Any]):
 
 
 class HistoryQuery(serializers.Serializer[Any]):
-    """Which frames: `from` a client, `to` an agent, of a type, from `since` on, before `until`."""
+    """The frames to list: `from` a client, `to` an agent, of a type, from `since` on, before `until`."""
 
     to = serializers.CharField(required=False, max_length=MAX_PARTY_CHARS, source="destination")
     type = serializers.ChoiceField(required=False, choices=sorted(FRAME_TYPES))

@@ -268,7 +268,7 @@ class ApiProposalWithVotes(ApiProposal):
 
 
 class ProposalQuery(PageQuery):
-    """Which proposals to list."""
+    """The proposals to list."""
 
     state = serializers.ChoiceField(required=False, choices=Proposal.State.choices)
 

@@ -1,6 +1,6 @@
 """Envelopes of the team's older transport, Redis, as frames of `a2a-v1` and back. The module does no I/O.
 
-There are two dialects: `envelope`, as published to channels, and `inbox`, as kept in lists of agents. Members that
+The two dialects are `envelope`, as published to channels, and `inbox`, as kept in lists of agents. Members that
 a frame has no place for are kept in its `metadata.legacy`.
 """
 

@@ -49,7 +49,7 @@ class CredentialScheme(OpenApiAuthenticationExtension):
     name = list(CALLER)
 
     def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
-        """Either is enough."""
+        """The two credentials, of which one is enough."""
         return [{name: []} for name in CALLER]
 
     def get_security_definition(self, auto_schema: AutoSchema) -> list[Json]:

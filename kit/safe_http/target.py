@@ -139,7 +139,7 @@ def addresses_of(target: AllowedUrl, rules: TargetRules, resolve: Resolve, *, wi
     """The addresses of a target's host, resolved once; all of them are allowed.
 
     A name that does not exist and one that is not public read the same: the answer must not reveal hosts of our
-    network. Where private addresses are allowed there is nothing to hide.
+    network. A hub that allows private addresses has nothing to hide.
 
     Raises:
         NotSent: the host has no address, or too many to check, or one that is not public.

@@ -1,8 +1,8 @@
 """`python -m lab.bench.agents PORT`: agents on `/channel`, one socket for each line of JSON on standard input.
 
-A line is `{"channel_token", "session_id"}`. What an agent does depends on how the question begins: `stream` is
+A line is `{"channel_token", "session_id"}`. The first word of a question decides the answer: `stream` is
 answered in two chunks, `tick` by a chunk each second that says when it left, `hold` never, everything else by one
-reply. Their WebSocket client needs no library, so that the load costs its core as little as it can.
+reply. The WebSocket client of the agents needs no library, so that the load costs its core as little as it can.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """`python -m lab.bench.baselines sdk|short|bare PORT`: the servers that hubs are compared with.
 
-`sdk`: an echo agent on the official `a2a-sdk`. It answers as the SDK's own helpers make an agent answer, by four
-events: task, working, artifact, completed. With `short` instead, a plain question gets one finished task at once.
+`sdk`: an echo agent on the official `a2a-sdk`, which answers as the SDK's own helpers make it, by four events:
+task, working, artifact, completed. With `short` instead, a plain question gets one finished task at once.
 A question that begins with `hold` stays open. `bare`: an ASGI endpoint with nothing behind it, the yardstick of
 `lab.bench.agnt`, which answers each envelope with one of the size of an answered ping.
 """

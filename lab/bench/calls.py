@@ -134,7 +134,7 @@ class Counting:
 
 
 def calls_of_ours(rows: Sequence[CallCount]) -> Mapping[tuple[str, str], float]:
-    """How often each of our functions, by its file, was called in all threads."""
+    """The number of calls of each of our functions, by its file, in all threads."""
     times: defaultdict[tuple[str, str], float] = defaultdict(float)
     for row in rows:
         if not row.c_function and not row.file.startswith(("/", "<")):

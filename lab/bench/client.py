@@ -23,7 +23,7 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class BenchCaller:
-    """How one user asks: the path, the headers that name the user, and the version of A2A in these.
+    """The way one user asks: the path, the headers that name the user, and the version of A2A in these.
 
     `model`: the user asks for a chat completion of that model.
     """

@@ -46,7 +46,7 @@ def flag(name: str, what: str) -> Option:
 
 
 def homes(*known: str, default: str = "") -> Option:
-    """Which kinds of hub are measured, separated by commas."""
+    """The option for the kinds of hub to measure, separated by commas."""
 
     def read(text: str) -> list[str]:
         chosen = [home for home in text.split(",") if home]
@@ -58,17 +58,17 @@ def homes(*known: str, default: str = "") -> Option:
 
 
 def home(default: str = "postgres") -> Option:
-    """Which kind of hub is measured."""
+    """The option for the kind of hub to measure."""
     return Option("--home", default, "the hub to measure", {"choices": HOMES})
 
 
 def rounds(default: int = 3) -> Option:
-    """How often everything is measured in turns."""
+    """The option for the number of rounds in which everything is measured in turns."""
     return Option("--rounds", default, "rounds over everything that is compared")
 
 
 def seconds(default: float, what: str = "length of one run") -> Option:
-    """How long one run takes."""
+    """The option for the length of one run."""
     return Option("--seconds", default, what)
 
 

@@ -36,7 +36,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
 
 
 async def _load(port: int, users: list[User], connections: int, seconds: float, *, is_fresh: bool) -> list[float]:
-    """How long each event took, from the opening of its connection, or its request, to its answer."""
+    """The seconds of each event, from the opening of its connection, or its request, to its answer."""
     until, taken = time.monotonic() + seconds, list[float]()
 
     async def send_hooks(user: User) -> None:

@@ -228,7 +228,7 @@ async def measure_fan_out(target: BenchTarget, token: str, seats: int) -> tuple[
 
 
 async def measure_answered(target: BenchTarget, rounds: int, asks: int) -> float:
-    """How many times an ask over A2A a message takes that the same seat answers; the median of the rounds."""
+    """The time of a message in times of an ask over A2A to the same seat; the median of the rounds."""
     session_token = target.callers[0].token
     (seat,) = await connect(target.port, target.channel_token, ["oracle"])
     handle = await publish(target, session_token, "oracle")

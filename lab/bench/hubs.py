@@ -74,7 +74,7 @@ class Hub:
 
     @property
     def ports(self) -> list[int]:
-        """Where the web processes listen."""
+        """The ports of the web processes."""
         return [int(url.rpartition(":")[2]) for url in self.process.urls]
 
     def asked(self, way: Way = "any", version: str = "") -> list[BenchTarget]:
@@ -175,7 +175,7 @@ def seed(storage: HubStorage, users: int = USERS) -> list[User]:
 
 
 def caller_of(user: User, version: str = "") -> BenchCaller:
-    """How one seeded user asks; `version`: of A2A, empty for the hub's own dialect."""
+    """The way one seeded user asks; `version`: of A2A, empty for the hub's own dialect."""
     spoken = f"A2A-Version: {version}\r\n" if version else ""
     path = f"{AGENTS_PATH}{user['asks']}"
     return BenchCaller(path, f"Authorization: Bearer {user['session_token']}\r\n{spoken}", version)

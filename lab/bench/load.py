@@ -46,7 +46,7 @@ class LoadRun:
 
     @property
     def asks(self) -> float:
-        """How many were answered."""
+        """The number of answered asks."""
         return self.asks_per_s * self.used.took_s
 
     @property

@@ -1,4 +1,4 @@
-"""Which processes used the processors during a run: web processes, PostgreSQL, Redis, agents, load, all others.
+"""The processor time of a run by kind of process: web processes, PostgreSQL, Redis, agents, load, all others.
 
 Servers run on the first cores that this process may use, agents and load on the last one.
 """
@@ -99,7 +99,7 @@ def place(pids: Iterable[int], cores: Iterable[int]) -> None:
 
 
 def busy_s() -> dict[int, float]:
-    """How long each of our cores has worked since the machine started, for all processes."""
+    """The seconds that each of our cores has worked since the machine started, for all processes."""
     lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
     times = {core: list(map(int, lines[f"cpu{core}"])) for core in CPUS}
     return {core: (sum(one[:3]) + sum(one[5:8])) / TICKS_A_SECOND for core, one in times.items()}

@@ -14,7 +14,7 @@ TOP = 25
 
 
 def is_there() -> bool:
-    """Whether this machine has py-spy (`pip install py-spy`; it is no dependency)."""
+    """True if this machine has py-spy (`pip install py-spy`; it is no dependency)."""
     return shutil.which("py-spy") is not None
 
 

@@ -1,4 +1,4 @@
-"""What admission costs in the database of a hub: answers requests line by line (`lab.in_django`).
+"""The cost of admission in the database of a hub: answers requests line by line (`lab.in_django`).
 
 The first line of standard input holds what `lab.bench.seed` said of the users; the first line of the answer
 holds the plans. Each line after it asks for a batch: one ask for each user is looked up, admitted and settled, by

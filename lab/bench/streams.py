@@ -50,7 +50,7 @@ async def open_streams(
 
 
 async def count_alive(connections: Sequence[HttpConnection], within_s: float) -> int:
-    """How many streams send something within that time, and do not end; what they sent before does not count."""
+    """The number of streams that send something within that time, and do not end; earlier pieces do not count."""
     for connection in connections:
         with suppress(TimeoutError):
             async with asyncio.timeout(0):
@@ -118,7 +118,7 @@ def measure_memory(start: Start, folder: Path, *, sockets: int, streams: int) ->
 
 
 def room_for(wanted: int) -> int:
-    """How many connections one process may hold here, at most `wanted`; raises the soft limit on the way."""
+    """The number of connections that a process may hold, at most `wanted`; raises the soft limit on the way."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard - DESCRIPTORS_SPARE)

@@ -70,12 +70,12 @@ class EchoAgent(ChannelAgent):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the hub has registered the agent's socket."""
+        """True if the hub has registered the agent's socket."""
         return self.online.is_set()
 
     @property
     def is_over(self) -> bool:
-        """Whether the agent has ended and will not connect again."""
+        """True if the agent has ended and will not connect again."""
         return self._running is not None and self._running.done()
 
     def on_prompt(self, prompt: Json) -> None:

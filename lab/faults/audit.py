@@ -147,7 +147,7 @@ def _was_admitted(ask: Line) -> bool:
 
 
 def _may_be_written(ask: Line) -> bool:
-    """Whether an ask may have a row in the audit. A request that the hub refused as wrong has none."""
+    """True if an ask may have a row in the audit. A request that the hub refused as wrong has none."""
     return ask["outcome"] != "unsent" and not (ask["outcome"] == "refused" and 400 <= ask["status"] < 500)
 
 

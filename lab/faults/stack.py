@@ -81,7 +81,7 @@ class FaultStack:
 
     @property
     def reply_wait_s(self) -> float:
-        """How long callers of this hub wait for a reply."""
+        """The seconds that callers of this hub wait for a reply."""
         return self.seconds(REPLY_WAIT_S, at_least_s=6.0)
 
     @property

@@ -2,7 +2,7 @@
 
 CHECKOUT is a checkout of the repository with `agents/lib/agent-client.js` and `gateway/openclaw-gateway.js`, and
 with the packages that they need (docs/howto/test.md). With `--record` the client runs against its own gateway
-first; this writes the record that `tests/gateway/test_prototype_clients.py` replays. Then the client runs
+first; this writes the record that `tests/gateway/test_prototype_clients.py` replays. The client then runs
 against a hub, and each difference is printed.
 """
 

@@ -137,7 +137,7 @@ ACCEPTED = (
 
 
 def is_failure(frame: Json) -> bool:
-    """Whether a frame says that a recipient left without an answer; the prototype's gateway sends none."""
+    """True if a frame says that a recipient left without an answer; the prototype's gateway sends none."""
     return frame["type"] == "error" and frame.get("code") == AGENT_OFFLINE and "queued" not in frame
 
 

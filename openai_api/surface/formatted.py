@@ -1,6 +1,6 @@
 """Answers in a format that the caller demands: held back, checked, and asked for once more if they do not have it.
 
-Both asks are ordinary asks (docs/adr/0186). One thread runs one check after the other: several threads would hold
+Two ordinary asks are made (docs/adr/0186). One thread runs one check after the other: several threads would hold
 up the event loop. The first check imports `jsonschema`.
 """
 

@@ -291,7 +291,7 @@ class WebhookDeliveryDetail(WebhookDelivery):
 
 
 class DeliveryQuery(PageQuery):
-    """Which deliveries to list."""
+    """The deliveries to list."""
 
     status = serializers.ChoiceField(required=False, choices=Sendable.Status.choices)
     type = serializers.CharField(required=False, max_length=MAX_EVENT_CHARS, source="event")

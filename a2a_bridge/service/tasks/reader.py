@@ -83,7 +83,7 @@ class TaskReader:
 
 
 def end_of_turn(chat_id: str) -> SettledTurn | None:
-    """How a turn ended without a reply; None while it is open, or when its process is about to tell."""
+    """The end of a turn without a reply; None while it is open, or when its process is about to report it."""
     turn = Turn.objects.filter(chat_id=chat_id).first()
     if turn is None:
         if is_queued(chat_id):
@@ -99,7 +99,7 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
 
 
 def is_queued(chat_id: str) -> bool:
-    """Whether an ask waits for a free agent in a process that lives, or is about to be refused there."""
+    """True if an ask waits for a free agent in a process that lives, or is about to be refused there."""
     return bool(find_process_of_queued(chat_id))
 
 

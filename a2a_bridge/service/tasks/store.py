@@ -21,14 +21,14 @@ PREFIX = "task-"
 
 
 def ttl_s(task: Task) -> int:
-    """How long a memory keeps a task that nothing happens to."""
+    """The seconds for which a store keeps a task that does not change."""
     if task.state in OPEN:
         return OPEN_TTL_S
     return ENDED_TTL_S if task.state in TERMINAL else ASKING_TTL_S
 
 
 def may_run(state: str, updated_at: datetime, now: datetime) -> bool:
-    """Whether an agent may be at work on a task, as its state tells: one that asks may wait for an approval."""
+    """True if the state allows that an agent works on the task: a task that asks may wait for an approval."""
     return state in OPEN or (state == State.INPUT_REQUIRED and updated_at > now - MAY_RUN)
 
 
@@ -49,10 +49,10 @@ class Listed(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
-    """Which of a caller's tasks with one agent, the one whose state was set last first.
+    """A selection of a caller's tasks with one agent, the task whose state was set last first.
 
     `since`: a timestamp, inclusive. `before`: the (updated_at, id) of the last task of the page before.
-    `prefixes`: their ids begin with one of these, where any is given; `other_prefixes`: with none of these.
+    `prefixes`: the tasks' ids begin with one of these, where any is given; `other_prefixes`: with none of these.
     """
 
     caller_id: int
@@ -66,7 +66,7 @@ class TaskQuery:
     other_prefixes: tuple[str, ...] = ()
 
     def takes(self, task: Listed) -> bool:
-        """Whether a task of this caller is meant, on whatever page."""
+        """True if the query selects this task of the caller, on any page."""
         return (
             task.handle == self.handle
             and self.context_id in ("", task.context_id)
@@ -86,7 +86,7 @@ class TaskStore(Protocol):
     """
 
     async def put(self, task: Task) -> None:
-        """Keep a new task, or one that was not followed before its end. It may be lost with what the store is in.
+        """Keep a new task, or one that was not followed before its end. The task may be lost with the store.
 
         Raises:
             Unavailable: an ended one is not kept; try again. Not every store says so.
@@ -102,7 +102,7 @@ class TaskStore(Protocol):
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """Like `append`, if its last event is still that one; of several at once only one gets True.
 
-        What `task` has besides, such as a new message in its history, is kept too.
+        The store also keeps all else of `task`, such as a new message in its history.
 
         Raises:
             Unavailable: it is unknown whether it was kept.

@@ -131,7 +131,7 @@ class TaskMessage(Struct, frozen=True, rename="camel"):
 
 
 class TaskStatus(Struct, frozen=True):
-    """Where a task stands; `message` says why it failed, or what the agent asks back."""
+    """The state of a task; `message` says why the task failed, or what the agent asks back."""
 
     state: StateName
     timestamp: Time

@@ -38,7 +38,7 @@ BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Histogram:
-    """How many values were at most each bound; written by one thread."""
+    """The number of values up to each bound; written by one thread."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -105,7 +105,7 @@ class Ledger:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait for the thread."""
+        """The number of pieces of work that wait for the thread."""
         return self._queue.qsize()
 
     async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> LookUpResult:
@@ -138,7 +138,7 @@ class Ledger:
             Waits: it has a position in the queue of its agent.
             Unavailable: nothing was decided; a place it had (`in_queue`) may be there still.
 
-        When this is cancelled no task sees the turn through: what is admitted all the same is withdrawn.
+        After a cancellation no task sees the turn through: a turn that is admitted all the same is withdrawn.
         """
         return self._decided(self._item(Admit(ask, in_queue)))
 
@@ -148,7 +148,7 @@ class Ledger:
         `then`: see `LookUp`.
 
         Raises:
-            Whatever `then` raises, and `admit`; Unavailable also when nothing could be looked up.
+            The errors of `then` and of `admit`; Unavailable also when nothing could be looked up.
         """
         return self._decided(self._item(LookUp(digest, handle, then=then)))
 

@@ -75,7 +75,7 @@ def find_driver(
     `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
     hooks works on, or the last that is waited for.
     Prompts of different callers at once, of which one is not over: it is unknown for whom the agent
-    reaches out, so it is isolated. What the agent's owner told, or does not wait for, is over for this.
+    reaches out, so it is isolated. A prompt that the agent's owner told, or does not wait for, counts as over.
     """
     if not driving:
         return None

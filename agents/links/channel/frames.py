@@ -127,14 +127,14 @@ class Error(AgentChannelFrame, frozen=True, tag="error"):
 
 
 class AgentsRequest(AgentChannelFrame, frozen=True, tag="list_agents_request"):
-    """Which published agents are there? `q`: words, searched as in the directory."""
+    """Asks for the list of published agents. `q`: words, searched as in the directory."""
 
     correlation_id: Id
     q: Name | None = None
 
 
 class PeersRequest(AgentChannelFrame, frozen=True, tag="list_peers_request"):
-    """Which other sessions may be asked?"""
+    """Asks for the other sessions that the agent may ask."""
 
     correlation_id: Id
 

@@ -137,7 +137,7 @@ class AgentRequest:
     in_order: asyncio.Lock
 
     async def outcome(self, running: RunningTurn) -> SettledTurn | None:
-        """How a turn ended; None when the agent left before."""
+        """The end of a turn; None when the agent left before."""
         waited: list[asyncio.Future[Any]] = [running.settled, self.gone]
         # `wait` cancels neither future: other requests wait for `gone` too,
         # and the turn belongs to the dispatcher.

@@ -41,7 +41,7 @@ DB_CALLS_AT_ONCE = 8
 
 
 class OpenAsks:
-    """How many asks over HTTP are open in this process, by venue and by network."""
+    """The number of asks over HTTP that are open in this process, by venue and by network."""
 
     def __init__(self) -> None:
         self._of_venue = _make_limit(limits.OPEN_ASKS_OF_VENUE, VENUE_BUSY)

@@ -27,7 +27,7 @@ _COLUMNS = ("venue_id", "failures", "opened_at_s", "probe_until_s", "openings")
 
 
 class VenueKey(NamedTuple):
-    """Whose breakers a call passes: the rows of a venue and its network."""
+    """The venue and the network whose breakers a call passes, by the ids of their rows."""
 
     network_id: int
     venue_id: int

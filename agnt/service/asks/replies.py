@@ -39,7 +39,7 @@ class VenueFailed(CallFailed):
 
     @property
     def refusal(self) -> EnvelopeRefused:
-        """What the caller is answered. `may_be_booked`: the venue got the ask, and did not refuse it."""
+        """The error that the caller gets. `may_be_booked`: the venue got the ask, and did not refuse it."""
         refused = self._make_refusal()
         refused.may_be_booked = self.was_sent and self.blame is not Blame.NONE
         return refused

@@ -161,7 +161,7 @@ def _digest_payload(to: str, payload: Json) -> str:
 
 
 def _kept_until(envelope: Envelope, now: datetime) -> datetime:
-    """When the answer of an envelope may be dropped: a read's not before its timestamp is too old."""
+    """The time from which an envelope's answer may be dropped: a read's not before its timestamp is too old."""
     if envelope.intent in ACTING_INTENTS:
         return now + ACTS_KEPT
     sent_at = read_moment(envelope.timestamp)

@@ -78,12 +78,12 @@ class EnvelopeRunner:
 
     @property
     def waiting(self) -> int:
-        """How many envelopes wait for the database, or use it."""
+        """The number of envelopes that wait for the database, or use it."""
         return self._waiting.total()
 
     @property
     def open_asks(self) -> int:
-        """How many envelopes wait for a venue."""
+        """The number of envelopes that wait for a venue."""
         return len(self._asking)
 
     async def run(self, arrival: Arrival) -> EnvelopeAnswer:
@@ -202,7 +202,7 @@ class EnvelopeRunner:
         await asyncio.sleep(pause_s)
 
     async def _ask_venue(self, arrival: Arrival, asked: PendingAsk) -> Json | EnvelopeRefused:
-        """What the venue answered, or why it did not."""
+        """The venue's answer, or the error that says why there is none."""
         left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
         if arrival.has_left:
             return left

@@ -81,7 +81,7 @@ def change_venue(venue: Venue, given: Fields) -> bool:
 def delete_venue(venue: Venue) -> bool:
     """Delete a venue; False: the hub deactivated it instead.
 
-    So it does while bookings name the venue, or the venue is still to be told to cancel orders.
+    The hub deactivates a venue while bookings name it, or cancellations for it are not yet settled.
     """
     lock_network(venue.network)
     # On PostgreSQL a booking that is being written holds a share of this lock: it is counted, or comes too late.

@@ -45,7 +45,7 @@ class VenueField:
 
     @property
     def column(self) -> str:
-        """Its name in a file: that of REST in snake_case."""
+        """The field's name in a file: that of REST in snake_case."""
         return CAPITAL.sub("_", self.api).lower()
 
 

@@ -29,7 +29,7 @@ WHOLE_ROW = "row"  # named as the field where the row itself is wrong
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """Why a row was not taken. `line`: where it begins in the file; `field`: the column, or `row`."""
+    """The reason for leaving out a row. `line`: where it begins in the file; `field`: the column, or `row`."""
 
     line: int
     field: str

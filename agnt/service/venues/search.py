@@ -1,4 +1,4 @@
-"""What lists and searches of venues answer: the active venues of one network, found by the database."""
+"""Lists and searches of venues: the active venues of one network, found by the database."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -51,7 +51,7 @@ class VenueSearch:
         self._counts: NewestEntries[tuple[int, int], int] = NewestEntries(MAX_KEPT)
 
     def count(self, network_id: int, version: int) -> int:
-        """How many venues are active."""
+        """The number of active venues."""
         found = self._counts.get((network_id, version))
         if found is None:
             found = self._counts[network_id, version] = _active(network_id).count()

@@ -1,7 +1,7 @@
 """Messages to agents, what agents answer, and broadcasts (section 10).
 
 A message is a turn, unless it is told, and its team stores no told messages (its rule `storesTold`): then it is
-passed on between connected agents. So is a broadcast. The audit has its record of each, as of every frame.
+passed on between connected agents, as a broadcast is. The audit has its record of each, as of every frame.
 """
 
 import asyncio

@@ -158,7 +158,7 @@ class SilentAgent:
 
     @property
     def times_online(self) -> int:
-        """How often the hub registered the agent."""
+        """The number of times that the hub registered the agent."""
         return self.program.output.count("online ")
 
     def fall_silent(self) -> None:

@@ -133,7 +133,7 @@ async def _p95(scene: Scene, for_s: float) -> float:
 
 
 def _took(scene: Scene, since: object) -> tuple[int, float]:
-    """How many good deliveries were queued since, and the p95 of their seconds until delivery, or until now."""
+    """The number of good deliveries queued since, and the p95 of their seconds until delivery, or until now."""
     took = [float(row[0]) for row in scene.stack.sql(GOOD, since)]
     return len(took), percentile(took, 0.95) if took else 0.0
 

@@ -289,7 +289,7 @@ async def _follow(scene: Scene, asked: LoadRequest, task_id: str, after: int) ->
 
 
 def _is_whole(seqs: list[int], last: int) -> bool:
-    """Whether every event came once, up to the last; a snapshot may come first."""
+    """True if every event came once, up to the last; a snapshot may come first."""
     return len(seqs) >= PIECES and seqs[0] <= 1 and seqs == list(range(seqs[0], last + 1))
 
 

@@ -12,7 +12,7 @@ TRUE_TIME, TRUE_TIME_NS, TrueDatetime, TrueDate = time.time, time.time_ns, datet
 
 
 class _IsTrue(type):
-    """What C code makes are no subclasses of ours; they are datetimes all the same."""
+    """Counts the datetimes that C code makes, which are no subclasses of ours, as instances."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, cls.__bases__[0])

@@ -64,7 +64,7 @@ class OldMessage(Struct, frozen=True, rename="camel", tag_field="kind", tag="mes
 
 
 class OldStatus(Struct, frozen=True):
-    """Where a task stands."""
+    """The state of a task, with its time and message."""
 
     state: str
     timestamp: Time

@@ -76,7 +76,7 @@ class V1Message(Struct, frozen=True, rename="camel"):
 
 
 class Authentication(Struct, frozen=True, rename="camel"):
-    """How a push receiver knows the hub."""
+    """The credentials by which a push receiver recognises the hub."""
 
     scheme: Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
     credentials: Annotated[str, Meta(max_length=4096)] = ""

@@ -46,7 +46,7 @@ class Message(Struct, frozen=True, rename="camel"):
 
 
 class Status(Struct, frozen=True):
-    """Where a task stands; `message` says what it asks for, or why it failed."""
+    """The state of a task; `message` says what the agent asks for, or why the task failed."""
 
     state: StateName
     timestamp: Time
@@ -127,7 +127,7 @@ class PushAuthentication(Struct, frozen=True):
 
 
 class KeptPush(Struct, frozen=True, rename="camel"):
-    """Where a task's changes are told."""
+    """An address to which the changes of a task are pushed."""
 
     task_id: str
     id: str
