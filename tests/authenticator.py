@@ -36,7 +36,7 @@ class Authenticator:
     key: EllipticCurvePrivateKey = field(default_factory=lambda: generate_private_key(SECP256R1()))
 
     def make(self, options: dict[str, Any], **lies: str) -> str:
-        """What a browser sends for a new passkey."""
+        """The answer that a browser sends for a new passkey."""
         numbers = self.key.public_key().public_numbers()
         cose = {1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
         size = struct.pack(">H", len(self.credential_id))
@@ -46,7 +46,7 @@ class Authenticator:
         return self._answer(response, self._client_data("webauthn.create", options, lies))
 
     def sign(self, options: dict[str, Any], **lies: str) -> str:
-        """What a browser sends to sign in."""
+        """The answer that a browser sends to sign in."""
         client_data, data = self._client_data("webauthn.get", options, lies), self._data(0)
         signature = self.key.sign(data + hashlib.sha256(client_data).digest(), ECDSA(SHA256()))
         return self._answer({"authenticatorData": text(data), "signature": text(signature)}, client_data)

@@ -1,6 +1,6 @@
 """Collects the tests without the garbage collector, and no files of which all tests are left out.
 
-What a worker collects stays until its end: ten thousand tests, and the modules that they need. To look through all
+All that a worker collects stays until its end: ten thousand tests, and their modules. To look through all
 of them again and again took a seventh of the time of collecting.
 """
 

@@ -80,7 +80,7 @@ def pytest_runtest_makereport(
 
 
 def longest_call_s(load: float, cores: int, workers: int) -> float:
-    """How long a test may take: LONGEST_CALL_S alone on an idle machine, more beside other work."""
+    """The longest time of a test: LONGEST_CALL_S alone on an idle machine, more beside other work."""
     return LONGEST_CALL_S * (BESIDE_OTHERS if workers > 1 else 1) * max(1.0, load / cores)
 
 

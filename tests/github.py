@@ -1,4 +1,4 @@
-"""A GitHub look-alike on a real port: authorize, token, user, memberships. It can be slow, fail and lie."""
+"""A GitHub look-alike on a real port: authorize, token, user, memberships; slow, failing or lying on demand."""
 
 import base64
 import hashlib
@@ -88,7 +88,7 @@ class GitHub:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a hub needs to use it."""
+        """The settings of a hub that uses this server."""
         return {
             "GITHUB_CLIENT_ID": CLIENT_ID,
             "GITHUB_CLIENT_SECRET": CLIENT_SECRET,
@@ -122,7 +122,7 @@ class GitHub:
         self._server.server_close()
 
     def reset(self) -> None:
-        """Its state at the start: honest, quick, without a request."""
+        """Return to the state at the start: honest, quick, without a request."""
         self.person, self.shows_button = "ann", False
         for one in (self.instead, self.seen, self.memberships):
             one.clear()
@@ -170,7 +170,7 @@ class GitHub:
             exchange.answer(302, Location=self.back(query))
 
     def back(self, query: dict[str, str]) -> str:
-        """Where a browser goes once its person has agreed."""
+        """The address to which a browser goes once its person has agreed."""
         code = secrets.token_hex(10)
         self.codes[code] = Grant(self.person, query)
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"

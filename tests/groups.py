@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def group_of(test: pytest.Function) -> str:
-    """What a test shares with others: its folder, a fixture of its package or module, or a hub of all."""
+    """The group of tests that share something: a folder, a fixture of its package or module, or a hub of all."""
     if (folder := folder_of(test.nodeid)) in FIRST:
         return EVERY_PAGE if test.path.name in OF_EVERY_PAGE else folder
     parameters = test.callspec.params if hasattr(test, "callspec") else {}

@@ -1,4 +1,4 @@
-"""Who asks over HTTP+JSON, the second binding of A2A 1.0."""
+"""A caller over HTTP+JSON, the second binding of A2A 1.0."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider on a real port: discovery, authorize, token, keys, user info. It can fail and lie."""
+"""An OpenID Connect provider on a real port: discovery, authorize, token, keys, user info; honest or not."""
 
 import base64
 import hashlib
@@ -126,7 +126,7 @@ class Oidc:
         }
 
     def back(self, query: dict[str, str]) -> str:
-        """Where a browser goes once its person has agreed."""
+        """The address to which a browser goes once its person has agreed."""
         code = secrets.token_hex(10)
         self.codes[code] = Grant(self.person, query)
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"

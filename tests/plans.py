@@ -1,4 +1,4 @@
-"""How the database finds the turns that a test makes it read."""
+"""The plans by which the database finds the turns that a test reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -9,7 +9,7 @@ from django.db import connections
 
 
 def at_once(*works: Callable[[], Any]) -> list[Any]:
-    """What these return when they begin together, each on a connection of its own; the first failure is raised."""
+    """The results of functions that begin together, each on its own connection; the first failure is raised."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Callable[[], Any]) -> Any:

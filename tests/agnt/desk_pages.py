@@ -17,12 +17,12 @@ def make_booking(venue: Venue, **fields: Any) -> Booking:
 
 
 def text_of(answer: Any) -> str:
-    """What a page says, without its markup."""
+    """The text of a page, without its markup."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())
 
 
 def value_of(answer: Any, field: str) -> str:
-    """What a field of a page holds."""
+    """The value of a field of a page."""
     found = re.search(rf'<input id="{field}" value="([^"]*)"', answer.content.decode())
     assert found is not None, text_of(answer)
     return found[1]

@@ -47,7 +47,7 @@ Script = Callable[[Json], bytes]
 
 @dataclass
 class Network:
-    """What came, and what is answered: each of `script` once, the last one again and again."""
+    """The asks that came, and the answers to give: each of `script` once, the last one again and again."""
 
     url: str = ""
     script: list[Script] = field(default_factory=lambda: [OK])
@@ -89,7 +89,7 @@ def search(**more: Any) -> Ask:
 
 
 async def failure(sender: Client, endpoint: Endpoint, ask: Ask | None = None, **options: Any) -> CallFailed:
-    """Why an ask fails; by default that of a search."""
+    """The error of an ask, which must fail; without an ask, of a search."""
     with pytest.raises(CallFailed) as failed:
         await sender.ask(endpoint, ask or search(), **options)
     return failed.value

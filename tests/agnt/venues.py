@@ -69,7 +69,7 @@ def envelope_in(prompt: Json) -> Json:
 
 
 def is_cancellation(prompt: Json) -> bool:
-    """Whether a prompt tells a venue to cancel."""
+    """True if a prompt tells a venue to cancel."""
     return any(part.get("data", {}).get("intent") == "booking.cancel" for part in prompt.get("parts", ()))
 
 
@@ -125,7 +125,7 @@ async def twice(agent: VenueAgent, prompt: Json) -> None:
 
 
 def secret_of(hub: HubProcess, venue_id: str) -> bytes:
-    """What a hub signs with for a venue."""
+    """The secret that a hub signs with for a venue."""
     with override_settings(SECRET_KEY=keep_secret_key(Path(hub.home.env["DATA_DIR"]))):
         return derive_venue_secrets(Venue(public_id=venue_id)).newest
 

@@ -41,7 +41,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def profile(browser: Browser) -> AsyncIterator[Profile]:
-    """What a visitor keeps in a browser: nothing, at the beginning of a test."""
+    """The storage of a visitor's browser, empty at the beginning of a test."""
     one = Profile(browser)
     yield one
     await one.close()

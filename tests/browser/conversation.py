@@ -1,4 +1,4 @@
-"""How a visitor asks on an agent's page, and reads the conversation there."""
+"""Steps of a visitor who asks on an agent's page, and reads the conversation there."""
 
 from playwright.async_api import Locator
 

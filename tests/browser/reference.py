@@ -1,4 +1,4 @@
-"""How a visitor asks on the developer reference, and reads what it shows."""
+"""Steps of a visitor who asks on the developer reference, and reads what it shows."""
 
 from lab.callers import Json
 from tests.browser.visitor import Visitor

@@ -164,7 +164,7 @@ async def _keep_busy(hub: HubProcess, stack: AsyncExitStack, agent: ChannelAgent
 
 
 async def _work(hub: HubProcess, agent: ChannelAgent) -> None:
-    """What its operators see: steps of its work, and a permission request that is not decided."""
+    """Show operators of the agent steps of its work, and a permission request that is not decided."""
     await share(hub, agent, "bob", "approver")
     await share(hub, agent, "alice", "viewer")
     await tail(agent, "PreToolUse", tool_name="Read", tool_input={"file": "src/lib.rs"})

@@ -1,4 +1,4 @@
-"""What a scene has in its database beside what its agents do; `scene.make_rows` calls these functions."""
+"""The rows of a scene that its agents do not make; `scene.make_rows` calls these functions."""
 
 from django.utils import timezone
 

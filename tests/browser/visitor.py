@@ -163,7 +163,7 @@ class Visitor:
         return found
 
     async def check(self) -> None:
-        """What every state of every page must be: small, calm, within the policy, accessible, fit for a phone."""
+        """Check the state of the page: small, calm, within the policy, accessible, fit for a phone."""
         await self.check_weight()
         await self.check_accessible()
         dead = await self.page.evaluate(DEAD_ANCHORS)
@@ -173,7 +173,7 @@ class Visitor:
         await self.check_phone()
 
     async def weigh(self) -> int:
-        """How many bytes a visitor reads who opens the page for the first time."""
+        """The bytes that a visitor reads who opens the page for the first time."""
         weight: int = await self.page.evaluate(WEIGHT)
         return weight
 

@@ -113,7 +113,7 @@ async def agent(
 
 
 def route_name(login: str, peer: ChannelAgent) -> str:
-    """How others name a session: `owner/slug`."""
+    """The name by which other sessions ask this one: `owner/slug`."""
     return f"{login}/{peer.routing_name.removeprefix('@')}"
 
 

@@ -1,4 +1,4 @@
-"""What the public clients read without looking twice, as the contract lists it: a wrong type there is a crash."""
+"""The fields that public clients read without a check, as the contract lists them: a wrong type is a crash."""
 
 import re
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """A model server that answers as a script says, by the wires of the coding agents' own models.
 
-These are Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, each with server-sent events.
+The wires are Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, each with server-sent events.
 """
 
 import json

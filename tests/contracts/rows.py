@@ -72,7 +72,7 @@ def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
 
 
 def decide(*asks: Ask, home: str = HOME) -> list[Result]:
-    """What one batch makes of these asks."""
+    """The results of these asks in one batch."""
     return list(commit([Admit(one) for one in asks], home=home).results)
 
 

@@ -68,7 +68,7 @@ def state(seq: int, value: State, text: str = "") -> StatusEvent:
 
 
 def story(chunks: int = 3, end: State | None = State.COMPLETED) -> list[TaskEvent]:
-    """What happens to a task: the agent works, replies in pieces, and ends, or asks."""
+    """The events of a task: the agent works, replies in pieces, and ends, or asks."""
     events: list[TaskEvent] = [state(1, State.WORKING), *[chunk(seq, f"{seq} ") for seq in range(2, chunks + 2)]]
     return [*events, state(chunks + 2, end, "so")] if end else events
 

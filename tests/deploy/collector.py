@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Collector:
-    """Where it listens. `bodies` are the requests as they came."""
+    """A collector of spans at `url`. `bodies`: the requests as they came."""
 
     url: str
     bodies: list[bytes]

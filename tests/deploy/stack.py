@@ -87,6 +87,6 @@ def running_stack(folder: Path, path: str = "", **env: str) -> Iterator[Stack]:
 
 
 def _forget(home: Path) -> None:
-    """What root keeps elsewhere, because PostgreSQL runs as the user `nobody`."""
+    """Remove the folder that root keeps elsewhere, because PostgreSQL runs as the user `nobody`."""
     if home.is_symlink():
         shutil.rmtree(home.resolve().parent, ignore_errors=True)

@@ -26,7 +26,7 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What the user sees in place of the right answer, a pattern for each question.
+    """The texts that the user sees in place of the right answer, a pattern for each question.
 
     `why`: the note of the page, with what helps. `helped_by`: the scenario of the program that tries what helps;
     empty when another row of the table tries it, or when the agent or the user has to write something else.

@@ -1,7 +1,7 @@
 """A client of `a2a-v1`, agents with a seat, and teams of them.
 
-A stand-in for the reference client of the protocol's specification, which is JavaScript and in no registry. It
-offers the subprotocol and sends the same frames.
+A stand-in for the reference client of the protocol's specification, which is JavaScript and in no registry: the
+client offers the subprotocol and sends the same frames.
 """
 
 import asyncio
@@ -165,7 +165,7 @@ class GatewayClient:
         return [one for one in self.frames if one["type"] in types]
 
     def count(self, type_name: str, key: str) -> int:
-        """How many frames of a type about a proposal came."""
+        """The number of frames of a type about a proposal that came."""
         return sum(one["content"].get("proposalId") == key for one in self.of(type_name))
 
     async def settle(self) -> None:
@@ -175,7 +175,7 @@ class GatewayClient:
         await self.find_any(lambda frame: frame["type"] == "pong", after=before)
 
     async def answer(self, message: Json) -> None:
-        """What the client does with a message that it is sent."""
+        """Answer a message that came; this client answers none."""
 
     async def _read(self, socket: ClientConnection) -> None:
         try:

@@ -1,1 +1,1 @@
-"""What is no sound request, over every method, dialect and binding."""
+"""Unsound requests, over every method, dialect and binding."""

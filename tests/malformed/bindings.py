@@ -21,7 +21,7 @@ class BindingClient:
 
     @property
     def reached(self) -> int:
-        """How many questions have reached the agent since this client was made."""
+        """The number of questions that reached the agent since this client was made."""
         return len(self.agent.prompts) - self._seen
 
     def wrap(self, params: str, method: str = "SendMessage") -> str:
@@ -73,7 +73,7 @@ class BindingClient:
         return error
 
     async def refuse(self, body: bytes | str, reason: str, rpc_id: Any = 7, *, over_http: str = "") -> None:
-        """These bytes get that error, and nothing reaches the agent."""
+        """Check that these bytes get that error, and that nothing reaches the agent."""
         seen = self.reached
         self.refused(await self.post(body), reason if self.is_rpc else over_http or reason, rpc_id=rpc_id)
         assert self.reached == seen

@@ -36,7 +36,7 @@ class Case:
 
     @property
     def asks(self) -> bool:
-        """Whether the agent hears of it when it is served; what is of no use to it is answered by the hub."""
+        """True if the agent gets the question when the case is served; the hub answers empty questions itself."""
         return self.sound.asks and mark(self.number).encode() in self.body
 
     def request(self) -> bytes:
@@ -254,12 +254,12 @@ def take(value: Any, path: Path) -> Any:
 
 
 def at_params(sound: ValidRequest) -> Path:
-    """Where the params are."""
+    """The path of the params in the body."""
     return ("params",) if sound.binding == "JSON-RPC" else ()
 
 
 def is_strict(sound: ValidRequest, path: Path, value: Any) -> bool:
-    """Whether that value there must be refused."""
+    """True if that value at that path must be refused."""
     if sound.binding == "JSON-RPC":
         if path[0] != "params":
             return path[0] in ("jsonrpc", "method")

@@ -45,7 +45,7 @@ def message_of_v1(n: int) -> Json:
 
 
 def mark(n: int) -> str:
-    """What the agent hears of a question when it is asked."""
+    """The text by which a question is recognised at the agent."""
     return f"case-{n}."
 
 

@@ -1,4 +1,4 @@
-"""Whether an answer is sound, and whether it says that the request was served."""
+"""Verdicts on answers: if an answer is sound, and if the request was served."""
 
 import json
 import math
@@ -14,7 +14,7 @@ ERROR_KEYS = {"code", "message", "data"}
 
 
 def is_served(case: Case, response: Response) -> bool:
-    """Whether a request was served, after its answer was found sound. A refused ask is an answer, too.
+    """True if a request was served, after its answer was found sound. A refused ask is an answer, too.
 
     Raises:
         AssertionError: the answer is not sound.

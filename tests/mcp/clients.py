@@ -22,7 +22,7 @@ MODES = [HANDSHAKE, MODERN]
 
 
 def make_http_client(token: str) -> httpx2.AsyncClient:
-    """What the SDK sends its requests by."""
+    """The client of HTTP that the SDK sends its requests by."""
     return httpx2.AsyncClient(headers=bearer(token), timeout=ANSWER_WITHIN_S, trust_env=False, verify=TLS)
 
 

@@ -60,7 +60,7 @@ async def list_scenarios(kind: str) -> list[str]:
 
 
 def read_checks(folder: Path, scenario: str) -> list[Check]:
-    """What the suite wrote into `folder` about a scenario."""
+    """The checks that the suite wrote into `folder` about a scenario."""
     found = [one for one in folder.glob("*/checks.json") if f"-{scenario}-2" in one.parent.name]
     assert len(found) == 1, f"{scenario}: {found}"
     checks = json.loads(found[0].read_text())

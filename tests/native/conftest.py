@@ -61,7 +61,7 @@ def signed_in(alice: Person) -> Client:
 
 @pytest.fixture
 def told() -> Iterator[Told]:
-    """What is announced during the test."""
+    """The announcements during the test."""
     collector = Told()
     with carrying(collector):
         yield collector

@@ -1,4 +1,4 @@
-"""What is typed into the desk's forms, and how its pages are read."""
+"""Values for the desk's forms, and readers of its pages."""
 
 import asyncio
 import csv

@@ -59,7 +59,7 @@ def browser(token: str | None = None, **options: Any) -> Client:
 
 
 def make_client_grant(user: User, **fields: Any) -> ClientGrant:
-    """What a user allowed a client that refreshes its tokens; no token of it is known."""
+    """The grant of a user to a client that refreshes its tokens; no token of the grant is known."""
     texts = {"app_name": "an agent", "scopes": "ask read"} | fields
     digests = {name: unguessable() for name in ("client_digest", "family_digest", "digest")}
     expires_at = timezone.now() + timedelta(days=90)
@@ -89,7 +89,7 @@ def connect(session: Session, **process: Any) -> None:
 
 
 def registration(person: Person, session: Session | None = None) -> AgentRegistration:
-    """What an agent of a person's channel token says when it connects, as a session that is known or a new one."""
+    """The registration of an agent with a person's channel token, as a session that is known or a new one."""
     return AgentRegistration(
         user_id=person.user.pk,
         credential_id=person.user.credentials.get(kind="channel", name="test").pk,

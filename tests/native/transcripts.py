@@ -1,4 +1,4 @@
-"""What hangs on a session: events, messages, shares, files, permission requests; and what is announced of it."""
+"""Rows of a session: events, messages, shares, files, permission requests; and their announcements."""
 
 import itertools
 import json

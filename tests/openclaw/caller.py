@@ -1,4 +1,4 @@
-"""Who asks in A2A 0.3, over JSON-RPC and real HTTP."""
+"""A caller in A2A 0.3, over JSON-RPC and real HTTP."""
 
 import itertools
 import json
@@ -149,7 +149,7 @@ def state_of(shown: Json) -> str:
 
 
 def words_of(shown: Json) -> str:
-    """What a task's or a status-update's state says."""
+    """The words of the state of a task or a status-update."""
     return texts(shown["status"]["message"]["parts"])
 
 
@@ -164,7 +164,7 @@ def artifacts_of(task: Json) -> dict[str, str]:
 
 
 def told(events: list[Json]) -> list[str]:
-    """What a stream told, in short."""
+    """The events of a stream, in short."""
     return [
         f"{one['kind']} {one['artifact']['artifactId'] if 'artifact' in one else state_of(one)}" for one in events
     ]

@@ -35,7 +35,7 @@ class Client(Caller):
         return await self.call(CREATE, {"taskId": task["id"], "url": url, **fields})
 
     async def addresses(self, task: Json, **page: Any) -> Json:
-        """What ListTaskPushNotificationConfigs says."""
+        """The answer to ListTaskPushNotificationConfigs."""
         return await self.call(LIST, {"taskId": task["id"], **page})
 
 
@@ -58,7 +58,7 @@ def bodies(receiver: Receiver) -> list[Json]:
 
 
 def states(told: list[Json]) -> list[str]:
-    """What each push says, shortly: a state, or the name of an artifact."""
+    """The content of each push, in short: a state, or the name of an artifact."""
     return [
         one["statusUpdate"]["status"]["state"].removeprefix("TASK_STATE_")
         if "statusUpdate" in one

@@ -34,12 +34,12 @@ def push_of(config: PushConfig, body: Any = None, **fields: Any) -> Push:
 
 
 def send_due() -> int:
-    """How many attempts."""
+    """Send the pushes that are due; the number of attempts."""
     return Sender(PushOutbox(client())).run()
 
 
 def lease_due() -> list[Leased]:
-    """What a sender begins to send now."""
+    """The pushes that a sender begins to send now."""
     outbox = PushOutbox(client())
     return lease(outbox, SendLimits(outbox))
 
@@ -49,5 +49,5 @@ def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
 
 
 def make_due() -> None:
-    """Whatever is to be tried again some time, is now; leases run out."""
+    """Make all later attempts due now; leases run out."""
     Push.objects.exclude(next_attempt_at=None).update(next_attempt_at=db_now())

@@ -31,7 +31,7 @@ _numbers = itertools.count(1)
 
 
 def far_body(card_url: str, **remote: Any) -> dict[str, Any]:
-    """What REST takes to publish a remote server as `far`."""
+    """The body for REST that publishes a remote server as `far`."""
     return {"name": "Far", "slug": "far", "status": "published", "remote": {"cardUrl": card_url, **remote}}
 
 
@@ -124,15 +124,15 @@ async def _nothing(settled: SettledTurn) -> None:
 
 
 async def spent_today(agent: Agent) -> int:
-    """How many questions its budget was charged with."""
+    """The number of questions that an agent's budget was charged with."""
     return sum([row.queries async for row in agent.usage.all()])
 
 
 async def server_of(agent: Agent) -> RemoteServer:
-    """Its row now."""
+    """The row of an agent's server, read again."""
     return await RemoteServer.objects.aget(session_id=agent.session_id)
 
 
 async def turn_of(running: RunningTurn) -> Turn:
-    """Its row now."""
+    """The row of a turn, read again."""
     return await Turn.objects.aget(chat_id=running.turn.ask.chat_id)

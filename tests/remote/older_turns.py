@@ -59,7 +59,7 @@ async def play(url: str, turns: Sequence[Turn], *, streams: bool, token: str = "
 
 
 def told(answers: Sequence[Json]) -> list[Json]:
-    """What answers tell: not the task as it begins, and not that it is submitted or works, without a word."""
+    """The answers with news: without the task as it begins, and without states of progress that have no words."""
     shown = [plain(one) for one in answers]
     return [one for one in shown if not (is_under_way(one) and one["status"].keys() == {"state"})]
 

@@ -135,7 +135,7 @@ def _routes(url: str, way: Way) -> list[BaseRoute]:
 
 @dataclass
 class Seen:
-    """What a client of the official SDK sees of a task over its turns.
+    """The view that a client of the official SDK has of a task over its turns.
 
     `updates`: the artifact updates of its streams. `streamed`: the artifacts by adding those up as the SDK does.
     `stored`: the task as GetTask shows it.

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Seen:
-    """What reached a server."""
+    """The requests that reached a server."""
 
     contexts: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Remote:
 
 
 async def has_come(seen: list[str]) -> bool:
-    """Whether a list of `Seen` has begun: for `eventually`."""
+    """True if a list of `Seen` has begun: for `eventually`."""
     return bool(seen)
 
 

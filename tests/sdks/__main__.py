@@ -55,7 +55,7 @@ class Check:
         return (client.is_version_1 or not self.only_1) and (has_agent or self.release is None)
 
     def problem(self, run: Run) -> str:
-        """What is wrong with what was seen; empty when nothing is."""
+        """The fault of what was seen; empty without a fault."""
         seen = run.at(self.step)
         if not seen:
             return f"no {self.step}: {run.sights}"

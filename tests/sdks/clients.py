@@ -58,7 +58,7 @@ class Run:
         return [sight for sight in self.sights if sight.step == step]
 
     def one(self, step: str) -> Observation:
-        """What was seen at that step, once; fails with everything seen otherwise."""
+        """The one observation at that step; fails with everything seen otherwise."""
         found = self.at(step)
         assert len(found) == 1, f"{step} came {len(found)} times: {self.sights}"
         return found[0]
@@ -138,7 +138,7 @@ def start_forked(folder: Path, program: Path, arguments: list[str]) -> tuple[int
 
 @asynccontextmanager
 async def reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
-    """What a pipe holds."""
+    """A reader of a pipe, while the block runs."""
     reader = asyncio.StreamReader(limit=LONGEST_LINE_BYTES)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)

@@ -55,7 +55,7 @@ class Environment:
         return ROOM / f"{self.name}-{hashlib.sha256(made_from).hexdigest()[:12]}"
 
     def ready(self) -> Path:
-        """Its folder, made now if it is not there; other processes wait meanwhile.
+        """The folder of the environment, made now if absent; other processes wait meanwhile.
 
         Raises:
             Missing, NotInstalled: as they say.
@@ -92,7 +92,7 @@ def check_node(at_least: int) -> None:
 
 @cache
 def _version_of(node: str) -> str:
-    """Such as `v22.11.0`."""
+    """The version of a node program, such as `v22.11.0`."""
     return subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""What a client saw, read alike whichever SDK and version of A2A it came by."""
+"""Observations of a client, read alike for every SDK and version of A2A."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +49,7 @@ class Observation:
 
     @property
     def text(self) -> str:
-        """What is said in words: a message's text, or that of the status."""
+        """The words of an observation: a message's text, or that of the status."""
         message = self.body if self.kind == "message" else self.body.get("status", {}).get("message")
         return text_of(message["parts"]) if message else ""
 
@@ -61,7 +61,7 @@ class Observation:
 
     @property
     def history(self) -> list[tuple[str, str]]:
-        """Who said what: `user` or `agent`, and the text."""
+        """The messages of the history: `user` or `agent`, and the text."""
         messages = self.body.get("history", [])
         return [(each["role"].removeprefix("ROLE_").lower(), text_of(each["parts"])) for each in messages]
 

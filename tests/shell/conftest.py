@@ -22,7 +22,7 @@ OURS = ("CLAWBRIDGE_HUB", "CLAWBRIDGE_TOKEN", "XDG_CONFIG_HOME")
 
 
 class Shell:
-    """Where the command runs: an environment with a hub, a token and sign-ins of its own."""
+    """The place where the command runs: an environment with a hub, a token and sign-ins of its own."""
 
     def __init__(self, folder: Path, hub: str, token: str) -> None:
         self.folder = folder

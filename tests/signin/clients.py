@@ -107,7 +107,7 @@ class CommandLine(Pkce):
 
     @property
     def start_url(self) -> str:
-        """What it opens in the browser."""
+        """The address that the command line opens in the browser."""
         return f"/api/v1/auth/oauth/start?{urlencode(self.query(self.redirect_uri, machine_id=self.machine_id))}"
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ MakeCli = Callable[..., CommandLine]
 
 
 def refused(answer: httpx.Response, code: str, status: int = 400) -> None:
-    """It is `{error, message}` with that code."""
+    """Check that an answer is `{error, message}` with that code."""
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert set(body) == {"error", "message"}

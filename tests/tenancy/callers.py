@@ -10,8 +10,8 @@ HIDING = {May.MINE}
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who calls. `token`: the name of theirs in the world; `rank` in the sessions of the owner of the main set of
-    rows.
+    """A caller. `token`: the name of the caller's token in the world; `rank` in the sessions of the owner of the
+    main set of rows.
 
     `may_read`: the canaries they may meet. `scope`, `only_agent`: what a limited token is for.
     """

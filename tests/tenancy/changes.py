@@ -1,4 +1,4 @@
-"""What changed in a hub's tables since a moment: triggers note each row that is made, changed or deleted.
+"""The changes in a hub's tables since a moment: triggers note each row that is made, changed or deleted.
 
 To see that a refusal changed nothing takes one query of the notes, in place of all tables before and after.
 """
@@ -54,7 +54,7 @@ class Changes:
         return int(last)
 
     def since(self, mark: int, *, but_of: int | None = None) -> dict[str, Change]:
-        """What changed, by table; without the rows of one user when wanted."""
+        """The changes by table; without the rows of one user when wanted."""
         balance: defaultdict[str, Counter[Row]] = defaultdict(Counter)
         for table, *rows in self.sql(f"SELECT changed, went, came FROM {NOTES} WHERE id > {mark}"):
             for row, count in zip(rows, (-1, 1), strict=True):

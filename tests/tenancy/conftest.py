@@ -33,7 +33,7 @@ def tenants(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterat
 
 @pytest.fixture(autouse=True)
 def _quiet(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test asked is answered, and its agents are gone, before the next one looks at the tables."""
+    """Wait until a test's asks are answered and its agents gone, before the next test looks at the tables."""
     tenants = request.getfixturevalue("tenants") if "tenants" in request.fixturenames else None
     yield
     if tenants is not None:

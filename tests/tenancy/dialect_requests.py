@@ -31,12 +31,12 @@ class DialectRequest:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks the agent something."""
+        """True if the request asks the agent something."""
         return self.operation in ASKS
 
     @property
     def names_a_task(self) -> bool:
-        """Whether it is about a task that there is."""
+        """True if the request names a task that exists."""
         return self.operation not in NAMES_NO_TASK
 
     def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
@@ -47,12 +47,12 @@ class DialectRequest:
         return web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=spoken | headers)
 
     def reaches(self, answer: Answer) -> bool:
-        """Whether the agent was found; it is offline."""
+        """True if the agent, which is offline, was found."""
         return answer.status_code == 200 and (not self.asks or "agent channel offline" in answer.text)
 
     @property
     def described(self) -> Description:
-        """What the reference says of its dialect."""
+        """The reference's description of the dialect."""
         return next(one.description for one in DIALECTS if one.name == self.dialect)
 
     def params(self, task_id: str) -> Json:
@@ -83,12 +83,12 @@ class AddressRequest:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks the agent something."""
+        """True if the request asks the agent something."""
         return self.path in ("message:send", "message:stream")
 
     @property
     def names_a_task(self) -> bool:
-        """Whether it is about a task that there is."""
+        """True if the request names a task that exists."""
         return self.path.startswith("tasks/")
 
     def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
@@ -99,7 +99,7 @@ class AddressRequest:
         return web.request(self.verb, f"/api/a2a/v1/agents/{handle}/{path}", headers=headers, **body)
 
     def reaches(self, answer: Answer) -> bool:
-        """Whether the agent was found."""
+        """True if the agent was found."""
         return "AGENT_NOT_FOUND" not in answer.text
 
 

@@ -1,4 +1,4 @@
-"""Who may do what over REST: one line for every address. See `rules.py`."""
+"""The rights of callers over REST: one line for every address. See `rules.py`."""
 
 from tests.tenancy.rights import May, Rule
 

@@ -1,4 +1,4 @@
-"""What a caller must be, and the rule of an address that says so."""
+"""Kinds of callers, and the rule of an address that names them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class May(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """Who may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
+    """The callers that may, and a request that would succeed for them. `{names}` stand for what `rows.py` made.
 
     `asks`: it is refused to whom the owner blocks. `by_session`: no app token will do. `writes`: it changes what
     it names, so each caller gets a set of rows of their own. `names` that mean something else in it.

@@ -1,4 +1,4 @@
-"""What the hub serves, read from the code: names as `rules.py` spells them."""
+"""The addresses that the hub serves, read from the code: names as `rules.py` spells them."""
 
 import re
 from collections.abc import Iterator

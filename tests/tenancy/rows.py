@@ -1,6 +1,6 @@
 """Two tenants' worldly goods, as rows; run as a program of its own against a hub's database.
 
-What is said in here, but by stan, carries a canary that names who may read it: `canary-viewer` every user whom the
+Each text in here, but those of stan, carries a canary that names its readers: `canary-viewer` every user whom the
 session is shared with, `canary-approver` approvers, `canary-guest` whom the limited agent answers, `canary-owner`
 the owner alone.
 """

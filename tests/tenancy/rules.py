@@ -1,4 +1,4 @@
-"""Who may do what: one line for every address, operation, frame and method the hub serves; REST: `rest_rules.py`.
+"""Rights of callers: one line for every address, operation, frame and method of the hub; REST: `rest_rules.py`.
 
 `test_rules.py` fails when one of them has no line here, or a line here has lost what it is about.
 """

@@ -1,4 +1,4 @@
-"""What is in a hub's database, but for what every request may touch: to see that a refusal changed nothing."""
+"""The content of a hub's database, without columns that every request may touch: a refusal changes nothing."""
 
 import sqlite3
 from contextlib import closing

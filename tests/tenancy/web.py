@@ -25,7 +25,7 @@ class Answer:
 
 
 class Web:
-    """Requests to one hub, over one connection that stays open. It keeps no cookies and follows nothing."""
+    """Requests to one hub, over one connection that stays open, without cookies and redirects."""
 
     def __init__(self, url: str, within_s: float) -> None:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Who asks in A2A 1.0, over JSON-RPC and real HTTP."""
+"""A caller in A2A 1.0, over JSON-RPC and real HTTP."""
 
 import itertools
 import json
@@ -121,5 +121,5 @@ def reply_of(task: Json) -> str:
 
 
 def told(events: list[Event]) -> list[str]:
-    """What a stream told, in short."""
+    """The events of a stream, in short."""
     return [event.state or f"{event.content['artifact']['artifactId']}" for event in events]

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 def make_tls(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server of that name shows, and what a client that trusts it believes."""
+    """The certificate of a server of that name, and the context of a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What sends webhooks and pushes of a running hub: killed, started again, and as if a minute had passed."""
+"""The senders of webhooks and pushes of a running hub: killed, started again, and as if a minute had passed."""
 
 from lab.hub_process import HubProcess
 from tests.channel.agents import sql

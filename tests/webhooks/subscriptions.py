@@ -43,7 +43,7 @@ def happen(*audience: User, **fields: Any) -> int:
 
 
 def deliver() -> int:
-    """What the job does: how many attempts."""
+    """Send the deliveries that are due, as the job does; the number of attempts."""
     return Sender(WebhookOutbox(client())).run()
 
 
@@ -52,7 +52,7 @@ def end_lease(leased: Leased, outcome: AttemptResult) -> bool:
 
 
 def make_due() -> None:
-    """Whatever is to be tried again some time, is now; leases run out."""
+    """Make all later attempts due now; leases run out."""
     Delivery.objects.exclude(next_attempt_at=None).update(next_attempt_at=db_now())
 
 
@@ -65,7 +65,7 @@ def fresh(subscription: Subscription) -> Subscription:
 
 
 def check_signed(one: Received, *secrets: str) -> Any:
-    """Both signatures of a request are good for each of these secrets; the body. By the receiver's own means."""
+    """The body of a request whose two signatures are good for each secret, by the receiver's own means."""
     parts = [pair.split("=", 1) for pair in one.headers["x-clawborrator-signature"].split(",")]
     assert parts[0][0] == "t"
     assert [name for name, _ in parts[1:]] == ["v1"] * len(secrets)
@@ -79,6 +79,6 @@ def check_signed(one: Received, *secrets: str) -> Any:
 
 
 def lease_due(limits: SendLimits | None = None) -> list[Leased]:
-    """What a sender begins to send now."""
+    """The deliveries that a sender begins to send now."""
     outbox = WebhookOutbox(client())
     return lease(outbox, limits or SendLimits(outbox))

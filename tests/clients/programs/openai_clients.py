@@ -1,4 +1,4 @@
-"""What Python's clients of OpenAI's API make of an answer and of an agent that fails; their own retries are on.
+"""Python's clients of OpenAI's API get an answer, and ask an agent that fails; their own retries are on.
 
 `python openai_clients.py URL TOKEN MODEL` prints one JSON object on its last line.
 """

@@ -1,4 +1,4 @@
-"""What a user of Google's ADK ends up with who has a remote agent: URL, TOKEN, SCENARIO, OPTIONS.
+"""A user of Google's ADK asks a remote agent: URL, TOKEN, SCENARIO, OPTIONS.
 
 Prints a JSON line for each question, as `output.say` describes. OPTIONS: `texts`, the questions of one session;
 `streaming`, whether the user asked ADK's A2A client to stream; `address`, what is given in place of URL.

@@ -1,4 +1,4 @@
-"""What a user of Agno ends up with who has a `RemoteAgent` that speaks A2A. Called as `with_adk` is.
+"""A user of Agno asks by a `RemoteAgent` that speaks A2A. Called as `with_adk` is.
 
 OPTIONS: `protocol`, the `a2a_protocol` that the user names; `streaming`, whether the user streams.
 """

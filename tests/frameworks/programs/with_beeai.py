@@ -1,4 +1,4 @@
-"""What a user of BeeAI ends up with who has an `A2AAgent`. Called as `with_adk` is.
+"""A user of BeeAI asks by an `A2AAgent`. Called as `with_adk` is.
 
 OPTIONS: `streaming`, if the user says whether to stream; the card decides otherwise. `address` as there.
 """

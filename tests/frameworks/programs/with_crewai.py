@@ -1,4 +1,4 @@
-"""What a user of CrewAI ends up with whose agent has the setting `a2a`. Called as `with_adk` is.
+"""A user of CrewAI asks by an agent with the setting `a2a`. Called as `with_adk` is.
 
 OPTIONS: `settings`, of `A2AClientConfig`; `polling`, if the user does not stream; `address` as there.
 """
@@ -87,7 +87,7 @@ def said_before(prompt: str) -> list[dict[str, Any]]:
 
 
 def since_the_question(messages: list[dict[str, Any]]) -> list[str]:
-    """What the remote agent said after the last question."""
+    """The texts of the remote agent after the last question."""
     asked = max(number for number, message in enumerate(messages) if message["role"] == "user")
     return ["".join(part.get("text", "") for part in message["parts"]) for message in messages[asked + 1 :]]
 

@@ -1,4 +1,4 @@
-"""What a user of fasta2a ends up with who asks by its `A2AClient`. Called as `with_adk` is.
+"""A user of fasta2a asks by its `A2AClient`. Called as `with_adk` is.
 
 OPTIONS: `streaming`, whether the user streams.
 """
@@ -34,7 +34,7 @@ class Scenarios:
 
 
 def words_of(result: dict[str, Any]) -> str:
-    """What a result says; not how far a task is."""
+    """The text of a result, without the progress of a task."""
     if "message" in result:
         return words_in(result["message"]["parts"])
     if "artifact_update" in result:
@@ -51,7 +51,7 @@ def words_in(parts: Iterable[dict[str, Any]]) -> str:
 
 
 def named_by(results: list[dict[str, Any]]) -> dict[str, str]:
-    """What the next message names: the context, and the task if it waits for its caller."""
+    """The ids that the next message names: the context, and the task if it waits for its caller."""
     context, task = "", ""
     for result in results:
         for one in result.values():

@@ -1,4 +1,4 @@
-"""What a user of python-a2a ends up with who asks by its `A2AClient`. Called as `with_adk` is."""
+"""A user of python-a2a asks by its `A2AClient`. Called as `with_adk` is."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a user of Strands Agents ends up with who has an `A2AAgent`. Called as `with_adk` is."""
+"""A user of Strands Agents asks by an `A2AAgent`. Called as `with_adk` is."""
 
 from typing import Any
 

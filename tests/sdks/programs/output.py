@@ -1,4 +1,4 @@
-"""How a program of a client says what it saw, on standard output. Runs in the client's environment, on its own."""
+"""Prints the observations of a client's program on standard output, in the client's environment, on its own."""
 
 import asyncio
 import json
@@ -66,9 +66,9 @@ def serve(scenarios: Scenarios) -> None:
 
 
 def run(scenarios: Scenarios, arguments: list[str]) -> None:
-    """Run one scenario: URL, TOKEN, its name, OPTIONS. What it raises is said; the last line is `end`.
+    """Run one scenario: URL, TOKEN, its name, OPTIONS. An error is an observation, too; the last line is `end`.
 
-    What the client itself prints goes to standard error.
+    Output of the client itself goes to standard error.
     """
     url, token, name, options = arguments
     with redirect_stdout(sys.stderr):

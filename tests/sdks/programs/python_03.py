@@ -1,4 +1,4 @@
-"""What the official Python client of A2A 0.3 sees, in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
+"""The official Python client of A2A 0.3 in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
 
 Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON
 line for each thing seen, as `output.say` describes; what it is asked for `output.serve` reads.
@@ -127,7 +127,7 @@ class Scenarios:
 
 
 def happening(event: Any) -> Any:
-    """What came, of the pair of it and the task so far that the SDK makes."""
+    """The event that came, of the SDK's pair of the task so far and the event."""
     if isinstance(event, tuple):
         task, update = event
         return task if update is None else update

@@ -1,4 +1,4 @@
-"""What the official Python client of A2A 1.0 sees, in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
+"""The official Python client of A2A 1.0 in scenarios: URL, TOKEN, SCENARIO, OPTIONS.
 
 Run by the Python of its own environment. URL is the agent's base address, OPTIONS a JSON object. Prints a JSON
 line for each thing seen, as `output.say` describes; what it is asked for `output.serve` reads.
