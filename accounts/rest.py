@@ -100,7 +100,7 @@ class StrictJSONParser(JSONParser):
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """The decoded body."""
         try:
-            return strict_json.parse(strict_json.decode(stream.read()))
+            return strict_json.read(stream.read(), takes_any_text=True)
         except strict_json.NotJson:
             raise exceptions.ParseError("the body is not JSON") from None
         except strict_json.UnreadableText as unsound:

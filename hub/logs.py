@@ -78,7 +78,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
     if chat_id := trace.current_turn.get():
         fields.setdefault("chat_id", chat_id)
-    if trace_id := trace.trace_id(trace.current()):
+    if trace_id := trace.trace_id(trace.current_span.get()):
         fields["trace_id"] = trace_id
     return fields
 

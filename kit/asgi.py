@@ -5,8 +5,9 @@ media type, size, deadline. A refusal is a `RequestRefused`, which each surface 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,7 +19,7 @@ from kit.tasks import wait_within
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+Receive = Callable[[], Coroutine[Any, Any, Message]]
 Send = Callable[[Mapping[str, Any]], Coroutine[Any, Any, None]]
 Header = tuple[bytes, bytes]
 
@@ -111,7 +112,9 @@ class HttpRequest:
 
     def enter_trace(self) -> Header:
         """Make the request part of a trace (`kit.trace`); returns the response header that names the span."""
-        self.traceparent = trace.enter(self.values("traceparent") if "traceparent" in self.headers else ())
+        caller = trace.read(self.values(trace.HEADER)) if trace.HEADER in self.headers else ""
+        self.traceparent = trace.follow(caller)
+        trace.current_span.set(self.traceparent)
         return b"traceparent", self.traceparent.encode("ascii")
 
     async def read_checked(self, methods: Sequence[str], *, takes_form: bool = False) -> bytes:
@@ -155,23 +158,21 @@ class HttpRequest:
             RequestRefused: 413 when it is larger, 408 when it takes longer.
             ClientLeft: the client disconnected.
         """
-        try:
-            return await wait_within(self._collect(limit_bytes), within_s)
-        except TimeoutError:
-            raise RequestRefused(408, "request_timeout", f"the body took over {within_s:g} s") from None
-
-    async def _collect(self, limit_bytes: int) -> bytearray:
         body = bytearray()
-        more = True
-        while more:
-            message = await self.receive()
+        left_s, ends_at = within_s, monotonic() + within_s
+        while True:
+            try:
+                message = await wait_within(self.receive(), left_s)
+            except TimeoutError:
+                raise RequestRefused(408, "request_timeout", f"the body took over {within_s:g} s") from None
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             body += message.get("body", b"")
             if len(body) > limit_bytes:
                 raise too_large(limit_bytes)
-            more = message.get("more_body", False)
-        return body
+            if not message.get("more_body", False):
+                return body
+            left_s = ends_at - monotonic()
 
     def _read_repeated(self, headers: Sequence[Header]) -> None:
         for raw, value in headers:

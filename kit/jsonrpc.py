@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kit import strict_json
-from kit.strict_json import BadShape, ForbiddenText, NotJson, is_forbidden
+from kit.strict_json import BadShape, ForbiddenText, NotJson, UnreadableText, is_forbidden
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -64,42 +64,46 @@ def read_call(body: bytes) -> RpcCall:
     Raises:
         RpcError: -32700 when it is not JSON, -32600 when it is no sound request, -32602 for forbidden text.
     """
-    text, envelope = parse(body)
+    forbidden: ForbiddenText | None = None
+    try:
+        envelope = strict_json.read(body)
+    except ForbiddenText as found:  # refused below, with the id
+        forbidden, envelope = found, found.value
+    except UnreadableText as wrong:
+        raise _unreadable(wrong) from None
     if not isinstance(envelope, dict):
         raise RpcError(INVALID_REQUEST, "want one request object; batches are not supported")
-    rpc_id = _read_id(envelope)
+    if "id" not in envelope:
+        raise RpcError(INVALID_REQUEST, "id is missing; notifications are not supported")
+    rpc_id = envelope["id"]
+    if isinstance(rpc_id, str):
+        is_id = forbidden is None or not is_forbidden(rpc_id)
+    else:
+        is_id = rpc_id is None or (type(rpc_id) is int and -INT64 <= rpc_id < INT64)
+    if not is_id:
+        raise RpcError(INVALID_REQUEST, "id must be a string, a 64-bit integer or null")
     if envelope.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'want "jsonrpc": "2.0"', rpc_id)
     method = envelope.get("method")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "method must be a string", rpc_id)
-    try:
-        strict_json.check_strings(text, envelope)
-    except ForbiddenText as wrong:
-        raise RpcError(INVALID_PARAMS, str(wrong), rpc_id) from None
+    if forbidden is not None:
+        raise RpcError(INVALID_PARAMS, str(forbidden), rpc_id)
     return RpcCall(rpc_id, method, envelope.get("params"))
 
 
-def parse(body: bytes) -> tuple[str, Any]:
-    """A body as text, and its value; the value's strings are still to be checked.
+def read_value(body: bytes) -> Any:
+    """The value of a body.
 
     Raises:
-        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it.
+        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it, -32602 for forbidden text.
     """
     try:
-        text = strict_json.decode(body)
-        return text, strict_json.parse(text)
-    except NotJson as wrong:
-        raise RpcError(PARSE_ERROR, str(wrong)) from None
-    except BadShape as wrong:
-        raise RpcError(INVALID_REQUEST, str(wrong)) from None
+        return strict_json.read(body)
+    except UnreadableText as wrong:
+        raise _unreadable(wrong) from None
 
 
-def _read_id(envelope: dict[str, Any]) -> RpcId:
-    if "id" not in envelope:
-        raise RpcError(INVALID_REQUEST, "id is missing; notifications are not supported")
-    rpc_id = envelope["id"]
-    sound = rpc_id is None or (isinstance(rpc_id, str) and not is_forbidden(rpc_id))
-    if sound or (type(rpc_id) is int and -INT64 <= rpc_id < INT64):
-        return rpc_id  # type: ignore[no-any-return]
-    raise RpcError(INVALID_REQUEST, "id must be a string, a 64-bit integer or null")
+def _unreadable(wrong: UnreadableText) -> RpcError:
+    codes = {NotJson: PARSE_ERROR, BadShape: INVALID_REQUEST, ForbiddenText: INVALID_PARAMS}
+    return RpcError(codes[type(wrong)], str(wrong))

@@ -28,52 +28,61 @@ class BadShape(UnreadableText):
 
 
 class ForbiddenText(UnreadableText):
-    """A string holds what cannot be stored or shown."""
+    """A string in `value` holds what cannot be stored or shown."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("text may hold neither NUL nor a lone surrogate")
+        self.value = value
 
 
 class _DuplicateKey(ValueError):
     pass
 
 
-def read(body: bytes) -> Any:
-    """The value of a body.
-
-    Raises:
-        Unsound: it is not JSON that a sound program sends.
-    """
-    text = decode(body)
-    value = parse(text)
-    check_strings(text, value)
-    return value
-
-
-def decode(body: bytes) -> str:
-    """A body as text.
-
-    Raises:
-        NotJson: it is not UTF-8.
-    """
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise NotJson("the body is not UTF-8") from None
-
-
-def parse(text: str, *, max_depth: int = MAX_DEPTH, max_brackets: int | None = MAX_BRACKETS) -> Any:
-    """The value of a text; its strings are still to be checked.
+def read(
+    body: bytes | str,
+    *,
+    max_depth: int = MAX_DEPTH,
+    max_brackets: int | None = MAX_BRACKETS,
+    takes_any_text: bool = False,
+) -> Any:
+    """The value of a body, or of the text of a frame.
 
     `max_brackets` None: for texts whose strings may hold whole programs, as brackets in strings count, too.
+    `takes_any_text`: the strings are not checked; a field may allow what `ForbiddenText` refuses.
 
     Raises:
-        NotJson, BadShape: it is none.
+        NotJson, BadShape, ForbiddenText: it is not JSON that a sound program sends.
     """
+    try:
+        text = body if isinstance(body, str) else body.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise NotJson("the body is not UTF-8") from None
     brackets = text.count("[") + text.count("{")
     if max_brackets is not None and brackets > max_brackets:
         raise BadShape(f"more than {max_brackets} objects and arrays")
+    has_escapes = "\\u" in text
+    if brackets <= max_depth and not has_escapes:
+        # Most texts are read in C. msgspec keeps the last of two equal keys: what it read, written again, has
+        # fewer colons then. Only an escape could make up for them.
+        try:
+            value = _decode(text)
+            if _encode(value).count(b":") == text.count(":"):
+                return value
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            pass  # the other decoder finds the fault
+    value = _decode_by_pairs(text, max_depth)
+    if brackets > max_depth and is_deeper_than(value, max_depth):
+        raise BadShape(f"nested deeper than {max_depth} levels")
+    # Only an escape can have put forbidden text into a string.
+    if has_escapes and not takes_any_text and _has_forbidden_text(value):
+        raise ForbiddenText(value)
+    return value
+
+
+def _decode_by_pairs(text: str, max_depth: int) -> Any:
     try:
-        value = _parse_plain(text) if brackets <= max_depth else None
-        if value is None:
-            value = _decoder.decode(text)
+        return _decoder.decode(text)
     except json.JSONDecodeError as wrong:
         raise NotJson(f"not JSON: {wrong.msg} at character {wrong.pos}") from None
     except _DuplicateKey as twin:
@@ -82,19 +91,6 @@ def parse(text: str, *, max_depth: int = MAX_DEPTH, max_brackets: int | None = M
         raise BadShape(f"nested deeper than {max_depth} levels") from None
     except ValueError:
         raise BadShape("a number is too large") from None
-    if brackets > max_depth and is_deeper_than(value, max_depth):
-        raise BadShape(f"nested deeper than {max_depth} levels")
-    return value
-
-
-def check_strings(text: str, value: Any) -> None:
-    """Refuse forbidden text in a value; only an escape in its text can have put it there.
-
-    Raises:
-        ForbiddenText: there is some.
-    """
-    if "\\u" in text and _has_forbidden_text(value):
-        raise ForbiddenText("text may hold neither NUL nor a lone surrogate")
 
 
 def is_deeper_than(value: Any, levels: int) -> bool:
@@ -110,21 +106,6 @@ def is_deeper_than(value: Any, levels: int) -> bool:
 def is_forbidden(text: str) -> bool:
     """True if a string holds NUL or half a character."""
     return _FORBIDDEN.search(text) is not None
-
-
-def _parse_plain(text: str) -> Any:
-    """The value of most texts, in C; None where the other decoder has to find the value or the fault.
-
-    msgspec keeps the last of two equal keys: what it read, written again, has fewer colons then. Only an escape
-    could make up for them.
-    """
-    if "\\u" in text:
-        return None
-    try:
-        value = _decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return None
-    return value if _encode(value).count(b":") == text.count(":") else None
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

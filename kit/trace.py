@@ -16,9 +16,10 @@ NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 
 SAMPLED = 0x01
 
+# The span of the request that is being served; log lines name its trace.
+current_span: ContextVar[str] = ContextVar("traceparent", default="")
 # The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
 current_turn: ContextVar[str] = ContextVar("turn", default="")
-_current: ContextVar[str] = ContextVar("traceparent", default="")
 _step: ContextVar[tuple[str, str]] = ContextVar("step", default=("", ""))  # the last span made, and its parent
 _sampled_share: float | None = None  # None: no spans are exported
 
@@ -69,17 +70,6 @@ def sample_new(share: float) -> None:
 def is_sampled(traceparent: str) -> bool:
     """True if its trace is recorded."""
     return bool(traceparent) and bool(int(traceparent[53:55], 16) & SAMPLED)
-
-
-def enter(values: Sequence[str]) -> str:
-    """Make the span of a request with these headers the current one; log lines name its trace."""
-    _current.set(span := follow(read(values) if values else ""))
-    return span
-
-
-def current() -> str:
-    """The span of the request that is being served; empty where none is."""
-    return _current.get()
 
 
 def trace_id(traceparent: str) -> str:

@@ -22,8 +22,8 @@ from a2a_bridge.wire.versions import VERSION_HEADERS, no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send, answer_preflight
-from kit.jsonrpc import INVALID_PARAMS, RpcError, RpcId, parse, read_call
-from kit.strict_json import ForbiddenText, check_strings, is_forbidden
+from kit.jsonrpc import RpcError, RpcId, read_call, read_value
+from kit.strict_json import is_forbidden
 
 MAX_QUERY_PARAMETERS = 64
 FLAGS = ("includeArtifacts", "include_artifacts")
@@ -171,13 +171,9 @@ def read_object(body: bytes) -> Json:
     Raises:
         RpcError: -32700 when it is not JSON, -32600 when no sound program sends it, -32602 else.
     """
-    text, value = parse(body)
+    value = read_value(body)
     if not isinstance(value, dict):
         raise invalid("body", "the body must be an object")
-    try:
-        check_strings(text, value)
-    except ForbiddenText as wrong:
-        raise RpcError(INVALID_PARAMS, str(wrong)) from None
     return value
 
 

@@ -82,7 +82,7 @@ def clean(raw: bytes) -> str:
         BadPayload: not JSON that could be shown again.
     """
     try:
-        value = strict_json.parse(strict_json.decode(raw), max_brackets=None)
+        value = strict_json.read(raw, max_brackets=None, takes_any_text=True)
     except strict_json.BadShape as bad:
         raise BadPayload(f"payload: {bad}") from None
     except strict_json.NotJson:

@@ -53,14 +53,12 @@ def read_body(body: bytes, content_type: str) -> tuple[Json, str]:
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise _make_body_error("want the content type application/json")
     try:
-        text = strict_json.decode(body)
-        fields = strict_json.parse(text)
-        strict_json.check_strings(text, fields)
+        fields = strict_json.read(body)
     except UnreadableText as unreadable:
         raise _make_body_error(str(unreadable)) from None
     if not isinstance(fields, dict):
         raise _make_body_error("an envelope is an object")
-    return fields, text
+    return fields, body.decode("utf-8-sig")
 
 
 def find_heading(fields: Json) -> Envelope:

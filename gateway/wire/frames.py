@@ -78,8 +78,7 @@ def read_object(text: str) -> Json:
         wide = f"a frame holds at most {MAX_FRAME_BYTES} bytes"
         raise FrameRefused(GatewayErrorCode.PROTOCOL_ERROR, wide, close_code=TOO_LARGE)
     try:
-        value = strict_json.parse(text, max_brackets=None)
-        strict_json.check_strings(text, value)
+        value = strict_json.read(text, max_brackets=None)
     except (NotJson, BadShape) as bad:
         raise FrameRefused(GatewayErrorCode.INVALID_JSON, str(bad)) from None
     except ForbiddenText as forbidden:

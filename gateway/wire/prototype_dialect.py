@@ -63,7 +63,7 @@ class PrototypeDialect:
         if len(text) > MAX_FRAME_BYTES:
             return text
         try:
-            frame = strict_json.parse(text, max_brackets=None)
+            frame = strict_json.read(text, max_brackets=None, takes_any_text=True)
         except strict_json.UnreadableText:
             return text
         if not isinstance(frame, dict):

@@ -19,7 +19,6 @@ from accounts.error_pages import FORBIDDEN_ORIGIN
 from accounts.middleware import allowing
 from agnt.endpoint.http import find_token
 from agnt.service.intake.runner import EnvelopeRunner
-from kit import strict_json
 from kit.asgi import (
     RETRY_SOON,
     ClientLeft,
@@ -34,8 +33,7 @@ from kit.asgi import (
     respond,
 )
 from kit.durations import seconds
-from kit.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, parse
-from kit.strict_json import ForbiddenText
+from kit.jsonrpc import INVALID_REQUEST, RpcError, read_value
 from kit.tasks import TaskSet
 from mcp_server.service.calls import (
     NOTIFICATION,
@@ -301,15 +299,12 @@ def read_message(body: bytes) -> dict[str, Any]:
         RpcError: on HTTP 400.
     """
     try:
-        text, message = parse(body)
+        message = read_value(body)
         if not isinstance(message, dict):
             raise RpcError(INVALID_REQUEST, "want one message; batches are not supported")
         if not isinstance(message.get("id", ""), str | int):
             raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
-        strict_json.check_strings(text, message)
         return message
-    except ForbiddenText as wrong:
-        raise RpcError(INVALID_PARAMS, str(wrong), status=400) from None
     except RpcError as error:
         error.status = 400
         raise

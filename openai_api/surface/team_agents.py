@@ -35,7 +35,7 @@ from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
 from kit.clock import approximate_now, iso
 from kit.concurrency import ConcurrencyLimit
-from kit.jsonrpc import parse
+from kit.jsonrpc import read_value
 from kit.tasks import start_apart
 from openai_api.surface.answers import ChatAnswer
 from openai_api.surface.endpoint import CONVERSATION, answer_request, read_name
@@ -67,7 +67,7 @@ class TeamWire(ChatWire):
         self.agent = name
 
     def read(self, body: bytes) -> AskedAnswer:
-        _, value = parse(body)
+        value = read_value(body)
         if isinstance(value, dict):
             body = msgspec.json.encode(value | {"model": f"{MODEL_PREFIX}{self.agent}"})
         return super().read(body)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct
 
 from kit import strict_json
-from kit.strict_json import UnreadableText
+from kit.strict_json import BadShape, NotJson
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_FLAW_CHARS = 500
@@ -93,8 +93,6 @@ def read_json(text: str) -> Any:
         UnreadableText: it is not JSON, or not such that a sound program sends it.
     """
     try:
-        value = strict_json.parse(text)
-    except UnreadableText as wrong:
+        return strict_json.read(text)
+    except (NotJson, BadShape) as wrong:
         raise type(wrong)(f"the reply is not JSON alone: {wrong}") from None
-    strict_json.check_strings(text, value)
-    return value

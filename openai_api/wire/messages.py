@@ -18,10 +18,8 @@ from a2a_bridge.wire.dialects.reading import (
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part, question_of
-from kit import strict_json
 from kit.ids import unguessable
-from kit.jsonrpc import INVALID_PARAMS, RpcError, parse
-from kit.strict_json import ForbiddenText
+from kit.jsonrpc import read_value
 from openai_api.wire.formats import (
     FlatSchemaFormat,
     ObjectFormat,
@@ -167,12 +165,7 @@ def read_request(kind: type[BodyKind], body: bytes) -> BodyKind:
     Raises:
         RpcError: it is not sound; where possible with the field.
     """
-    text, value = parse(body)
-    try:
-        strict_json.check_strings(text, value)
-    except ForbiddenText as wrong:
-        raise RpcError(INVALID_PARAMS, str(wrong)) from None
-    asked: BodyKind = read_params(kind, value)
+    asked: BodyKind = read_params(kind, read_value(body))
     return asked
 
 

@@ -232,8 +232,7 @@ def _read(text: str | None) -> Mapping[str, object]:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_FRAME_BYTES:
         raise BadOperatorFrame("bad_frame", f"a frame holds at most {MAX_FRAME_BYTES} bytes")
     try:
-        value = strict_json.parse(text)
-        strict_json.check_strings(text, value)
+        value = strict_json.read(text)
     except UnreadableText as wrong:
         raise BadOperatorFrame("bad_frame", str(wrong)) from None
     if not isinstance(value, dict):

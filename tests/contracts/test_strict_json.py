@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kit.strict_json import BadShape, NotJson, parse
+from kit.strict_json import BadShape, NotJson, read
 
 
 def test_a_key_that_comes_twice_is_refused(subtests: pytest.Subtests) -> None:
@@ -18,7 +18,7 @@ def test_a_key_that_comes_twice_is_refused(subtests: pytest.Subtests) -> None:
         '{"a":1,"a":{"b":":"}}',
     ]:
         with subtests.test(text=text), pytest.raises(BadShape, match="one key twice"):
-            parse(text)
+            read(text)
 
 
 def test_a_sound_text_is_what_json_says() -> None:
@@ -31,16 +31,16 @@ def test_a_sound_text_is_what_json_says() -> None:
         "0",
         "null",
     ]:
-        assert repr(parse(text)) == repr(json.loads(text)), text
+        assert repr(read(text)) == repr(json.loads(text)), text
 
 
 def test_what_is_not_json_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "NaN", "[1,]", "01", '"\x01"', "{}x", "-Infinity", '{"a" 1}', "\x0b1", "1."]:
         with subtests.test(text=text), pytest.raises(NotJson):
-            parse(text)
+            read(text)
 
 
 def test_what_no_sound_program_sends_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["1e999", "-1e400", "[" * 65 + "]" * 65]:
         with subtests.test(text=text), pytest.raises(BadShape):
-            parse(text)
+            read(text)

@@ -67,7 +67,7 @@ def test_log_lines_name_the_trace_of_the_request_they_are_about() -> None:
     assert "trace_id" not in EventFormatter().format(record)
 
     def serve() -> str:
-        trace.enter([GOOD])
+        trace.current_span.set(trace.follow(GOOD))
         return EventFormatter().format(record)
 
     assert copy_context().run(serve).endswith(f"trace_id='{TRACE}'")

@@ -127,9 +127,8 @@ _decode = msgspec.json.Decoder(HookEvent).decode
 def _event(body: bytes) -> HookEvent | RequestRefused:
     """The event in a body, or what is wrong with it: whose token it is comes first."""
     try:
-        text = strict_json.decode(body)
-        strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
-        event = _decode(text)
+        strict_json.read(body, max_depth=MAX_LEVELS, max_brackets=None, takes_any_text=True)
+        event = _decode(body.decode("utf-8-sig"))
     except strict_json.BadShape as bad:
         return _wrong(str(bad))
     except msgspec.ValidationError as wrong:

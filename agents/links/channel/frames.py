@@ -307,7 +307,7 @@ def decode(text: str) -> AgentChannelFrame:
         BadChannelFrame: not JSON of a sound program, no `type`, an unknown type, or fields of the wrong shape.
     """
     try:
-        strict_json.parse(text, max_depth=MAX_LEVELS, max_brackets=None)
+        strict_json.read(text, max_depth=MAX_LEVELS, max_brackets=None, takes_any_text=True)
     except BadShape as bad:
         raise BadChannelFrame("bad_frame", str(bad)) from None
     except NotJson:
