@@ -18,7 +18,7 @@ from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById, TaskStore
-from a2a_bridge.surface.asgi import Bridge, RequestReader
+from a2a_bridge.surface.asgi import Bridge
 from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJsonBinding
 from a2a_bridge.surface.my_questions import QuestionList
@@ -154,7 +154,6 @@ class HubServices:
             "streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams
         )
         runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
-        access = RequestReader(settings.PUBLIC_URL)
         self.gateway = gateway = Gateway.build(
             process_id=process_id,
             link=link,
@@ -180,8 +179,8 @@ class HubServices:
         self.operator_sockets = operator_sockets = OperatorSockets(hub_limits.STREAMS.most)
         unsigned = UnsignedSockets()
         prompt_service = PromptService(asking=asking, reply_wait_s=settings.REPLY_WAIT_S)
-        self.bridge = Bridge(access, runner)
-        self.http_json = HttpJsonBinding(access, runner)
+        self.bridge = Bridge(runner, settings.PUBLIC_URL)
+        self.http_json = HttpJsonBinding(runner, settings.PUBLIC_URL)
         self.mcp = McpEndpoint(
             runner,
             envelopes if settings.AGNT else None,

@@ -11,7 +11,7 @@ from a2a_bridge.service.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import refused
 from a2a_bridge.wire.requests import Send
-from a2a_bridge.wire.task import Message, Task, text_in
+from a2a_bridge.wire.task import Message, Task
 from agents.transcript.permissions import (
     MAX_MESSAGE_CHARS,
     STATUSES,
@@ -21,7 +21,7 @@ from agents.transcript.permissions import (
     NoSuchRequest,
     decide_as_caller,
 )
-from agents.transcript.pieces import ApprovalAsked
+from agents.transcript.pieces import ApprovalAsked, text_in
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.jsonrpc import RpcError

@@ -158,7 +158,8 @@ class Waiting(msgspec.Struct, frozen=True):
         if isinstance(run, TaskRun) and run.before is not None and (text := run.unsent_text):
             raise refused(text)
         if isinstance(request, Send):
-            dialect.check_answer(run.task, request)
+            if dialect.check_answer is not None:
+                dialect.check_answer(run.task, request)
             if request.takes_direct and dialect.render_message and not run.is_promoted:
                 return dialect.render_message(run.task.context_id, answer_message(run.task))
         return dialect.render_answer(run.task, request)

@@ -192,7 +192,7 @@ def _describe(call: HttpCall) -> describe.DescribedOperation:
         text="A2A 1.0, binding HTTP+JSON; more in the reference, /demos/a2a/. Errors are google.rpc.Status.",
         tag="a2a-http",
         security=CALLER,
-        request=of_v1(V1.description.method(call.operation).params) if has_body else None,
+        request=of_v1(V1.method(call.operation).params) if has_body else None,
         parameters=(VERSION, *([LAST_EVENT_ID] if is_stream else []), *call.parameters),
         adds_errors=False,
         answers={200: DescribedAnswer(shape=answer, media_types=EVENTS) if is_stream else answer, **failures},

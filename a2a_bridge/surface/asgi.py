@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming, Wire
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
-from a2a_bridge.wire.versions import VERSION_HEADERS, activated, choose, error_dialect, no_method, version_of
+from a2a_bridge.wire.versions import EXTENSION_PATH, SPOKEN, choose, no_method, version_of
 from accounts.authn import presented
 from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
@@ -20,6 +22,7 @@ PREFIX = "/api/a2a/v1/agents/"
 ENDPOINT = re.compile(PREFIX + "@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
 BASE = re.compile(PREFIX + f"[^/]+/[^/]+(/{CORE}|/v1)?/?")
 RPC_ENDPOINT = re.compile(PREFIX + f"@?+([^/]+/[^/]+)(/{CORE})?/?")
+EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
@@ -54,59 +57,59 @@ def is_core(path: str) -> bool:
     return path.removeprefix(PREFIX).split("/")[2:3] == [CORE]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReader:
-    """Reads requests and their credentials. `public_url`: the origin whose pages may use the cookie."""
-
-    public_url: str
-
-    async def receive(
-        self, request: HttpRequest, handle: str | None, methods: Sequence[str], wire: Wire
-    ) -> tuple[Incoming, bytes]:
-        """Read a request and keep its errors, which are sent after its caller and its agent were looked up.
-
-        Raises:
-            ClientLeft: it went away.
-        """
-        refused, body = None, b""
-        try:
-            body = await request.read_checked(methods)
-        except RequestRefused as error:
-            refused = error
-        token = presented(request.headers, request.method, self.public_url)
-        incoming = Incoming(
-            handle=handle,
-            token=token,
-            digest=token.digest if token else None,
-            wire=wire,
-            body_bytes=len(body),
-            refused=refused,
-            is_readable=refused is None and token is not None,
-        )
-        return incoming, body
-
-    def headers(self, request: HttpRequest) -> list[Header]:
-        """The response headers that name extensions and the trace."""
-        return [*activated(request, self.public_url), request.enter_trace()]
+def response_headers(request: HttpRequest, public_url: str) -> list[Header]:
+    """The response headers that name the extensions that the request asks for and the hub has, and the trace."""
+    headers: list[Header] = []
+    for name in EXTENSION_HEADERS:
+        if name in request.headers:
+            asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
+            if (ours := f"{public_url}{EXTENSION_PATH}") in asked:
+                headers.append((name.encode(), ours.encode()))
+    headers.append(request.enter_trace())
+    return headers
 
 
-class RpcWire:
+async def receive(
+    request: HttpRequest, handle: str | None, methods: Sequence[str], wire: Wire, public_url: str
+) -> tuple[Incoming, bytes]:
+    """Read a request and keep its errors, which are sent after its caller and its agent were looked up.
+
+    `public_url`: the origin whose pages may use the cookie.
+
+    Raises:
+        ClientLeft: it went away.
+    """
+    refused, body = None, b""
+    try:
+        body = await request.read_checked(methods)
+    except RequestRefused as error:
+        refused = error
+    token = presented(request.headers, request.method, public_url)
+    incoming = Incoming(
+        handle=handle,
+        token=token,
+        digest=token.digest if token else None,
+        wire=wire,
+        body_bytes=len(body),
+        refused=refused,
+        is_readable=refused is None and token is not None,
+    )
+    return incoming, body
+
+
+class RpcWire(Struct):
     """JSON-RPC: every answer has an envelope with the request's id. See `a2a_bridge.service.calls.Wire`."""
 
-    __slots__ = ("dialect", "rpc_id", "streams_errors")
-
-    media_type = b"application/json"
-    allow = b"GET, HEAD, POST, OPTIONS"
-
-    def __init__(self, dialect: Dialect, rpc_id: RpcId = None) -> None:
-        self.dialect = dialect
-        self.rpc_id = rpc_id
-        self.streams_errors = False
+    dialect: Dialect
+    rpc_id: RpcId = None
+    streams_errors: bool = False
+    media_type: bytes = b"application/json"
+    allow: bytes = b"GET, HEAD, POST, OPTIONS"
 
     @property
     def headers(self) -> Sequence[Header]:
         """The version that is served; the hub's own dialect has none."""
-        return VERSION_HEADERS.get(self.dialect.name, ())
+        return self.dialect.headers
 
     def result(self, result: object) -> bytes:
         return encode({"jsonrpc": "2.0", "result": result, "id": self.rpc_id})
@@ -127,8 +130,8 @@ class RpcWire:
 class Bridge:
     """The JSON-RPC endpoint of every published agent."""
 
-    access: RequestReader
     runner: CallRunner
+    public_url: str
 
     async def __call__(self, request: HttpRequest, handle: str, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -136,23 +139,24 @@ class Bridge:
             await answer_preflight(send, PREFLIGHT)
             return
         version = version_of(request)
-        wire = RpcWire(error_dialect(version))
-        answer = CallAnswer(request.receive, send, RpcWire(wire.dialect), self.access.headers(request))
+        # The wire of errors that come before there is a method. -32009 is an error of 1.0, which has details.
+        wire = RpcWire(SPOKEN[version][False] if version in SPOKEN else V1)
+        answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
-            incoming, body = await self.access.receive(request, handle, ("POST",), wire)
+            incoming, body = await receive(request, handle, ("POST",), wire, self.public_url)
             if incoming.is_readable:
                 try:
                     rpc = read_call(body)
-                    wire.rpc_id = rpc.rpc_id
+                    wire = incoming.wire = RpcWire(wire.dialect, rpc.rpc_id)
                     dialect = choose(rpc.method, version, rpc.params)
                     if dialect is V1 and is_core(request.path):
                         dialect = V1_CORE
                     wire.dialect = dialect
-                    operation = dialect.methods.get(rpc.method)
-                    if operation is None:
+                    method = dialect.methods.get(rpc.method)
+                    if method is None:
                         raise no_method(rpc.method)
-                    wire.streams_errors = dialect.streams_errors and operation in STREAMS
-                    incoming.take(request, dialect, operation, dialect.read(operation, rpc.params))
+                    wire.streams_errors = dialect.streams_errors and method.operation in STREAMS
+                    incoming.take(request, dialect, method.operation, method.read(rpc.params))
                     del rpc
                 except RpcError as error:
                     incoming.error = error

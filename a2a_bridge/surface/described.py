@@ -77,7 +77,7 @@ ASK = DescribedOperation(
     " reference, /demos/a2a/, and as text in /llms.txt. Errors are JSON-RPC's.",
     tag="a2a",
     security=CALLER,
-    request=Either([one.description.requests for one in DIALECTS]),
+    request=Either([one.requests for one in DIALECTS]),
     parameters=[VERSION],
     adds_errors=False,
     answers={

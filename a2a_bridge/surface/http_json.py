@@ -11,14 +11,13 @@ from urllib.parse import parse_qsl
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming
 from a2a_bridge.surface.addresses import find_address
-from a2a_bridge.surface.asgi import PREFLIGHT, RequestReader, is_core
+from a2a_bridge.surface.asgi import PREFLIGHT, is_core, receive, response_headers
 from a2a_bridge.wire import errors
 from a2a_bridge.wire.dialects.agno import AGNO
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import invalid
-from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import V1, V1_CORE
-from a2a_bridge.wire.versions import VERSION_HEADERS, no_method, version_of
+from a2a_bridge.wire.versions import no_method, version_of
 from agents.transcript.pieces import Json
 from kit import jsonrpc
 from kit.asgi import HttpRequest, Send, answer_preflight
@@ -62,7 +61,7 @@ class HttpJsonWire:
 
     media_type = b"application/json"
     streams_errors = False
-    headers = VERSION_HEADERS[V1.name]
+    headers = V1.headers
 
     def __init__(self) -> None:
         self.allow = b""
@@ -88,7 +87,7 @@ class EnvelopeWire(HttpJsonWire):
 
     __slots__ = ("rpc_id",)
 
-    headers = VERSION_HEADERS[V03.name]
+    headers = AGNO.headers
 
     def __init__(self, rpc_id: RpcId) -> None:
         super().__init__()
@@ -105,8 +104,8 @@ class EnvelopeWire(HttpJsonWire):
 class HttpJsonBinding:
     """The addresses below every published agent's own."""
 
-    access: RequestReader
     runner: CallRunner
+    public_url: str
 
     async def __call__(self, request: HttpRequest, handle: str, rest: str, send: Send) -> None:
         """Answer one request for `rest` below an agent's address; nothing a client sends makes this raise."""
@@ -114,11 +113,11 @@ class HttpJsonBinding:
             await answer_preflight(send, PREFLIGHT)
             return
         wire = HttpJsonWire()
-        answer = CallAnswer(request.receive, send, wire, self.access.headers(request))
+        answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
             address, names = find_address(rest)
             wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
-            incoming, body = await self.access.receive(request, handle, address.verbs, wire)
+            incoming, body = await receive(request, handle, address.verbs, wire, self.public_url)
             if incoming.is_readable:
                 try:
                     version, operation = version_of(request), address.operation(request.method)
@@ -130,7 +129,7 @@ class HttpJsonBinding:
                     else:
                         params = params_of(request, operation, names, body)
                         dialect = V1_CORE if is_core(request.path) else V1
-                        incoming.take(request, dialect, operation, dialect.read(operation, params))
+                        incoming.take(request, dialect, operation, dialect.method(operation).read(params))
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them
@@ -147,9 +146,10 @@ def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incom
     """
     rpc = read_call(body)
     incoming.wire = EnvelopeWire(rpc.rpc_id)
-    if AGNO.methods.get(rpc.method) is not operation:
+    method = AGNO.methods.get(rpc.method)
+    if method is None or method.operation is not operation:
         raise no_method(rpc.method)
-    incoming.take(request, AGNO, operation, AGNO.read(operation, rpc.params))
+    incoming.take(request, AGNO, operation, method.read(rpc.params))
 
 
 def params_of(request: HttpRequest, operation: Operation, names: dict[str, str], body: bytes) -> Json:

@@ -36,7 +36,7 @@ from a2a_bridge.service.my_questions import (
 )
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.surface.reference.errors import failures, refusals
-from a2a_bridge.wire.task import State, Task, text_in
+from a2a_bridge.wire.task import State, Task
 from accounts.authn import TokenScope, presented
 from accounts.error_pages import UNAVAILABLE_TEXT
 from accounts.middleware import allowing
@@ -46,6 +46,7 @@ from agents.core.ledger import Ledger
 from agents.core.reasons import Explanation
 from agents.core.rest_errors import public_refusal
 from agents.models.choices import Interruption, Outcome, TurnFailure
+from agents.transcript.pieces import text_in
 from agents.web.desk import require_owner
 from clawbridge.shapes import QuestionState
 from kit import asgi

@@ -142,8 +142,8 @@ def _speech(one: Dialect) -> dict[str, Any]:
         "key": key_of(one),
         "title": one.description.title,
         "version": one.description.header,
-        "methods": {operation: name for name, operation in one.methods.items()},
-        "message": one.description.message,
+        "methods": {method.operation: name for name, method in one.methods.items()},
+        "message": one.sample_message,
     }
 
 

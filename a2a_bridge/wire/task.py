@@ -11,7 +11,16 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from agents.transcript.pieces import ApprovalAsked, Json, Part, Usage, joined_texts, plain_text_in, show_usage
+from agents.transcript.pieces import (
+    ApprovalAsked,
+    Json,
+    Part,
+    Usage,
+    joined_texts,
+    plain_text_in,
+    show_usage,
+    text_in,
+)
 from kit.clock import approximate_now
 
 
@@ -182,14 +191,17 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def reply(self) -> Artifact | None:
         """The artifact that the hub made of this turn's chunks, as far as they have come."""
-        found = self.artifact(self.reply_id)
-        return found if found is not None and found.is_reply else None
+        reply_id = f"{REPLY}{self.turns}"
+        for one in self.artifacts:
+            if one.id == reply_id and not one.turn:  # a remote server may use such an id, too
+                return one
+        return None
 
     @property
     def reply_text(self) -> str:
         """The text of this turn's reply, as far as it has come; see `agents.core.waiting.text_of`."""
-        if self.reply is not None:
-            return text_in(self.reply.parts)
+        if (reply := self.reply) is not None:
+            return text_in(reply.parts)
         words = self.message.parts if self.state is State.COMPLETED and self.message is not None else ()
         return joined_texts(plain_text_in(one.parts[one.since :]) for one in self.made) or text_in(words)
 
@@ -201,8 +213,11 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def besides_reply(self) -> list[tuple[Artifact, Part]]:
         """The parts of artifacts that are not in the text of its reply."""
-        others = [one for one in self.artifacts if one.id != self.reply_id or not one.is_reply]
-        return [(one, part) for one in others for part in one.parts if not (one.turn and plain_text_in([part]))]
+        reply, found = self.reply, []
+        for one in self.artifacts:
+            if one is not reply:
+                found += [(one, part) for part in one.parts if not (one.turn and plain_text_in([part]))]
+        return found
 
     def artifact(self, artifact_id: str) -> Artifact | None:
         """The artifact of that id; None if the task has none."""
@@ -214,8 +229,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def size_bytes(self) -> int:
         """The approximate bytes of the task in memory."""
-        messages = (*self.history, self.message) if self.message else self.history
-        return 800 + _weight(self.metadata) + sum(map(size_of, messages)) + sum(map(size_of, self.artifacts))
+        held = (*self.history, *self.artifacts, *((self.message,) if self.message else ()))
+        return 800 + (_weight(self.metadata) if self.metadata else 0) + size_of(*held)
 
 
 def after(task: Task, events: Iterable[TaskEvent]) -> Task:
@@ -239,26 +254,23 @@ def metadata_with_usage(metadata: Json | UnsetType, usage: Usage) -> Json:
     return {**(metadata or {}), "usage": show_usage(usage)}
 
 
-def size_of(held: Message | Artifact) -> int:
-    """The approximate bytes of a message or an artifact in memory."""
-    besides: tuple[object, ...]
-    if isinstance(held, Message):
-        besides = (held.metadata, *held.extensions, *held.reference_task_ids)
-    else:
-        besides = (held.metadata, held.name, held.description, *held.extensions)
-    size = sum(map(_weight, besides)) if any(besides) else 0
-    for part in held.parts:
-        if part == Part(text=part.text):  # as nearly all are
-            size += 200 + sys.getsizeof(part.text)
-        else:
-            values = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
-            size += 200 + sum(map(_weight, values))
+def size_of(*held: Message | Artifact) -> int:
+    """The approximate bytes of messages and artifacts in memory."""
+    size = 0
+    for one in held:
+        for part in one.parts:
+            if part == Part(text=part.text):  # as nearly all are
+                size += 200 + sys.getsizeof(part.text)
+            else:
+                values = (part.text, part.raw, part.url, part.data, part.filename, part.media_type, part.metadata)
+                size += 200 + sum(map(_weight, values))
+        if one.metadata or one.extensions:
+            size += sum(map(_weight, (one.metadata, *one.extensions)))
+        if isinstance(one, Message):
+            size += sum(map(_weight, one.reference_task_ids)) if one.reference_task_ids else 0
+        elif one.name or one.description:
+            size += _weight(one.name) + _weight(one.description)
     return size
-
-
-def text_in(parts: Iterable[Part]) -> str:
-    """The text of all parts as one string."""
-    return "".join([part.text for part in parts if isinstance(part.text, str)])
 
 
 def timestamp() -> str:

@@ -1,7 +1,6 @@
-"""The dialects, and which of them a request speaks, by its `A2A-Version` and its method; and its extensions.
+"""The dialects, and which of them a request speaks, by its `A2A-Version` and its method.
 
-Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart. An
-extension that a request asks for is active if the card has it; others are ignored.
+Methods of A2A 0.3 hold a slash; A2A 1.0 and the hub share PascalCase names, so the version tells them apart.
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from a2a_bridge.wire.dialects.hub import HUB
 from a2a_bridge.wire.dialects.v03 import BOTH_FORMS, V03, has_no_kinds
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.errors import VERSION_NOT_SUPPORTED
-from kit.asgi import Header, HttpRequest
+from kit.asgi import HttpRequest
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -21,7 +20,6 @@ DIALECTS: tuple[Dialect, ...] = (
     V1,
 )
 EXTENSION_PATH = "/extensions/agent-info/v1"
-EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 
 
 def _find(version: str, *, has_slash: bool) -> Dialect:
@@ -30,13 +28,12 @@ def _find(version: str, *, has_slash: bool) -> Dialect:
 
 
 # By version: the dialect of methods without a slash, and of those with one.
-_BY_VERSION: Mapping[str | None, tuple[Dialect, Dialect]] = {
+SPOKEN: Mapping[str | None, tuple[Dialect, Dialect]] = {
     version: (_find(version, has_slash=False), _find(version, has_slash=True))
     for one in DIALECTS
     for version in one.versions
 }
 _NAMED = [one for one in reversed(DIALECTS) if one.name in one.versions]  # the newest first
-VERSION_HEADERS = {one.name: [(b"a2a-version", one.name.encode())] for one in _NAMED}
 _WANTED = f"want A2A-Version {' or '.join(one.name for one in _NAMED)}, or none"
 
 
@@ -48,12 +45,7 @@ def version_of(request: HttpRequest) -> str | None:
     if len(named) > 1 and len({version.strip() for version in named}) > 1:
         return None
     version = named[0].strip() if named else ""
-    return version if version in _BY_VERSION else ".".join(version.split(".")[:2])
-
-
-def error_dialect(version: str | None) -> Dialect:
-    """The dialect of an error that comes before there is a method. -32009 is one of 1.0, which has details."""
-    return _BY_VERSION[version][False] if version in _BY_VERSION else V1
+    return version if version in SPOKEN else ".".join(version.split(".")[:2])
 
 
 def choose(method: str, version: str | None, params: Any = None) -> Dialect:
@@ -62,9 +54,9 @@ def choose(method: str, version: str | None, params: Any = None) -> Dialect:
     Raises:
         RpcError: -32009 for a version not spoken here.
     """
-    if version not in _BY_VERSION:
+    if version not in SPOKEN:
         raise RpcError(VERSION_NOT_SUPPORTED, _WANTED)
-    dialect = _BY_VERSION[version]["/" in method]
+    dialect = SPOKEN[version]["/" in method]
     return BOTH_FORMS if dialect is V03 and has_no_kinds(params) else dialect
 
 
@@ -74,14 +66,3 @@ def no_method(method: str) -> RpcError:
     return RpcError(
         METHOD_NOT_FOUND, f"no method {method[:60]!r} here{f': send A2A-Version: {version}' if version else ''}"
     )
-
-
-def activated(request: HttpRequest, public_url: str) -> list[Header]:
-    """The headers that say which extensions are active, under the names they were asked for by."""
-    found: list[Header] = []
-    for name in EXTENSION_HEADERS:
-        if name in request.headers:
-            asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
-            if (ours := f"{public_url}{EXTENSION_PATH}") in asked:
-                found.append((name.encode(), ours.encode()))
-    return found

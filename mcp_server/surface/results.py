@@ -22,12 +22,12 @@ from a2a_bridge.wire.errors import (
     UNAVAILABLE,
     UNSUPPORTED_OPERATION,
 )
-from a2a_bridge.wire.task import State, Task, text_in
+from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.core.explanations import BY_REASON
 from agents.core.reasons import Explanation
 from agents.models.choices import Outcome
-from agents.transcript.pieces import Part
+from agents.transcript.pieces import Part, text_in
 from kit.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RpcError
 from mcp_server.service.calls import CallResult
 from mcp_server.service.catalog import address_artifact, describe_agent

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from a2a_bridge.wire.task import Role, Task, text_in
+from a2a_bridge.wire.task import Role, Task
+from agents.transcript.pieces import text_in
 from kit import sse
 from openai_api.surface.answers import ModelWire, encode, refusal_after, task_in
 from openai_api.wire.errors import ModelRefused

@@ -8,10 +8,11 @@ import msgspec
 from a2a_bridge.surface.http_json import STATUSES
 from a2a_bridge.wire import errors
 from a2a_bridge.wire.errors import denied_text
-from a2a_bridge.wire.task import State, Task, text_in
+from a2a_bridge.wire.task import State, Task
 from accounts.authn import Unauthenticated
 from agents.core.errors import Denied, RateLimited
 from agents.core.reasons import RefusalKind, Retry
+from agents.transcript.pieces import text_in
 from kit.asgi import RETRY_SOON, Header, RequestRefused, retry_after
 from kit.clock import approximate_now
 from kit.jsonrpc import INTERNAL_ERROR, RpcError

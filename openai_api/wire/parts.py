@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct
 
 from a2a_bridge.wire.dialects.reading import check_content, check_printable, invalid
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
-from a2a_bridge.wire.task import Task, text_in
-from agents.transcript.pieces import Part, joined_texts
+from a2a_bridge.wire.task import Task
+from agents.transcript.pieces import Part, joined_texts, text_in
 
 MAX_NAME_CHARS = 255
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[^,;]*)*;base64,")

@@ -105,7 +105,7 @@ class AddressRequest:
 
 AgentRequest = DialectRequest | AddressRequest
 DIALECT_REQUESTS = [
-    DialectRequest(one.name, name, operation) for one in DIALECTS for name, operation in one.methods.items()
+    DialectRequest(one.name, method.name, method.operation) for one in DIALECTS for method in one.methods.values()
 ]
 SEND = DialectRequest(HUB.name, "SendMessage", Operation.SEND)
 ADDRESS_REQUESTS = [AddressRequest(verb, one.path) for one in ADDRESSES for verb in one.calls]

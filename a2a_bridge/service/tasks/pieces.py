@@ -16,7 +16,6 @@ from a2a_bridge.wire.task import (
     Task,
     TaskEvent,
     metadata_with_usage,
-    text_in,
 )
 from agents.core.types import SettledTurn
 from agents.models.choices import AGENTS_OWN_WORDS, Interruption, Outcome, TurnFailure
@@ -30,6 +29,7 @@ from agents.transcript.pieces import (
     Part,
     Piece,
     StatusNote,
+    text_in,
 )
 
 INTERRUPTIONS = {

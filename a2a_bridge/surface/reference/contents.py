@@ -9,7 +9,7 @@ from msgspec import Struct, UnsetType, inspect
 from a2a_bridge.surface.addresses import CALLS
 from a2a_bridge.surface.reference import errors, samples
 from a2a_bridge.surface.reference.errors import summary
-from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect, Operation
+from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect, Method, Operation
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.task import State
 from a2a_bridge.wire.versions import DIALECTS
@@ -117,7 +117,7 @@ class Reference:
 @cache
 def reference(public_url: str) -> Reference:
     """The reference of this hub's code; it does not change while the process lives."""
-    names = {operation: name for name, operation in V1.methods.items()}
+    names = {one.operation: name for name, one in V1.methods.items()}
     return Reference(
         languages=[_language(one, public_url) for one in DIALECTS],
         http_calls=[{"verb": one.verb, "path": f"/{one.path}", "method": names[one.operation]} for one in CALLS],
@@ -141,23 +141,21 @@ def key_of(one: Dialect) -> str:
 
 
 def _language(one: Dialect, public_url: str) -> Language:
-    methods = [_method(one, name, operation, public_url) for name, operation in one.methods.items()]
+    methods = [_method(one, method, public_url) for method in one.methods.values()]
     said = one.description
     return Language(key_of(one), said.title, said.header, said.about, methods)
 
 
-def _method(one: Dialect, name: str, operation: Operation, public_url: str) -> ShownMethod:
-    struct = one.description.method(operation).params
-    request = samples.request_of(one, name, operation)
+def _method(one: Dialect, method: Method, public_url: str) -> ShownMethod:
     return ShownMethod(
-        id=f"{key_of(one)}-{name.replace('/', '-')}",
-        name=name,
-        summary=SUMMARIES[operation],
-        streams=operation in STREAMS,
-        params=list(fields_of(struct)) if struct else [],
-        request=samples.pretty(request),
-        answer=samples.answer_to(one, request, operation, public_url),
-        direct=samples.direct_of(one) if operation is Operation.SEND else "",
+        id=f"{key_of(one)}-{method.name.replace('/', '-')}",
+        name=method.name,
+        summary=SUMMARIES[method.operation],
+        streams=method.operation in STREAMS,
+        params=list(fields_of(method.params)) if method.params else [],
+        request=samples.pretty(samples.request_of(method)),
+        answer=samples.answer_to(one, method, public_url),
+        direct=samples.direct_of(one) if method.operation is Operation.SEND else "",
     )
 
 

@@ -17,6 +17,7 @@ from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_TASK_ID,
     STREAMS,
     Dialect,
+    Method,
     Operation,
     get_renderer,
 )
@@ -48,22 +49,22 @@ ASKED = Task(
 WORKING = StatusEvent(1, AT, State.WORKING)
 
 
-def request_of(one: Dialect, name: str, operation: Operation) -> Json:
+def request_of(method: Method) -> Json:
     """A whole request."""
-    params = one.description.method(operation).sample
-    return {"jsonrpc": "2.0", "id": RPC_ID, "method": name} | ({} if params is None else {"params": params})
+    request = {"jsonrpc": "2.0", "id": RPC_ID, "method": method.name}
+    return request if method.sample is None else {**request, "params": method.sample}
 
 
-def answer_to(one: Dialect, request: Json, operation: Operation, public_url: str) -> str:
+def answer_to(one: Dialect, method: Method, public_url: str) -> str:
     """The response: JSON to read, or a stream as it is. A dialect without the request answers with its error."""
     wire = RpcWire(one, RPC_ID)
     try:
-        wanted = one.read(operation, request.get("params"))
+        wanted = method.read(method.sample)
     except RpcError as refused:
         return pretty(json.loads(wire.error(refused)))
-    if operation in STREAMS:
-        return stream_of(one, wanted, operation)
-    return pretty(json.loads(wire.result(_result(one, wanted, operation, public_url))))
+    if method.operation in STREAMS:
+        return stream_of(one, wanted, method.operation)
+    return pretty(json.loads(wire.result(_result(one, wanted, method.operation, public_url))))
 
 
 def stream_of(one: Dialect, wanted: Request, operation: Operation) -> str:
@@ -93,7 +94,8 @@ def story(settled: SettledTurn | None = None, pieces: Sequence[str | StatusNote]
 
 def direct_of(one: Dialect) -> str:
     """A plain reply where it is no task, empty in a dialect whose replies always are."""
-    wanted = one.read(Operation.SEND, one.description.method(Operation.SEND).sample)
+    method = one.method(Operation.SEND)
+    wanted = method.read(method.sample)
     if one.render_message is None or not (isinstance(wanted, Send) and wanted.plain_is_direct):
         return ""
     shown = one.render_message(ASKED.context_id, reply_message(after(ASKED, story())))

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from msgspec import UNSET, structs
 
-from a2a_bridge.wire.dialects.dialect import Operation, show_every_answer
+from a2a_bridge.wire.dialects.dialect import Method, by_name
 from a2a_bridge.wire.dialects.v03 import V03, shapes
 from a2a_bridge.wire.dialects.v03.shapes import status_update
-from a2a_bridge.wire.requests import Request, Send
+from a2a_bridge.wire.requests import Request
 from a2a_bridge.wire.task import Artifact, Message, Role, State, StatusEvent, Task, TaskEvent
 from agents.transcript.pieces import Part, joined_texts
 
@@ -28,10 +28,13 @@ class FileArtifact(shapes.OldMade, frozen=True, rename="camel", kw_only=True):
     mime_type: str
 
 
-def read(operation: Operation, params: object) -> Request:
-    """Read parameters of 0.3. Agno sends no task id: a message goes on with the task that waits in its context."""
-    request = V03.read(operation, params)
-    return structs.replace(request, takes_direct=False, resumes=True) if isinstance(request, Send) else request
+def method_of_agno(method: Method) -> Method:
+    """A method of 0.3. Agno sends no task id: a message goes on with the task that waits in its context."""
+
+    def read(params: object) -> Request:
+        return structs.replace(method.read(params), takes_direct=False, resumes=True)
+
+    return replace(method, read=read)
 
 
 def render_task(task: Task, history_length: int | None) -> shapes.OldTask:
@@ -129,12 +132,11 @@ AGNO = replace(
     name="AgentOS",
     versions=frozenset(),
     bindings=(),
-    methods={"message/send": Operation.SEND, "message/stream": Operation.STREAM},
+    methods=by_name(*(method_of_agno(V03.methods[name]) for name in ("message/send", "message/stream"))),
     streams_errors=False,
-    read=read,
     render_task=render_task,
     render_answer=lambda task, request: render_task(task, None),
     render_opening=render_opening,
     follow=lambda task: StreamedWords(task).render_event,
-    check_answer=show_every_answer,
+    check_answer=None,
 )

@@ -11,6 +11,7 @@ from a2a_bridge.wire.requests import ListTasks, PushTarget, Request, Send
 from a2a_bridge.wire.task import Message, Task, TaskEvent, TaskPage
 from agents.models.choices import Surface
 from kit import describe
+from kit.asgi import Header
 from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 AGENT = "/api/a2a/v1/agents/{owner}/{slug}"
@@ -86,6 +87,7 @@ class RpcFault(TypedDict):
 class Method:
     """A JSON-RPC method: what it does, how its parameters are read, and what they may hold.
 
+    `read` checks parameters, and raises RpcError: -32602 naming the field, -32005 for content that no agent takes.
     `params`: the struct of its parameters, if it takes any; `sample`: sound ones. `needs_params`: a request
     without parameters is refused. `text`, `shape`: the sentence and the name of the described request; empty:
     those of the operation and of the method.
@@ -111,25 +113,14 @@ class Method:
         return defstruct(self.shape or self.name, fields, bases=(RpcRequest,), tag=self.name, namespace=namespace)
 
 
-def operations_of(methods: Sequence[Method]) -> dict[str, Operation]:
-    """The operations of methods by their names: see `Dialect.methods`."""
-    return {one.name: one.operation for one in methods}
-
-
-def reader_of(methods: Sequence[Method]) -> Callable[[Operation, Any], Request]:
-    """Reads the requests of these methods: see `Dialect.read`."""
-    by_operation = {one.operation: one for one in methods}
-
-    def read(operation: Operation, params: Any) -> Request:
-        method = by_operation[operation]
-        return method.read({} if params is None and not method.needs_params else params)
-
-    return read
+def by_name(*methods: Method) -> Mapping[str, Method]:
+    """Methods by their names: see `Dialect.methods`."""
+    return {one.name: one for one in methods}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A dialect in words and samples, and its JSON-RPC requests and answers as shapes.
+    """A dialect in words, and its JSON-RPC answers as shapes.
 
     `header`: what to send as `A2A-Version`; empty: nothing. `family`: puts a shape among those of this dialect.
     `answers`: of JSON-RPC; `events`: of its streams.
@@ -138,24 +129,9 @@ class Description:
     title: str
     header: str = ""
     about: str
-    methods: Sequence[Method]
     family: Callable[[Any], describe.Family]
     answers: Sequence[Any]
     events: Sequence[Any]
-
-    @property
-    def requests(self) -> describe.Family:
-        """The JSON-RPC requests as one shape."""
-        return self.family(Union[tuple(one.request for one in self.methods)])  # noqa: UP007  of a list that is made
-
-    def method(self, operation: Operation) -> Method:
-        """The method of an operation."""
-        return next(one for one in self.methods if one.operation is operation)
-
-    @property
-    def message(self) -> Any:
-        """A sample of a message."""
-        return (self.method(Operation.SEND).sample or {})["message"]
 
 
 class EventRenderer(Protocol):
@@ -169,15 +145,6 @@ def renders_alike(renderer: EventRenderer) -> Callable[[Task], EventRenderer]:
     return lambda task: renderer
 
 
-def show_every_answer(task: Task, send: Send) -> None:
-    """The default of `check_answer`: the dialect can show every end of a turn."""
-
-
-def name_no_frame(task_id: str, seq: int) -> str:
-    """A client that comes back cannot name the last frame it saw."""
-    return ""
-
-
 def keep_error(error: RpcError) -> RpcError:
     """The dialect says nothing about errors besides code and message."""
     return error
@@ -188,22 +155,24 @@ class Dialect:
     """A way to speak A2A: the reading of requests, and the rendering of answers as structs that msgspec encodes.
 
     `versions`: the values of `A2A-Version` that name it; `has_slash`: where two dialects share a version, its
-    methods are those with a slash, or without; None: it shares none. `bindings`: what an agent card names of it.
-    `methods`: its JSON-RPC methods. A renderer is None in a dialect without the methods that need it.
+    methods are those with a slash, or without; None: it shares none. `headers`: of every answer. `bindings`: what
+    an agent card names of it. `methods`: its JSON-RPC methods, by name. A renderer is None in a dialect without
+    the methods that need it.
 
     `streams_errors`: a refused stream is a stream. `has_envelope`: each frame of a stream is a JSON-RPC response.
     `passes_ended`: a caller who cancels or follows a task that has ended gets it as it is, and one who follows a
     task that asks for something gets no more. `adds_follow_ups`: a task that has ended is shown with its
-    follow-ups as artifacts. `replays`: a client that names the last frame it saw gets what it missed. `surface`:
-    what the audit says of asks in it.
+    follow-ups as artifacts. `replays`: frames have ids, and a client that names the last one it saw gets what it
+    missed. `surface`: what the audit says of asks in it.
     """
 
     name: str
     surface: Surface = Surface.A2A
     versions: frozenset[str]
     has_slash: bool | None = None
+    headers: Sequence[Header] = ()
     bindings: Sequence[str] = ()
-    methods: Mapping[str, Operation]
+    methods: Mapping[str, Method]
     description: Description
     streams_errors: bool = False
     has_envelope: bool = True
@@ -211,9 +180,6 @@ class Dialect:
     replays: bool = False
     adds_follow_ups: bool = False
 
-    # Checks parameters and says what is wanted. Raises RpcError: -32602 naming the field, -32005 for content that
-    # no agent here takes.
-    read: Callable[[Operation, Any], Request]
     # A task; the number says how much of its history, None: all.
     render_task: Callable[[Task, int | None], object]
     # The answer to a message that was waited for, or not.
@@ -232,11 +198,33 @@ class Dialect:
     # A page of them, and the token of the next one, if any.
     render_push_page: Callable[[str, Sequence[PushTarget], str], object] | None = None
     # Raises RpcError (-32005) for the end of a turn of which this dialect has nothing to show.
-    check_answer: Callable[[Task, Send], None] = show_every_answer
-    # What a client that comes back may name.
-    frame_id: Callable[[str, int], str] = name_no_frame
+    check_answer: Callable[[Task, Send], None] | None = None
     # Adds to an error what this dialect says about it besides.
     error: Callable[[RpcError], RpcError] = keep_error
+
+    def method(self, operation: Operation) -> Method:
+        """The method of an operation."""
+        return next(one for one in self.methods.values() if one.operation is operation)
+
+    def frame_id(self, task_id: str, seq: int) -> str:
+        """The value that a client that comes back sends as Last-Event-ID; empty where it cannot name a frame."""
+        return f"{task_id}.{seq}" if self.replays else ""
+
+    @property
+    def requests(self) -> describe.Family:
+        """The JSON-RPC requests as one shape."""
+        requests = tuple(one.request for one in self.methods.values())
+        return self.description.family(Union[requests])  # noqa: UP007  of a list that is made
+
+    @property
+    def sample_message(self) -> Any:
+        """A sample of a message."""
+        return (self.method(Operation.SEND).sample or {})["message"]
+
+
+def version_header(version: str) -> Sequence[Header]:
+    """The headers of answers in a dialect that is a version of A2A."""
+    return [(b"a2a-version", version.encode())]
 
 
 def get_renderer(renderer: Renderer | None) -> Renderer:

@@ -19,8 +19,7 @@ from a2a_bridge.wire.dialects.dialect import (
     Method,
     Operation,
     RpcFault,
-    operations_of,
-    reader_of,
+    by_name,
     renders_alike,
 )
 from a2a_bridge.wire.dialects.reading import (
@@ -31,8 +30,8 @@ from a2a_bridge.wire.dialects.reading import (
     read_params,
 )
 from a2a_bridge.wire.requests import GetTask, Request, Send
-from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, TaskEvent, metadata_with_usage, text_in
-from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, plain_text_in, question_of
+from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, TaskEvent, metadata_with_usage
+from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, plain_text_in, question_of, text_in
 from kit.describe import Family, Time
 
 
@@ -79,12 +78,22 @@ def read_get(params: Any) -> GetTask:
 def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """SendMessage and SendStreamingMessage."""
     message = read_params(SendMessageParams, params, role="ROLE_USER").message
-    parts = _read_parts(message)
-    said = Message(message.message_id, Role.USER, tuple(parts))
-    are_files = [part.text is UNSET and part.data is UNSET for part in parts]
-    left_out = [describe_left_out(f"message.parts[{i}]", part) for i, part in enumerate(parts) if are_files[i]]
+    parts: list[Part] = []
+    left_out: list[str] = []
+    has_text = False
+    for i, given in enumerate(message.parts):
+        where = f"message.parts[{i}]"
+        check_content(given, where)
+        part = Part(text=given.text, raw=given.raw, url=given.url, data=given.data)
+        parts.append(part)
+        if isinstance(part.text, str):
+            has_text = has_text or bool(part.text.strip())
+        elif part.data is UNSET:
+            left_out.append(describe_left_out(where, part))
+    if not has_text:
+        raise invalid("message.parts", "message.parts: at least one part must hold text")
     return Send(
-        message=said,
+        message=Message(message.message_id, Role.USER, tuple(parts)),
         question=question_of(parts, "\n"),
         metadata={LEFT_OUT: left_out} if left_out else UNSET,
         approves=message.task_id if isinstance(message.task_id, str) else "",
@@ -94,15 +103,6 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
 
 
 read_stream = partial(read_send, is_stream=True)
-
-
-def _read_parts(message: HubMessage) -> list[Part]:
-    """The parts, after all were checked."""
-    for i, part in enumerate(message.parts):
-        check_content(part, f"message.parts[{i}]")
-    if not any(isinstance(part.text, str) and part.text.strip() for part in message.parts):
-        raise invalid("message.parts", "message.parts: at least one part must hold text")
-    return [Part(text=part.text, raw=part.raw, url=part.url, data=part.data) for part in message.parts]
 
 
 StateName = Literal["WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"]
@@ -158,41 +158,33 @@ class StreamEvent(Struct, frozen=True):
     task: Task
 
 
-def render_task(task: record.Task, history_length: int | None) -> Task:
-    """A Task, always with its whole history."""
+def render_task(task: record.Task, asked: object = None) -> Task:
+    """A Task, always with its whole history. Neither that nor anything else depends on what was `asked`."""
     said: TaskMessage | UnsetType = UNSET
-    history = [_message(message) for message in task.history]
+    history = [*map(_show_message, task.history)]
     if task.state is State.COMPLETED:
         text = task.reply_text
         if task.message is not None and text_in(task.message.parts) not in ("", text):
-            history.append(_message(task.message))
+            history.append(_show_message(task.message))
         history.append(TaskMessage(task.message_id, "ROLE_AGENT", [TaskText(text)]))
     elif task.message is not None:
-        said = _question(task.message) if task.approvals else _message(task.message)
-    if task.is_interrupted and task.message is not None:
-        history.append(_message(task.message))
-    status = TaskStatus(STATE_NAMES[task.state], task.updated_at, said)
-    return Task(task.id, task.context_id, status, history, _metadata(task))
-
-
-def _metadata(task: record.Task) -> Json | UnsetType:
-    """The usage of its last turn, and the names of the parts that this dialect does not show."""
-    of_message = task.metadata.get(LEFT_OUT, []) if isinstance(task.metadata, dict) else []
-    left_out = [describe_left_out(f"artifact {one.id}", part) for one, part in task.besides_reply]
-    if isinstance(of_message, list):
-        left_out = [*of_message, *left_out]
+        said = _show_message(task.message, has_data=bool(task.approvals))
+        if task.is_interrupted:
+            history.append(_show_message(task.message))
+    left_out = task.metadata.get(LEFT_OUT) if isinstance(task.metadata, dict) else None
+    left_out = [*left_out] if isinstance(left_out, list) else []
+    for artifact, part in task.besides_reply:
+        left_out.append(describe_left_out(f"artifact {artifact.id}", part))
     metadata: Json | UnsetType = {LEFT_OUT: left_out} if left_out else UNSET
-    return metadata if task.usage is None else metadata_with_usage(metadata, task.usage)
-
-
-def render_answer(task: record.Task, request: Request) -> Task:
-    """The answer to a message is its task."""
-    return render_task(task, None)
+    if task.usage is not None:
+        metadata = metadata_with_usage(metadata, task.usage)
+    status = TaskStatus(STATE_NAMES[task.state], task.updated_at, said)
+    return Task(task.id, task.context_id, status, history, metadata)
 
 
 def render_opening(task: record.Task, request: Request) -> Sequence[StreamEvent]:
     """The task as it is."""
-    return [StreamEvent(render_task(task, None))]
+    return [StreamEvent(render_task(task))]
 
 
 def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Sequence[StreamEvent]:
@@ -205,20 +197,16 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
             is_chunk, text = bool(text), event.lead + text
         return [_chunk(task, text, task.message_id, event.at)] if is_chunk else []
     if is_last:
-        return [StreamEvent(render_task(task, None))]
+        return [StreamEvent(render_task(task))]
     return [_chunk(task, text_in(event.message.parts), event.message.id, event.at)] if event.message else []
 
 
-def _message(message: record.Message) -> TaskMessage:
+def _show_message(message: record.Message, *, has_data: bool = False) -> TaskMessage:
+    """A message. `has_data`: with its data, which this dialect shows of requests for approval alone."""
     parts = [TaskText(part.text) for part in message.parts if isinstance(part.text, str)]
+    if has_data:
+        parts += [TaskText(data=part.data) for part in message.parts if part.data is not UNSET]
     return TaskMessage(message.id, ROLE_NAMES[message.role], parts)
-
-
-def _question(message: record.Message) -> TaskMessage:
-    """A message with its data, which this dialect shows of requests for approval alone."""
-    shown = _message(message)
-    data = [TaskText(data=part.data) for part in message.parts if part.data is not UNSET]
-    return TaskMessage(shown.message_id, shown.role, [*shown.parts, *data])
 
 
 def _chunk(task: record.Task, text: str, message_id: str, at: str) -> StreamEvent:
@@ -236,7 +224,7 @@ class RpcAnswer(TypedDict):
 
 
 ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
-METHODS = (
+METHODS = by_name(
     Method("SendMessage", Operation.SEND, read_send, params=SendMessageParams, sample=ASKED),
     Method("SendStreamingMessage", Operation.STREAM, read_stream, params=SendMessageParams, sample=ASKED),
     Method("GetTask", Operation.GET, read_get, params=GetTaskParams, sample=NAMED),
@@ -245,20 +233,18 @@ HUB = Dialect(
     name="hub",
     versions=frozenset({"", "0.3"}),
     has_slash=False,
-    methods=operations_of(METHODS),
+    methods=METHODS,
     description=Description(
         title="The hub's own",
         about="For a few lines of curl or fetch: bare tasks, nothing to install. Each SendMessage is a task of its"
         " own, and contextId repeats its messageId.",
-        methods=METHODS,
         family=partial(Family, "", title="the hub's own dialect"),
         answers=[RpcAnswer],
         events=[StreamEvent],
     ),
     has_envelope=False,
-    read=reader_of(METHODS),
     render_task=render_task,
-    render_answer=render_answer,
+    render_answer=render_task,
     render_opening=render_opening,
     follow=renders_alike(render_event),
 )

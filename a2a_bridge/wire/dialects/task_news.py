@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from a2a_bridge.wire.dialects.dialect import Dialect, keep_error, name_no_frame, renders_alike
+from a2a_bridge.wire.dialects.dialect import Dialect, keep_error, renders_alike
 from a2a_bridge.wire.dialects.v1 import V1
-from a2a_bridge.wire.task import ArtifactEvent, Task, TaskEvent, text_in
+from a2a_bridge.wire.task import ArtifactEvent, Task, TaskEvent
 from agents.models.choices import Surface
-from agents.transcript.pieces import plain_text_in
+from agents.transcript.pieces import plain_text_in, text_in
 
 
 class TaskNews(Struct, frozen=True):
@@ -36,6 +36,7 @@ def make_task_dialect(surface: Surface) -> Dialect:
         name=surface.value,
         surface=surface,
         versions=frozenset(),
+        headers=(),
         bindings=(),
         methods={},
         replays=False,
@@ -43,7 +44,6 @@ def make_task_dialect(surface: Surface) -> Dialect:
         render_answer=lambda task, request: task,
         render_opening=lambda task, request: [TaskNews(task, text=task.reply_text)],
         follow=renders_alike(_render_event),
-        frame_id=name_no_frame,
         error=keep_error,
     )
 

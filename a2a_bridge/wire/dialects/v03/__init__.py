@@ -16,8 +16,8 @@ from a2a_bridge.wire.dialects.dialect import (
     Method,
     Operation,
     Rpc,
-    operations_of,
-    reader_of,
+    by_name,
+    version_header,
 )
 from a2a_bridge.wire.dialects.reading import ANY_FILE, is_of_modes, plain_modes
 from a2a_bridge.wire.dialects.v03 import shapes
@@ -87,7 +87,7 @@ MESSAGE = {
     "parts": [{"kind": "text", "text": SAMPLE_QUESTION}],
 }
 ASKED, NAMED = {"message": MESSAGE}, {"id": SAMPLE_TASK_ID}
-METHODS = (
+METHODS = by_name(
     Method(
         "message/send",
         Operation.SEND,
@@ -130,13 +130,13 @@ V03 = Dialect(
     name="0.3",
     versions=frozenset({"", "0.3"}),
     has_slash=True,
+    headers=version_header("0.3"),
     bindings=("JSONRPC",),
-    methods=operations_of(METHODS),
+    methods=METHODS,
     description=Description(
         title="A2A 0.3",
         about="What the official SDKs 0.3.x speak, known by the slash in a method's name; A2A-Version: 0.3 is fine"
         " too. A plain reply of a hybrid agent is a message and leaves no task.",
-        methods=METHODS,
         family=of_v03,
         answers=ANSWERS,
         events=[*ANSWERS, of_v03(Rpc[shapes.OldStatusUpdate]), of_v03(Rpc[shapes.OldArtifactUpdate])],
@@ -144,7 +144,6 @@ V03 = Dialect(
     streams_errors=True,
     passes_ended=True,
     adds_follow_ups=True,
-    read=reader_of(METHODS),
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,

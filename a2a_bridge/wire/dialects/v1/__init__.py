@@ -15,9 +15,9 @@ from a2a_bridge.wire.dialects.dialect import (
     Method,
     Operation,
     Rpc,
-    operations_of,
-    reader_of,
+    by_name,
     renders_alike,
+    version_header,
 )
 from a2a_bridge.wire.dialects.v1 import shapes
 from a2a_bridge.wire.dialects.v1.params import (
@@ -68,11 +68,6 @@ def _details_of(error: RpcError) -> list[dict[str, Any]]:
     return [info, {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
 
 
-def name_frame(task_id: str, seq: int) -> str:
-    """The value that a client that comes back sends as Last-Event-ID."""
-    return f"{task_id}.{seq}"
-
-
 class Interface(TypedDict):
     """One way to call an agent."""
 
@@ -98,7 +93,7 @@ class Nothing(TypedDict):
 
 ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
 PUSH_NAMED = {"taskId": SAMPLE_TASK_ID, "id": SAMPLE_CONFIG_ID}
-METHODS = (
+METHODS = by_name(
     Method("SendMessage", Operation.SEND, read_send, params=SendParams, sample=ASKED),
     Method("SendStreamingMessage", Operation.STREAM, read_stream, params=SendParams, sample=ASKED),
     Method("GetTask", Operation.GET, read_get, params=TaskParams, sample=NAMED),
@@ -152,20 +147,19 @@ of_v1 = partial(Family, "V1.", title="A2A 1.0")
 V1 = Dialect(
     name="1.0",
     versions=frozenset({"1", "1.0"}),
+    headers=version_header("1.0"),
     bindings=("JSONRPC", "HTTP+JSON"),
-    methods=operations_of(METHODS),
+    methods=METHODS,
     description=Description(
         title="A2A 1.0",
         header="1.0",
         about="What the official SDKs 1.x speak, and all there is: follow-ups, cancel, lists, replay, push. Names"
         " may come in snake_case and enums as numbers; answers are camelCase and names.",
-        methods=METHODS,
         family=of_v1,
         answers=[*map(of_v1, ANSWERS)],
         events=[of_v1(Rpc[shapes.StreamEvent])],
     ),
     replays=True,
-    read=reader_of(METHODS),
     render_task=shapes.render_task,
     render_answer=shapes.render_answer,
     render_opening=shapes.render_opening,
@@ -174,7 +168,6 @@ V1 = Dialect(
     render_page=shapes.render_page,
     render_push=shapes.render_push,
     render_push_page=shapes.render_push_page,
-    frame_id=name_frame,
     error=add_details,
 )
 
@@ -185,24 +178,24 @@ PUSHES = frozenset({Operation.CREATE_PUSH, Operation.GET_PUSH, Operation.LIST_PU
 INSTEAD = "a card that is fetched with A2A-Version: 1.0 names an address that has"
 
 
-def read_core(operation: Operation, params: Any) -> Request:
-    """Read parameters of 1.0.
+def _in_core(method: Method) -> Method:
+    """The method at the core address, where its reader raises -32003 or -32004 for what the merged card denies."""
 
-    Raises:
-        RpcError: as in `V1`; -32003 or -32004, with any parameters, for an operation that the merged card denies.
-    """
-    if operation in PUSHES:
-        raise _no_push()
-    if operation is Operation.SHOW_CARD:
-        raise RpcError(UNSUPPORTED_OPERATION, f"no extended card here: {INSTEAD} one")
-    request = V1.read(operation, params)
-    if isinstance(request, Send) and request.push is not None:
-        raise _no_push()
-    return request
+    def read(params: Any) -> Request:
+        if method.operation in PUSHES:
+            raise _no_push()
+        if method.operation is Operation.SHOW_CARD:
+            raise RpcError(UNSUPPORTED_OPERATION, f"no extended card here: {INSTEAD} one")
+        request = method.read(params)
+        if isinstance(request, Send) and request.push is not None:
+            raise _no_push()
+        return request
+
+    return replace(method, read=read)
 
 
 def _no_push() -> RpcError:
     return RpcError(PUSH_NOTIFICATION_NOT_SUPPORTED, f"no push notifications here: {INSTEAD} them")
 
 
-V1_CORE = replace(V1, read=read_core)
+V1_CORE = replace(V1, methods=by_name(*map(_in_core, METHODS.values())))

@@ -206,7 +206,7 @@ def read_get(params: Any) -> GetTask:
 
 def read_list(params: Any) -> ListTasks:
     """ListTasks."""
-    wanted: ListParams = _read(ListParams, params)
+    wanted: ListParams = _read(ListParams, {} if params is None else params)
     if wanted.status not in NO_STATE and wanted.status not in STATES:
         raise invalid("status", "status: not a TASK_STATE_ name")
     return ListTasks(
@@ -252,7 +252,7 @@ def read_list_push(params: Any) -> ListPush:
 
 def read_show_card(params: Any) -> ShowCard:
     """GetExtendedAgentCard."""
-    _read(CardParams, params)
+    _read(CardParams, {} if params is None else params)
     return ShowCard()
 
 

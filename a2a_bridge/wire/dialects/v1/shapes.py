@@ -146,8 +146,8 @@ class PushPage(Struct, frozen=True, rename="camel"):
 def render_task(task: record.Task, history_length: int | None, *, with_artifacts: bool = True) -> Task:
     """A Task."""
     artifacts = [render_artifact(one) for one in task.artifacts] if with_artifacts else []
-    history = last([_message(task, one) for one in task.history], history_length)
-    said = UNSET if task.message is None else _message(task, task.message)
+    history = last([_message(task.context_id, one, task.id) for one in task.history], history_length)
+    said = UNSET if task.message is None else _message(task.context_id, task.message, task.id)
     status = Status(STATE_NAMES[task.state], task.updated_at, said)
     metadata = task.metadata if task.usage is None else metadata_with_usage(task.metadata, task.usage)
     return Task(task.id, task.context_id, status, artifacts or UNSET, history or UNSET, metadata)
@@ -160,7 +160,7 @@ def render_answer(task: record.Task, request: Request) -> Sent:
 
 def render_message(context_id: str, message: record.Message) -> Sent:
     """A message that belongs to no task."""
-    return Sent(message=_message_of(context_id, message))
+    return Sent(message=_message(context_id, message))
 
 
 def render_opening(task: record.Task, request: Request) -> Sequence[StreamEvent]:
@@ -203,7 +203,7 @@ def render_whole(task: record.Task, artifact: record.Artifact) -> ArtifactUpdate
 
 def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     """A TaskStatusUpdateEvent."""
-    said = UNSET if event.message is None else _message(task, event.message)
+    said = UNSET if event.message is None else _message(task.context_id, event.message, task.id)
     metadata = event.shown_metadata
     return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said), metadata)
 
@@ -241,11 +241,7 @@ def render_push_page(task_id: str, targets: Sequence[PushTarget], token: str) ->
     return PushPage([render_push(task_id, one) for one in targets], token)
 
 
-def _message(task: record.Task, message: record.Message) -> Message:
-    return _message_of(task.context_id, message, task.id)
-
-
-def _message_of(context_id: str, message: record.Message, task_id: str | UnsetType = UNSET) -> Message:
+def _message(context_id: str, message: record.Message, task_id: str | UnsetType = UNSET) -> Message:
     return Message(
         message.id,
         context_id,
