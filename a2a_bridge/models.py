@@ -11,7 +11,7 @@ from webhooks.models import MAX_URL_CHARS, Sendable
 
 
 class SendKey(models.Model):
-    """An `Idempotency-Key` a caller sent with a message: which turn it began, and what came of it.
+    """An `Idempotency-Key` that a caller sent with a message: the turn that the message began, and its result.
 
     `result` is the task as it was at the end of that turn, as JSON; empty until then. `is_plain`: nothing but a
     reply came of it.
@@ -38,7 +38,7 @@ class SendKey(models.Model):
 
 
 class StoredTask(models.Model):
-    """A task in the database journal: its latest snapshot, what it is found by, and the seq of its last event.
+    """A task in the database journal: its latest snapshot, the columns of searches, and the seq of its last event.
 
     `snapshot` is JSON in the form of `schema_version` (`tasks.stored`): the task as it was at `snapshot_seq`; what
     happened since is in its events. SQL writes it (`tasks.journal_rows`), its end in the transaction that settles.

@@ -8,20 +8,20 @@ from django.db.models import Model
 
 from accounts.models import User
 
-READ = 4  # beside Django's ADDITION, CHANGE and DELETION
+READ = 4  # a flag besides Django's ADDITION, CHANGE and DELETION
 ROWS_NAMED = 100
 REPR_CHARS = 200
 
-Row = tuple[str, str]  # its key and its name
+Row = tuple[str, str]  # key and name of a row
 
 
 def name_rows(rows: Sequence[Model]) -> list[Row]:
-    """The keys and names of rows, to be read before an act changes them."""
+    """The keys and names of rows, read before an action changes them."""
     return [(str(row.pk), str(row)[:REPR_CHARS]) for row in rows]
 
 
 def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag: int = CHANGE) -> None:
-    """Record that a user did this to these rows; beyond 100 the last entry says that there were more."""
+    """Record an action of a user on these rows; beyond 100 rows the last entry says that there were more."""
     kind = ContentType.objects.get_for_model(model)
     named = list(rows[:ROWS_NAMED]) or [("", "")]
     LogEntry.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""A browser's sign-in: the cookie `cw_session`, the credential behind it, and what to call a program."""
+"""A browser's sign-in by the cookie `cw_session`, and the readable name of a browser or program."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -11,7 +11,7 @@ from accounts.tokens import SESSION_LIFETIME, mint
 
 
 def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Set the cookie of a new session; one this browser had before is revoked."""
+    """Set the cookie of a new session, and revoke the session that the browser had before."""
     _revoke(request)
     agent = request.headers.get("User-Agent", "")
     minted = mint(user, Credential.Kind.SESSION, "browser sign-in", user_agent=agent, source=Credential.Source.WEB)
@@ -33,7 +33,7 @@ def sign_out(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def own_path(wanted: str | None) -> str:
-    """A path of this hub to go on to; the home page for anything that leads elsewhere."""
+    """The path, if it is one of this hub, to redirect to; else the home page."""
     home, path = reverse("home"), wanted or ""
     return path if path.startswith(home) and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else home
 

@@ -1,4 +1,4 @@
-"""Invitations: links that set up a passkey or a password for an account, good once and for a day."""
+"""Invitations: links that set up a passkey or a password for an account. A link works once, within a day."""
 
 import logging
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class NameTaken(SignInRefused):
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A new invitation and, for the only time, its link."""
+    """A new invitation and its link, which is not stored."""
 
     invitation: Invitation
     url: str
@@ -60,8 +60,8 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
     for staff and for accounts that can sign in already: staff would take the account over.
 
     Raises:
-        BadLogin: it can be no login.
-        CannotInvite: the account is suspended, or not for this member of the staff to set up.
+        BadLogin: the text cannot be a login.
+        CannotInvite: the account is suspended, or this member of the staff may not set it up.
     """
     user = User.objects.named(login)
     if user is None and not LOGIN.match(login):
@@ -91,7 +91,7 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
 
 
 def open_now() -> QuerySet[Invitation]:
-    """Invitations that were not used and have not run out."""
+    """Invitations that are neither used nor expired."""
     return Invitation.objects.filter(used_at=None, expires_at__gt=db_now())
 
 
@@ -99,7 +99,7 @@ def find(token: str) -> Invitation:
     """The open invitation of a link.
 
     Raises:
-        NoInvitation: there is none.
+        NoInvitation: no open invitation has the link.
     """
     return _checked(open_now().filter(digest=digest(token)).select_related("user", "made_by").first())
 
@@ -111,7 +111,7 @@ def challenge_of(token: str) -> str:
 
 @transaction.atomic
 def redeem(token: str, set_up: Callable[[User], None]) -> User:
-    """Use an invitation: its account, made when needed, after `set_up` gave it a way to sign in.
+    """Use an invitation; returns its account, created if needed, after `set_up` has added a way to sign in.
 
     An account that existed is signed out everywhere.
 
@@ -125,7 +125,7 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
         user.is_staff = user.is_superuser = True
         user.save(update_fields=["is_staff", "is_superuser"])
     set_up(user)
-    if invitation.user is not None:  # its password or a session may have been stolen
+    if invitation.user is not None:  # a thief may have the old password or a session
         Credential.objects.filter(user=user, kind=Credential.Kind.SESSION).revoke()
     Invitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), user=user)
     audit_log.record_act(user, User, audit_log.name_rows([user]), "set up a sign-in by an invitation")
@@ -134,7 +134,7 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
 
 
 def _checked(invitation: Invitation | None) -> Invitation:
-    """An invitation whose maker may still invite, and whose account may still be set up."""
+    """Check that the maker of the invitation may still invite, and that the account may still be set up."""
     if invitation is None:
         raise NoInvitation
     user, maker = invitation.user, invitation.made_by
@@ -146,7 +146,7 @@ def _checked(invitation: Invitation | None) -> Invitation:
 
 
 def _may_set_up(user: User) -> bool:
-    """True if a member of the staff may: a local account of a person, with no way to sign in yet."""
+    """True if a member of the staff may set up the account: a person's local account without a way to sign in."""
     has_password = bool(user.password) and user.has_usable_password()
     has_provider = user.github_id is not None or user.provider_identities.exists()
     return not (has_password or has_provider or user.passkeys.exists() or user.is_staff or user.is_service)

@@ -20,7 +20,7 @@ NUMBER_OF_ROWS = Count("pk")
 
 
 class QuotaExceeded(SignInRefused):
-    """The account has as many of these as one may; the text is public."""
+    """The account has reached the limit; the text is public."""
 
     status = 429
 
@@ -45,12 +45,12 @@ class CountedRows:
     is_sorted: bool = True
 
     def count(self, account_id: int, among: Q = EVERY_ROW) -> int:
-        """The number of one account, of the rows with a condition."""
+        """The number that the rows of one account make, counting rows that meet the condition."""
         rows = self.rows().filter(self.where, among, **{self.owner_path: account_id})
         return int(rows.aggregate(number=self.number)["number"] or 0)
 
     def by_account(self, accounts: Sequence[int] | None = None) -> QuerySet[Any, Any]:
-        """Pairs of account and number, of these accounts or of all, those with the highest numbers first."""
+        """Pairs of account and number, the highest first, of these accounts or of all."""
         rows = self.rows().filter(self.where)
         if accounts is not None:
             rows = rows.filter(**{f"{self.owner_path}__in": accounts})
@@ -90,12 +90,12 @@ class AccountLimit:
 
     @property
     def number(self) -> int:
-        """The limit that holds now, in its unit."""
+        """The current limit, in its unit."""
         return self.limit if isinstance(self.limit, int) else getattr(*self.limit)
 
     @property
     def most(self) -> int:
-        """The limit that holds now, as rows are counted: in bytes where its unit is MiB."""
+        """The current limit in the unit in which rows are counted: bytes where the limit's unit is MiB."""
         return self.number * (MEBIBYTE if self.unit == MIB else 1)
 
     def count_used(self, account_id: int, among: Q = EVERY_ROW) -> int:
@@ -103,7 +103,9 @@ class AccountLimit:
         return sum(rows.count(account_id, among) for rows in self.counted)
 
     def has_room(self, account_id: int, more: int = 1, *, among: Q = EVERY_ROW, share: int = 1) -> bool:
-        """True if so many more are within the limit; or more of some rows, within the limit divided by `share`."""
+        """True if `more` further ones are within the limit; for the rows of `where`, within the limit over
+        `share`.
+        """
         return not self.most or self.count_used(account_id, among) + more <= -(-self.most // share)
 
     def check(self, account_id: int, more: int = 1) -> None:

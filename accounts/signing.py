@@ -37,7 +37,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
     """A payload as a compact JWS; `alg` and `kid` join the protected header.
 
     Raises:
-        NoKey: there is a key, but none of ours to unseal it with.
+        NoKey: no `WEBHOOK_KEYS` key unseals the signing key.
     """
     row = _current() or _make()
     try:
@@ -49,7 +49,7 @@ def sign(payload: bytes, header: Mapping[str, Any]) -> str:
 
 
 def public_keys() -> dict[str, Any]:
-    """The JWK Set of all that may have signed what is still around: the current key first."""
+    """The JWK Set of the keys whose signatures may still be in use, the current key first."""
     _current() or _make()
     since = db_now() - timedelta(days=VERIFIABLE_DAYS)
     rows = SigningKey.objects.filter(Q(retired_at=None) | Q(retired_at__gt=since)).order_by("-created_at", "-pk")
@@ -58,7 +58,7 @@ def public_keys() -> dict[str, Any]:
 
 @transaction.atomic
 def rotate() -> str:
-    """Retire the key that signs and make another; its id. Keys that verify nothing any more are deleted."""
+    """Replace the signing key by a new one; returns the new id. Keys older than `VERIFIABLE_DAYS` are deleted."""
     now = db_now()
     SigningKey.objects.filter(retired_at=None).update(retired_at=now, sealed="")
     SigningKey.objects.filter(retired_at__lte=now - timedelta(days=VERIFIABLE_DAYS)).delete()
@@ -66,7 +66,7 @@ def rotate() -> str:
 
 
 def reseal() -> bool:
-    """Seal the key that signs with the newest of our keys; False when it cannot be read."""
+    """Seal the signing key with the newest sealing key; False if the signing key cannot be unsealed."""
     return not reseal_all(SigningKey.objects.filter(retired_at=None), PURPOSE, "sealed")[1]
 
 
@@ -75,7 +75,7 @@ def _current() -> SigningKey | None:
 
 
 def _make() -> SigningKey:
-    """A new key; when another process makes one in this moment, whichever came first."""
+    """A new signing key, or the key that another process has just stored."""
     key = ECKey.generate_key(CURVE)
     kid = key.thumbprint()
     row = SigningKey(

@@ -1,4 +1,4 @@
-"""Reads the settings of who may join: the rules of `SIGNUP`, and the OpenID Connect providers of the hub.
+"""Reads the settings that say which users may join: the rules of `SIGNUP`, and the OpenID Connect providers.
 
 Logins and `org:NAME`s let in people of GitHub, where a login has one holder. Addresses (`ann@example.org`) and
 domains (`@example.org`) let in people of OpenID Connect, by the mail address that their provider has verified.
@@ -25,7 +25,7 @@ class Signup:
     addresses: frozenset[str] = frozenset()
 
     def takes_address(self, email: str) -> bool:
-        """True if a verified mail address, in lower case, is named, or its domain."""
+        """True if the rules name a verified mail address (in lower case) or its domain."""
         return bool(email) and (email in self.addresses or f"@{email.rpartition('@')[2]}" in self.addresses)
 
 

@@ -28,7 +28,7 @@ STORE_RETRY_S = 30
 
 
 def check_address(request: HttpRequest, what: str) -> None:
-    """Count one more of these from the request's address.
+    """Count one more request of this kind from the request's address.
 
     Raises:
         TooFast: there were SIGNIN_RATE_PER_MINUTE in the last minute.
@@ -85,7 +85,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> None:
-    """Opens when the storage is gone, unlike the limit on callers, where codes are long enough by themselves."""
+    """Count one hit. Without the storage, `opens` lets the hit pass: a code is too long to be guessed."""
     try:
         if _limiter().hit(item, "signin", what, who):
             return

@@ -32,7 +32,7 @@ PREFIXES = {
     Kind.AGNT: "agnt_live_",
 }
 SESSION_LIFETIME = timedelta(days=30)
-MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # so long the key that signed it is published
+MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # the public half of a signing key is published for as long
 JWT_FORMAT = "jwt"  # a format of app tokens; the other one is `opaque`
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
@@ -41,21 +41,21 @@ BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at ei
 
 
 class BadLogin(ValueError):
-    """Not a login: 1 to 39 letters, digits and inner hyphens, as GitHub has them."""
+    """The text is no login: 1 to 39 letters, digits and inner hyphens, as at GitHub."""
 
     def __init__(self, login: str) -> None:
         super().__init__(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
 
 
 class NoSuchSeat(SignInRefused):
-    """The token would be for a seat at the gateway that is not its user's; the text names no owner."""
+    """The token would be for another user's seat at the gateway; the text does not name that user."""
 
     code = "validation_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new credential and, for the only time, its text; with the refresh token of a client that refreshes it."""
+    """A new credential and its text, which is not stored; for clients that refresh it also a refresh token."""
 
     credential: Credential
     token: str
@@ -94,7 +94,7 @@ def mint(
     limits: TokenLimits | None = None,
     grant: ClientGrant | None = None,
 ) -> Minted:
-    """Make a credential for a user; a sign-in session lasts 30 days, the others as limited, else until revoked.
+    """Make a credential for a user. A sign-in session lasts 30 days, other tokens as limited or until revoked.
 
     Raises:
         NoSuchSeat: the token would connect an agent that cannot be this user's; nothing was stored.
@@ -170,7 +170,7 @@ def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int
 
 
 def _scope_names(credential: Credential) -> list[str]:
-    """The scopes that count now, each with the agent when it is for one."""
+    """The scopes of a credential, each with the agent if the credential is for one agent."""
     if agent := credential.only_agent:
         return [f"{scope}:{agent}" for scope in credential.scopes.split() or IMPLIED_SCOPES_OF_ONE_AGENT]
     scopes = credential.scopes.split() or IMPLIED_SCOPES
@@ -251,7 +251,7 @@ def replace_credential(
     *,
     limits: TokenLimits = NO_LIMITS,
 ) -> Minted:
-    """A new credential of a machine; the one it had goes.
+    """A new credential for a machine, which replaces the machine's credential of before.
 
     Raises:
         accounts.quotas.QuotaExceeded: it is an app's, and the user holds as many tokens as one may.

@@ -1,4 +1,4 @@
-"""Work that must be done whatever process lives: the reaper and retention. Every job may run twice, or late."""
+"""The jobs of `agents`: the reaper and retention. Every job may run late, or twice."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -38,15 +38,13 @@ REAPED_AT_ONCE = 1000
 BLANKED_AT_ONCE = 500
 OWNERS_AT_ONCE = 100
 BLANKED_EVERY = timedelta(hours=6)
-STILL_OPEN = timedelta(days=1)  # a question asked that long before may have been open at the last look
-QUEUED_KEPT = timedelta(seconds=60)  # its own process takes it away long before
+STILL_OPEN = timedelta(days=1)  # older than any question that was still open at the last run
+QUEUED_KEPT = timedelta(seconds=60)  # a live process removes its own place long before
 
 
 @job("agents.reap")
 def reap() -> dict[str, int]:
-    """End the turns of dead processes, release claims whose time is over, and delete dead processes; counts of
-    each.
-    """
+    """End turns of dead processes, release expired claims, and delete dead processes; returns the counts."""
     with transaction.atomic():
         now = db_now()
         alive = alive_since(now)
@@ -67,7 +65,7 @@ def reap() -> dict[str, int]:
 
 
 def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
-    """Make failed turns of the asks that waited in dead processes, so that their callers are told."""
+    """Turn the asks that waited in dead processes into failed turns, so that their callers get an answer."""
     ended = {"outcome": Outcome.FAILED, "reason": TurnFailure.PROCESS_DIED, "settled_at": now, "released_at": now}
     turns = [
         Turn(
@@ -87,7 +85,9 @@ def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
 
 
 def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
-    """Delete places, but for those that a ledger decides just now; before turns are written, as ledgers do."""
+    """Delete places, except those that a ledger has locked. Places come before turns, as in the ledger's order of
+    locks.
+    """
     taken = list(places.select_for_update(skip_locked=True)[:REAPED_AT_ONCE])
     QueuedAsk.objects.filter(pk__in=[one.pk for one in taken]).delete()
     return taken
@@ -95,7 +95,7 @@ def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
 
 @job("agents.retain")
 def retain(turns_kept_days: int) -> int:
-    """Delete turns older than that, and credentials long revoked or expired; how many turns went."""
+    """Delete older turns, and credentials that ended long ago; returns the number of deleted turns."""
     now = db_now()
     delete_expired()
     name_links_of_old_sessions()
@@ -109,7 +109,7 @@ def retain(turns_kept_days: int) -> int:
 
 @job("agents.blank_questions")
 def blank_questions(questions_kept_days: int) -> int:
-    """Blank the text of questions that the owner of the asked agent keeps no longer; how many. Audit rows stay.
+    """Blank the text of questions after the time that the agent's owner chose; returns their number. Rows stay.
 
     `questions_kept_days`: for owners who chose no number. The job processes each owner every few hours, from where
     the last run ended.
@@ -120,7 +120,7 @@ def blank_questions(questions_kept_days: int) -> int:
 
 @job("agents.forget_events")
 def forget_events(events_kept_days: int) -> int:
-    """Delete events, and rows of token usage written, longer ago than that; how many went. Ended alerts too."""
+    """Delete older events, rows of token usage and ended alerts; returns the number of deleted rows."""
     before = db_now() - timedelta(days=events_kept_days)
     events = _delete_oldest(Event.objects.all(), "ts", before)
     batches.delete(Alert.objects.filter(ended_at__lt=before))
@@ -129,24 +129,24 @@ def forget_events(events_kept_days: int) -> int:
 
 @job("agents.watch")
 def watch() -> int:
-    """Raise and end the alerts of owners; how many."""
+    """Raise and end the alerts of owners; returns their number."""
     return watch_agents()
 
 
 @job("agents.send_mails")
 def send_mails() -> int:
-    """Send the mails that are due; how many attempts."""
+    """Send the mails that are due; returns the number of attempts."""
     return Sender(MailOutbox()).run()
 
 
 @job("agents.expire_files")
 def expire_files() -> int:
-    """Delete files whose time is up, and bytes that no file names; how many files went."""
+    """Delete expired files, and stored bytes that no file names; returns the number of files."""
     return files.expire()
 
 
 def _delete_oldest(rows: QuerySet[Any], moment: str, before: datetime) -> int:
-    """Delete rows older than a moment, oldest first and in batches; how many. Ids grow with time."""
+    """Delete rows older than a moment, oldest first and in batches; returns their number. Ids grow with time."""
 
     def find() -> list[Any]:
         oldest = rows.order_by("pk").values_list("pk", moment)[: batches.AT_ONCE]

@@ -1,4 +1,4 @@
-"""Tokens of users, what they allowed registered clients, and the keys that the hub signs with."""
+"""Tokens of users, grants of registered clients, and the keys with which the hub signs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ _listeners: list[Listener] = []
 
 
 def on_revoked(listener: Listener) -> None:
-    """Have `listener` called with the ids of credentials, inside the transaction that revokes them."""
+    """Register a function that is called with the ids of credentials in the transaction that revokes them."""
     if listener not in _listeners:
         _listeners.append(listener)
 
@@ -30,7 +30,7 @@ def _announce_revoked(credential_ids: Sequence[int]) -> None:
 
 class CredentialQuerySet(models.QuerySet["Credential"]):
     def live(self) -> "CredentialQuerySet":
-        """Neither revoked nor expired."""
+        """The credentials that are neither revoked nor expired."""
         unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=Now())
         return self.filter(unexpired, revoked_at=None)
 
@@ -51,12 +51,12 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
         return int(count)
 
     def spent_before(self, moment: datetime) -> "CredentialQuerySet":
-        """Revoked or expired before a moment: of no use but history."""
+        """The credentials that were revoked or expired before a moment."""
         return self.filter(models.Q(revoked_at__lt=moment) | models.Q(expires_at__lt=moment))
 
 
 class Credential(models.Model):
-    """A token of a user; only its hash is stored, its text was shown once."""
+    """A token of a user. The row has only the hash; the hub showed the text once."""
 
     class Kind(models.TextChoices):
         SESSION = "session", "sign-in session (cw_sess_)"
@@ -110,26 +110,26 @@ class Credential(models.Model):
 
     @property
     def shown_prefix(self) -> str:
-        """The text by which its owner recognises it: its first characters, or of a JWT its number."""
+        """The text by which the owner recognises the token: its first characters, or the number of a JWT."""
         return self.prefix if self.is_jwt else f"{self.prefix}…"
 
     @property
     def is_live(self) -> bool:
-        """True if it would be accepted now."""
+        """True if the hub accepts the credential now."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > approximate_now())
 
     @staticmethod
     def touch(ids: Iterable[int]) -> None:
-        """Note that these were just used."""
+        """Record that these credentials were just used."""
         Credential.objects.filter(id__in=list(ids)).update(last_used_at=Now())
 
 
-USERS_KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)  # the tokens that users make
+USERS_KINDS = (Credential.Kind.CHANNEL, Credential.Kind.APP)  # the kinds of tokens that users make
 
 
 class ClientGrantQuerySet(models.QuerySet["ClientGrant"]):
     def live(self) -> "ClientGrantQuerySet":
-        """Those whose client can refresh its access token."""
+        """The grants whose clients can refresh their access tokens."""
         return self.filter(revoked_at=None, expires_at__gt=Now())
 
     @transaction.atomic
@@ -141,7 +141,7 @@ class ClientGrantQuerySet(models.QuerySet["ClientGrant"]):
         return int(count)
 
     def spent_before(self, moment: datetime) -> "ClientGrantQuerySet":
-        """Ended or expired before a moment."""
+        """The grants that ended or expired before a moment."""
         return self.filter(models.Q(revoked_at__lt=moment) | models.Q(expires_at__lt=moment))
 
 
@@ -185,12 +185,12 @@ class ClientGrant(models.Model):
 
     @property
     def is_live(self) -> bool:
-        """True if its client can refresh its access token now."""
+        """True if the client can refresh its access token now."""
         return self.revoked_at is None and self.expires_at > approximate_now()
 
 
 class SigningKey(models.Model):
-    """A key this hub signs with, or signed with once (`accounts.signing`)."""
+    """The current or a former signing key of the hub (`accounts.signing`)."""
 
     kid = models.CharField(max_length=43, unique=True, help_text="RFC 7638 thumbprint of the public key.")
     alg = models.CharField(max_length=5)

@@ -32,7 +32,7 @@ class LoginAttempt(models.Model):
 
 
 class LoginCode(models.Model):
-    """A code for a command line, an app or a registered client, good once, bound to its challenge and client."""
+    """A code for a command line, an app or a registered client; valid once, for its challenge and client."""
 
     class Purpose(models.TextChoices):
         CLI = "cli", "command line"
@@ -88,7 +88,7 @@ class DeviceGrant(models.Model):
 
 
 class ProviderIdentity(models.Model):
-    """By which account of an OpenID Connect provider a user signs in. Issuer and subject together are the key."""
+    """The account at an OpenID Connect provider with which a user signs in. Issuer and subject are the key."""
 
     user = models.ForeignKey("accounts.User", models.CASCADE, related_name="provider_identities")
     issuer = models.CharField(max_length=255)
@@ -122,7 +122,7 @@ class Passkey(models.Model):
 
 
 class Invitation(models.Model):
-    """A link that sets up a way to sign in, good once and for a day; only its hash is here.
+    """A link that sets up a way to sign in; it works once, within a day. The row has only the hash of the link.
 
     `user`: whose account it is for, from the start or once it was used. `made_by`: the member of the staff; null:
     it was made on the hub's machine.
@@ -145,7 +145,7 @@ KEPT_AFTER_EXPIRY = timedelta(days=1)
 
 
 def delete_expired() -> None:
-    """Delete the rows of sign-ins, and access tokens that clients refresh, which ran out a day ago.
+    """Delete the rows of sign-ins, and access tokens that clients refresh, that expired a day ago.
 
     Until then a second use of a code still revokes.
     """

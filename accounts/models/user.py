@@ -17,7 +17,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(login__iexact=username)
 
     def named(self, login: str) -> "User | None":
-        """The holder of a login, in any case; None for a text that is none, which a database may refuse."""
+        """The user with a login, in any case; None also for texts that are no login."""
         can_be = 0 < len(login) <= MAX_LOGIN_CHARS and login.isprintable()
         return self.filter(login__iexact=login).first() if can_be else None
 
