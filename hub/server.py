@@ -16,7 +16,7 @@ from types import FrameType
 import uvicorn
 from django.conf import settings
 
-from agents.links.channel.agent_frames import MAX_FRAME_BYTES
+from agents.links.channel.socket import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.data_dir import record_address
 from hub.uvicorn_protocols import PING_EVERY_S, PONG_WITHIN_S, HubHttpProtocol, HubSockets, end_overdue

@@ -32,9 +32,9 @@ from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link, Spans
 from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.waiting import WaitingTurns
-from agents.links.channel.consumer import AgentSocket
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
+from agents.links.channel.socket import AgentSocket
 from agents.links.remote.link import RemoteLink
 from agents.links.sockets import SocketLink
 from agents.models import Agent

@@ -92,6 +92,9 @@ class Final(msgspec.Struct, frozen=True, tag="final"):
     usage: Usage | None = None
 
 
+ReplyMessage = PostedChunk | ExtraPiece | Final
+
+
 class FinalReceived(msgspec.Struct, frozen=True, tag="got"):
     """The process that waits received the final."""
 

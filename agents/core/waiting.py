@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from agents.core.failures import failed
-from agents.core.post import ExtraPiece, Final, PostedChunk
+from agents.core.post import ExtraPiece, Final, PostedChunk, ReplyMessage
 from agents.core.types import OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.transcript.pieces import (
@@ -107,7 +107,7 @@ class RunningTurn:
         """Call this after each piece from now on; it must return at once."""
         self._on_piece = on_piece
 
-    def take(self, message: PostedChunk | ExtraPiece | Final) -> None:
+    def take(self, message: ReplyMessage) -> None:
         """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
         if isinstance(message, Final):
             if message.reason != TurnFailure.REPLY_TOO_LARGE:
@@ -249,7 +249,7 @@ class WaitingTurns:
         """The open turn of that id, if it is one of this process."""
         return self._turns.get(chat_id)
 
-    def take(self, message: PostedChunk | ExtraPiece | Final) -> bool:
+    def take(self, message: ReplyMessage) -> bool:
         """Pass a message to the turn it belongs to; False when that turn does not wait here."""
         running = self._turns.get(message.chat_id)
         if running is not None:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from accounts.sealing import pseudonym
@@ -28,6 +27,7 @@ from agents.core.post import (
     PostedPrompt,
     PromptRefused,
     PromptTaken,
+    ReplyMessage,
     Withdrawn,
 )
 from agents.core.types import Ask, OpenTurn
@@ -88,13 +88,6 @@ class ServedSocket(Protocol):
 
     async def check_alive(self, now: float) -> None:
         """Send a ping when it is due; close the socket of an agent that was silent for too long."""
-
-
-class Report(Struct, frozen=True):
-    """A report for the process that waits."""
-
-    home: str
-    message: PostedChunk | ExtraPiece | Final
 
 
 class SocketLink:
@@ -173,16 +166,16 @@ class SocketLink:
         """Tell the agent that its caller canceled. See `agents.core.ports.Link`."""
         await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
 
-    async def report(self, reports: Iterable[Report]) -> None:
-        """Pass replies of this process' sockets to the processes that wait for them."""
+    async def report(self, home: str, messages: Iterable[ReplyMessage]) -> None:
+        """Pass messages of a reply to a socket of this process on to the process that waits for the reply."""
         # One after the other: the home fails a turn whose pieces arrive out of order.
-        for one in reports:
-            if one.home == self._me:
-                self._reply_to(one.message)
-            elif not isinstance(one.message, Final):
-                await self._post.pass_on(one.home, one.message)
+        for message in messages:
+            if home == self._me:
+                self._reply_to(message)
+            elif not isinstance(message, Final):
+                await self._post.pass_on(home, message)
             else:
-                await self._send_final(one.home, one.message)
+                await self._send_final(home, message)
 
     async def send(self, process_id: str, message: ToSocket) -> None:
         """Send a message to the socket of a connection in any process; it may be lost."""
@@ -231,7 +224,7 @@ class SocketLink:
         """Stop what is still being sent."""
         await self._tasks.cancel()
 
-    def _reply_to(self, message: PostedChunk | ExtraPiece | Final) -> None:
+    def _reply_to(self, message: ReplyMessage) -> None:
         """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
         if not self._waiting.take(message) and isinstance(message, Final):
             late = self._waiting.late_text(message)

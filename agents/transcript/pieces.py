@@ -155,6 +155,11 @@ def show_usage(usage: Usage) -> Json:
     return {name: value for name, value in shown.items() if value is not None}
 
 
+def size_of(text: str) -> int:
+    """Bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def text_in(parts: Iterable[Part]) -> str:
     """The text of all parts as one string."""
     return "".join([part.text for part in parts if isinstance(part.text, str)])

@@ -15,7 +15,7 @@ from accounts.authn import Identity
 from agents.core.ask_starter import find_agent, get_peer
 from agents.core.ports import Clock
 from agents.core.types import AskTarget
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.driving import ActingFor
 from agents.models.session import is_online
 from agents.transcript.pieces import Part
 from gateway.service.registry import TAKE_NO_MESSAGES, load_reported_status

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher
 from agents.core.post import Post
-from agents.links.channel.requests import ActingFor, find_acting_for
+from agents.links.channel.driving import ActingFor
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway.service import pushes, triad
@@ -152,7 +152,8 @@ class TeamClient(Subscriber, Protocol):
             return None
         if self.seat is None:
             return act_without_seat(identity.user_id, identity.login)
-        return find_acting_for(self.seat.driver_of(envelope), identity, self.seat.session_id)
+        owner = ActingFor.owner(identity.user_id, identity.login, self.seat.session_id)
+        return self.seat.acting_for(owner, envelope)
 
     def get_behalf(self, envelope: Envelope) -> ActingFor:
         """The same as `find_behalf`, for messages that reach other agents.

@@ -14,7 +14,7 @@ from accounts import quotas
 from accounts.sealing import SecretUnreadable
 from agents.core.admission import SESSION_CAP
 from agents.core.ask_starter import AskingUser, NoSuchTarget
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.driving import ActingFor
 from agents.models import Process, Session, Turn
 from agents.models.choices import Outcome
 from agents.models.session import alive_since, online_sessions

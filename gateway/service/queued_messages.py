@@ -13,7 +13,7 @@ from accounts import quotas, sealing
 from accounts.quotas import EVERY_ROW
 from accounts.sealing import SecretUnreadable
 from agents.core.ask_starter import NoSuchTarget
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.driving import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy

@@ -19,10 +19,8 @@ from agents.core.ports import Clock
 from agents.core.post import PostedPrompt
 from agents.core.presence import AgentRegistration, MayNotConnect
 from agents.limits import SESSIONS
-from agents.links.channel.agent_frames import RegisteredAgent, register_agent
-from agents.links.channel.driving import Driver
+from agents.links.channel.driving import ActingFor, RegisteredAgent, register_agent
 from agents.links.channel.prompts import LATE_REPLY_S, Prompts, TooLarge
-from agents.links.channel.requests import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import TeamAgent
@@ -121,8 +119,8 @@ class Seat:
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}
         self._answered = NewestEntries[str, OpenMessage](ANSWERED_KEPT)  # by correlation id
-        for one in arrival.unfinished:
-            prompts.resume(one.prompt, one.for_s)
+        for prompt in arrival.unfinished:
+            prompts.resume(prompt)
 
     def begin(self, prompt: PostedPrompt) -> Json:
         """Note a prompt that is about to be sent; its frame."""
@@ -162,16 +160,14 @@ class Seat:
         self.prompts.end_drive(answered.chat_id)
         return True
 
-    def driver_of(self, envelope: Envelope) -> Driver | None:
-        """The caller on whose behalf the agent sends a frame; None: its owner. `parentId`: its message.
+    def acting_for(self, owner: ActingFor, envelope: Envelope) -> ActingFor:
+        """The user on whose behalf the agent sends a frame: a caller, else its owner. `parentId`: its message.
 
-        If only the owner asked, the caller is None once no asker waits for the agent's answer.
+        If only the owner asked, it acts for the owner alone once no asker waits for its answer.
         """
         opened = self._open.get(str(envelope.metadata.get("parentId", "")))
-        driver = self.prompts.driver(opened.chat_id if opened else "")
-        if driver is not None and driver.is_own and not self._is_waited_for:
-            return None
-        return driver
+        behalf = self.prompts.acting_for(owner, opened.chat_id if opened else "")
+        return behalf if behalf.asker.passed_by_stranger or self._is_waited_for else owner
 
     async def take_reply(self, frame_id: str, envelope: Envelope) -> None:
         """Settle the turn of an open message by the frame that answers it; the agent works on it no more.

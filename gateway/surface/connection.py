@@ -12,14 +12,13 @@ from django.db import DatabaseError
 from accounts.authn import Identity, digest, presented
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from accounts.quotas import QuotaExceeded
-from agents.core import presence
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock
 from agents.core.post import Evict
 from agents.core.presence import MayNotConnect
-from agents.links.channel.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.links.channel.prompts import Prompts
+from agents.links.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.models.choices import TurnFailure
 from gateway.service.addressing import FrameSender
 from gateway.service.client import Gateway, TeamClient
@@ -77,14 +76,13 @@ class ClientConnection(FrameSocket, TeamClient):
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__(unsigned)
+        super().__init__(unsigned, gateway.link)
         self.gateway = gateway
         self.client_id = unguessable("client-")
         self.messages = OpenMessages(gateway.router, self._answer_later, self._follow_receipts)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self.note: FrameNote
-        self._link = gateway.link
         self._ledger = ledger
         expire = partial(self._end_unauthorized, GatewayErrorCode.TOKEN_EXPIRED, NOT_RENEWED)
         self._sign_in = TokenSignIn(clients, callers, expire)
@@ -93,8 +91,6 @@ class ClientConnection(FrameSocket, TeamClient):
         self._pushes = FrameQueue()
         self._send_now: SendNow | None = None
         self._prompts = 0  # that are being sent
-        self._prompting = asyncio.Lock()
-        self._timer: asyncio.TimerHandle | None = None
         self._checked_at = clock()
         self._parameters: Parameters
 
@@ -165,8 +161,7 @@ class ClientConnection(FrameSocket, TeamClient):
         self._closed = True
         self._unsigned.leave(self)
         self.messages.end()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         await self._fail_open_prompts()
         if self.seat is not None:
             self.gateway.triad.leave(self.seat.connection_id)
@@ -205,8 +200,7 @@ class ClientConnection(FrameSocket, TeamClient):
         self._sign_in.take(token)
         self._unsigned.leave(self)
         self.protocol.sign_in(token.left_s)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         if self.seat is not None:
             await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
@@ -239,10 +233,7 @@ class ClientConnection(FrameSocket, TeamClient):
         )
 
     async def _leave_seat(self, seat: Seat) -> None:
-        # Bounded like registering: a thousand sockets that end at once must
-        # leave the ledger its turn at the database.
-        async with self._link.registering:
-            await db_call(presence.remove_connection)(seat.connection_id)
+        await self._remove_connection(seat.connection_id)
         statuses = self.gateway.statuses
         self._link.start(statuses.seat_left(self.identity.user_id, seat.name, seat.session_id), "seat left")
 

@@ -1,14 +1,15 @@
 """One socket of `a2a-v1`: moves frames between the server, the protocol, the handlers and the link of agents."""
 
-import asyncio
+from functools import partial
 
 from accounts.authn import Identity, digest
 from agents.core.errors import NotDelivered
 from agents.core.post import Evict, Hook, PostedPrompt, Withdrawn
-from agents.links.channel.payloads import size_of
+from agents.links.frame_socket import GOING_AWAY
 from agents.links.sockets import ToSocket
 from agents.models.choices import TurnFailure
 from agents.transcript.announcements import CloseAgent
+from agents.transcript.pieces import size_of
 from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.status_feed import publish_delivered
 from gateway.service.team_rules import check_signature
@@ -26,7 +27,6 @@ from kit.sockets import TRY_AGAIN_LATER
 
 PATHS = frozenset({"/", "/a2a", "/gateway", "/ws"})
 FORGETS_EVERY_S = 25.0
-GOING_AWAY = 1001
 
 
 class GatewaySocket(ClientConnection):
@@ -59,16 +59,11 @@ class GatewaySocket(ClientConnection):
         frame = self.seat.begin(prompt)
         self._prompts += 1
         try:
-            async with self._prompting:  # in order, also while the agent takes nothing
-                await self._send_encoded(frames.encode(frame))
-        except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
-            self.seat.withdraw(frame["id"], prompt.chat_id)
-            raise
-        except OSError:  # the server raises before it writes, so nothing left
-            self.seat.withdraw(frame["id"], prompt.chat_id)
-            await self._fail_open_prompts()
+            withdraw = partial(self.seat.withdraw, frame["id"], prompt.chat_id)
+            await self._send_prompt(frames.encode(frame), withdraw)
+        except NotDelivered:
             self._link.start(self._finish(TRY_AGAIN_LATER, None), "lost")
-            raise NotDelivered from None
+            raise
         finally:
             self._prompts -= 1
         if prompt.tells:

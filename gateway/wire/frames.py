@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agents.links.channel.payloads import size_of
+from agents.transcript.pieces import size_of
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, bad_type, missing
 from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameField, FrameType, is_id, read_time_ms
 from kit import strict_json

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from agents.links.channel.agent_frames import SOCKET as CHANNEL
+from agents.links.channel.socket import SOCKET as CHANNEL
 from hub.descriptions import gateway as gateway
 from hub.descriptions.schemas import SCHEMES, Json, schemas_of
 from kit.describe import DescribedSocket

@@ -9,7 +9,7 @@ from agents.core.errors import MustWait, OverBudget, Unavailable
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.presence import remove_connection
 from agents.core.types import AskTarget
-from agents.links.channel.agent_frames import unfinished_of
+from agents.links.channel.driving import find_unfinished
 from agents.models import Agent, Connection, Halt, Session, Turn
 from agents.models.choices import Outcome, TurnFailure
 from agents.models.remote import REMOTE_LINK
@@ -67,8 +67,8 @@ def test_a_turn_that_is_open_keeps_the_agent_where_it_is() -> None:
     assert move(agent, session).agent.session == session
     # The old program may still be at work: the claim stays there, and so does what it may not do meanwhile.
     assert Turn.objects.holding().get().session_id == agent.ref.session_id
-    assert [one.prompt.chat_id for one in unfinished_of(agent.ref.session_id)] == [turn.ask.chat_id]
-    assert unfinished_of(session.pk) == []
+    assert [one.chat_id for one in find_unfinished(agent.ref.session_id)] == [turn.ask.chat_id]
+    assert find_unfinished(session.pk) == []
 
 
 def test_an_ask_that_waits_keeps_it_too() -> None:

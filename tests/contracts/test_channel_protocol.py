@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from agents.core.post import ExtraPiece, Final, PostedChunk, PostedPrompt
+from agents.core.post import Final, PostedChunk, PostedPrompt, ReplyMessage
 from agents.links.channel import frames
 from agents.links.channel.frames import BadChannelFrame, ChatEvent
 from agents.links.channel.prompts import LATE_REPLY_S, MAX_CHUNK_BYTES, Prompts, TooLarge
-from agents.links.sockets import Report
 from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
 
@@ -31,27 +30,27 @@ class AskedAgent:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._reports: list[Report] = []
+        self._reported: list[ReplyMessage] = []
         self.prompts = Prompts(self._report, lambda: self.now)
 
-    async def _report(self, reports: Sequence[Report]) -> None:
-        self._reports.extend(reports)
+    async def _report(self, home: str, messages: Sequence[ReplyMessage]) -> None:
+        assert home == "home"
+        self._reported.extend(messages)
 
-    def reports_of(self, step: Coroutine[Any, Any, object]) -> list[PostedChunk | ExtraPiece | Final]:
+    def reports_of(self, step: Coroutine[Any, Any, object]) -> list[ReplyMessage]:
         """The messages that a step reports; none of them waits for anything."""
-        self._reports = []
+        self._reported = []
         with pytest.raises(StopIteration):
             step.send(None)
-        assert all(report.home == "home" for report in self._reports)
-        return [report.message for report in self._reports]
+        return self._reported
 
 
-def hear(asked: AskedAgent, frame: ChatEvent) -> list[PostedChunk | ExtraPiece | Final]:
+def hear(asked: AskedAgent, frame: ChatEvent) -> list[ReplyMessage]:
     saying = frames.read_reply_frame(frame)
     return [] if saying is None else asked.reports_of(asked.prompts.take_reply(saying))
 
 
-def said(asked: AskedAgent, kind: str, **payload: object) -> list[PostedChunk | ExtraPiece | Final]:
+def said(asked: AskedAgent, kind: str, **payload: object) -> list[ReplyMessage]:
     return hear(asked, event(kind, **payload))
 
 

@@ -3,10 +3,12 @@
 import pytest
 
 from agents.core.post import Final, PostedPrompt
-from agents.links.channel.driving import Driver
+from agents.links.channel.driving import LONGEST_TURN_S, ActingFor
 from agents.links.channel.payloads import Reply
-from agents.links.channel.prompts import LONGEST_TURN_S
 from tests.contracts.test_channel_protocol import AskedAgent, prompt
+
+ASKER, SELF = 3, 5
+OWNER = ActingFor.owner(1, "owner", SELF)
 
 
 class DrivenAgent(AskedAgent):
@@ -35,19 +37,14 @@ class DrivenAgent(AskedAgent):
         self.reports_of(self.prompts.stopped())
         return [one for one in before if not self._works_on(one, now)]
 
-    def find(self, now: float, chat_id: str = "") -> Driver | None:
+    def get(self, chat_id: str = "", now: float = 1.0) -> ActingFor:
+        """The user whom the agent works for."""
         self.now = now
-        return self.prompts.driver(chat_id)
-
-    def get(self, chat_id: str = "", now: float = 1.0) -> Driver:
-        """The caller whom an agent works for; fails the test when there is none."""
-        found = self.find(now, chat_id)
-        assert found is not None
-        return found
+        return self.prompts.acting_for(OWNER, chat_id)
 
     def _works_on(self, chat_id: str, now: float) -> bool:
-        found = self.find(now, chat_id)
-        return found is not None and found.turn == chat_id and found.is_certain
+        found = self.get(chat_id, now)
+        return found.asker.parent == chat_id and found.is_certain
 
 
 def told(chat_id: str) -> PostedPrompt:
@@ -55,8 +52,9 @@ def told(chat_id: str) -> PostedPrompt:
 
 
 def driver(driving: DrivenAgent, now: float = 1.0) -> int | None:
-    found = driving.find(now)
-    return found.user_id if found else None
+    """The caller for whom the agent works; None: it works for its owner."""
+    found = driving.get(now=now)
+    return None if found is OWNER else found.asker.user_id
 
 
 def test_the_end_of_its_turn_ends_a_drive_that_no_caller_waits_for() -> None:
@@ -131,12 +129,12 @@ def test_what_an_agent_asks_is_of_the_last_question_that_is_waited_for() -> None
     driving = DrivenAgent()
     for chat_id in ("a", "b", "c"):
         driving.begin(prompt(chat_id), 0.0)
-    assert driving.get().turn == "c"
+    assert driving.get().asker.parent == "c"
     driving.cancel("c", 0.5)
     driving.answer("b", 0.5)
-    assert driving.get().turn == "a"
-    assert driving.get("b").turn == "b"  # as the agent says
-    assert driving.get("of another agent").turn == "a"
+    assert driving.get().asker.parent == "a"
+    assert driving.get("b").asker.parent == "b"  # as the agent says
+    assert driving.get("of another agent").asker.parent == "a"
 
 
 def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() -> None:
@@ -144,16 +142,16 @@ def test_what_a_program_with_hooks_asks_is_of_the_question_that_it_works_on() ->
     driving.prompts.hooked()
     for chat_id in ("a", "b"):
         driving.begin(told(chat_id), 0.0)
-    assert driving.get().turn == "a"
+    assert driving.get().asker.parent == "a"
     driving.stop(0.5)
-    assert driving.get().turn == "b"
+    assert driving.get().asker.parent == "b"
 
 
 def test_what_is_asked_over_a_newer_connection_is_of_no_turn() -> None:
     driving = DrivenAgent()
-    driving.prompts.resume(prompt("a"), 60.0)
+    driving.prompts.resume(prompt("a"))
     assert driver(driving) == 7
-    assert driving.get().turn == ""
+    assert driving.get().asker.parent == ""
 
 
 def test_what_is_asked_in_the_owners_own_turn_is_certainly_of_no_caller() -> None:
@@ -202,9 +200,6 @@ def test_prompts_of_several_callers_are_certain_only_by_name() -> None:
     assert driving.get("b").is_certain
 
 
-ASKER, SELF = 3, 5
-
-
 @pytest.mark.parametrize("is_own", [True, False])
 @pytest.mark.parametrize("over", ["answered", "told", "not waited for", ""])
 def test_an_owners_agent_that_no_asker_waits_for_may_turn_to_its_asker(over: str, is_own: bool) -> None:
@@ -215,16 +210,16 @@ def test_an_owners_agent_that_no_asker_waits_for_may_turn_to_its_asker(over: str
         driving.answer("a", 0.5)
     elif over == "not waited for":
         driving.cancel("a", 0.5)
-    assert driving.get().chain == ((SELF,) if is_own and over else (ASKER, SELF))
+    assert driving.get().asker.chain == ((SELF,) if is_own and over else (ASKER, SELF))
 
 
 def test_of_several_questions_of_the_owner_those_that_are_waited_for_count_for_cycles() -> None:
     driving = DrivenAgent()
     driving.begin(prompt("a", chain=(1, 2, SELF), is_own=True), 0.0)
     driving.begin(prompt("b", chain=(ASKER, SELF), is_own=True), 0.0)
-    assert driving.get().chain == (1, 2, SELF)
+    assert driving.get().asker.chain == (1, 2, SELF)
     driving.answer("a", 0.5)
-    assert driving.get().chain == (ASKER, SELF)
+    assert driving.get().asker.chain == (ASKER, SELF)
 
 
 def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated() -> None:
@@ -232,8 +227,8 @@ def test_a_strangers_question_beside_one_of_the_owner_keeps_the_agent_isolated()
     driving.begin(prompt("a", asker=8, isolated=True, chain=(ASKER, SELF)), 0.0)
     driving.begin(prompt("b", is_own=True, chain=(4, SELF), tells=True), 0.0)
     found = driving.get()
-    assert (found.isolated, found.is_own, found.chain) == (True, False, (ASKER, SELF))
-    driving.prompts.resume(prompt("c", is_own=True, chain=(SELF,)), 60.0)
+    assert (found.isolated, found.asker.passed_by_stranger, found.asker.chain) == (True, True, (ASKER, SELF))
+    driving.prompts.resume(prompt("c", is_own=True, chain=(SELF,)))
     assert driving.get("c").is_certain
     driving.stop(2.0)
     assert not driving.get("c").is_certain
@@ -249,7 +244,9 @@ def test_what_the_owners_agents_told_does_not_isolate_an_agent_that_may_reach_ou
     driving.cancel("b", 1.0)
     for chat_id in ("", "c"):
         found = driving.get(chat_id, 2.0)
-        assert (found.user_id, found.isolated, found.is_own, found.chain) == (8, False, False, (SELF,))
+        assert (found.asker.user_id, found.asker.chain) == (8, (SELF,))
+        assert found.asker.passed_by_stranger
+        assert not found.isolated
     assert driving.get("a", 2.0).isolated  # beside a stranger's question
 
 

@@ -10,7 +10,7 @@ from a2a_bridge.service import answering
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.streams import KEEPALIVE_S
 from agents.core.ledger.statements import GRACE
-from agents.links.channel import consumer, prompts
+from agents.links.channel import connection, prompts
 from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S
 from gateway.wire import protocol
@@ -45,9 +45,9 @@ def test_nothing_is_shortened_without_the_variable() -> None:
 
 SHIPPED = [
     (KEEPALIVE_S, 3),
-    (consumer.REGISTER_WITHIN_S, 10),
-    (consumer.PING_EVERY_S, 25),
-    (consumer.SILENT_AFTER_S, 60),
+    (connection.REGISTER_WITHIN_S, 10),
+    (connection.PING_EVERY_S, 25),
+    (connection.SILENT_AFTER_S, 60),
     (uvicorn_protocols.PING_EVERY_S, 25),
     (uvicorn_protocols.PONG_WITHIN_S, 20),
     (protocol.DEFAULT_HEARTBEAT_S, 30),

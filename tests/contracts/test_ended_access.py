@@ -13,7 +13,7 @@ from agents.core.halt_rules import HaltSubject, Kind
 from agents.core.post import Final, LocalPost, Message, PostedPrompt
 from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
-from agents.links.channel.consumer import AgentSocket
+from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
 from agents.models.choices import TurnFailure

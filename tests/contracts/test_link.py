@@ -11,7 +11,7 @@ from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.post import Evict, ExtraPiece, Final, Message, Post, PostedChunk, PostedPrompt, Withdrawn
 from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.sockets import Report, SocketLink, ToSocket
+from agents.links.sockets import SocketLink, ToSocket
 from agents.models.choices import Outcome, Surface, TurnFailure
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.distributed import RedisPost
@@ -118,8 +118,8 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     home.waiting.expect(running)
     await home.link.deliver(running.turn)
     assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
-    pieces = [Report("home", PostedChunk("chat", number, str(number))) for number in range(50)]
-    await far.link.report([*pieces, Report("home", Final("chat", 50))])
+    pieces = [PostedChunk("chat", number, str(number)) for number in range(50)]
+    await far.link.report("home", [*pieces, Final("chat", 50)])
     ending = await replied(running)
     assert (ending.outcome, ending.text) == (Outcome.COMPLETED, "".join(map(str, range(50))))
 
@@ -135,8 +135,8 @@ async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends:
         PostedChunk("chat", 1, "text"),
         ExtraPiece("chat", 2, artifact),
     ]
-    await far.link.report([Report("home", one) for one in said])
-    await far.link.report([Report("home", Final("chat", 3, "which?", "input_required"))])
+    await far.link.report("home", said)
+    await far.link.report("home", [Final("chat", 3, "which?", "input_required")])
     ending = await replied(running)
     assert (ending.outcome, ending.reason, ending.text) == (Outcome.COMPLETED, "input_required", "which?")
     assert running.pieces == [StatusNote("hm"), "text", artifact]
@@ -146,7 +146,7 @@ async def test_a_missing_piece_is_an_error(ends: tuple[End, End]) -> None:
     home, far = ends
     running = RunningTurn(turn())
     home.waiting.expect(running)
-    await far.link.report([Report("home", ExtraPiece("chat", 1, StatusNote("second")))])
+    await far.link.report("home", [ExtraPiece("chat", 1, StatusNote("second"))])
     assert (await replied(running)).reason == "reply_lost"
 
 
@@ -210,7 +210,7 @@ async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End
     running = RunningTurn(turn())
     home.waiting.expect(running)
     await home.post.close()
-    await far.link.report([Report("home", Final("chat", 0, "so"))])
+    await far.link.report("home", [Final("chat", 0, "so")])
     await asyncio.sleep(0.2)
     assert running.ending is None
     await home.post.start("home", home.link.take)
@@ -219,7 +219,7 @@ async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End
 
 async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[End, End]) -> None:
     home, far = ends
-    await far.link.report([Report("home", Final("chat", 0, "late"))])
+    await far.link.report("home", [Final("chat", 0, "late")])
 
     async def freed() -> bool:
         return home.released[:1] == ["chat"]

@@ -4,12 +4,10 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from accounts.authn import Identity
-from accounts.models import Credential
 from agents.core.errors import Cycle, TooDeep
 from agents.core.ledger.work import Result
 from agents.core.types import Ask, OpenTurn
-from agents.links.channel.requests import find_acting_for
+from agents.links.channel.driving import ActingFor
 from agents.models import Session
 from tests.contracts.rows import Published, admitted, ask, decide, published, user
 from tests.contracts.test_channel_protocol import AskedAgent, prompt
@@ -78,12 +76,12 @@ def test_the_last_agent_that_may_be_asked_tells_its_asker_about_its_progress() -
 
 def test_what_an_agent_asks_for_another_user_is_passed_on_by_a_stranger() -> None:
     owner = user("owner")
-    identity = Identity(1, Credential.Kind.CHANNEL, "", owner.pk, owner.login, is_staff=False, is_stale=False)
-    assert not find_acting_for(None, identity, 5).asker.passed_by_stranger
+    own = ActingFor.owner(owner.pk, owner.login, 5)
+    assert not AskedAgent().prompts.acting_for(own).asker.passed_by_stranger
     for is_own in (True, False):
         prompts = AskedAgent().prompts
         asker_id = owner.pk if is_own else owner.pk + 1
         prompts.begin(prompt("c", asker=asker_id, chain=(3, 5), is_own=is_own))
-        asker = find_acting_for(prompts.driver(), identity, 5).asker
+        asker = prompts.acting_for(own).asker
         assert asker.passed_by_stranger is not is_own
         assert asker.chain == (3, 5)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from agents.links.channel.agent_frames import unfinished_of
+from agents.links.channel.driving import find_unfinished
 from agents.models import Event, Session, Turn
 from agents.models.choices import Interruption, TurnFailure
 from kit.clock import db_now
@@ -52,14 +52,14 @@ def test_what_the_agent_itself_ended_is_over() -> None:
     ]:
         agent = published()
         ended(agent, outcome, reason)
-        assert unfinished_of(agent.ref.session_id) == [], (outcome, reason)
+        assert find_unfinished(agent.ref.session_id) == [], (outcome, reason)
 
 
 def test_what_the_hub_ended_may_go_on() -> None:
     for reason in [TurnFailure.CANCELED, TurnFailure.TIMEOUT, TurnFailure.CHANNEL_LOST]:
         agent = published()
         turn = ended(agent, "failed", reason)
-        assert [one.prompt.chat_id for one in unfinished_of(agent.ref.session_id)] == [turn.chat_id], reason
+        assert [one.chat_id for one in find_unfinished(agent.ref.session_id)] == [turn.chat_id], reason
 
 
 def session_of(owner: User) -> Session:
@@ -81,7 +81,7 @@ def test_what_goes_on_isolates_for_strangers_and_not_for_its_owner() -> None:
                 (make(agent, caller=owner, depth=1, source_session=session_of(alice)), True, False),
                 (make(agent, caller=owner, depth=1), True, False),
             ]
-            found = {one.prompt.chat_id: one.prompt for one in unfinished_of(agent.ref.session_id)}
+            found = {one.chat_id: one for one in find_unfinished(agent.ref.session_id)}
             for turn, isolates, is_own in asked:
                 prompt = found[turn.chat_id]
                 assert (prompt.isolated, prompt.is_own) == (isolates, is_own), isolated
@@ -91,7 +91,7 @@ def test_an_answer_is_the_end_of_a_turn_at_once() -> None:
     agent = published()
     for caller in (user("alice"), agent.agent.owner):
         ended(agent, "completed", "", ago_s=0, caller=caller)
-    assert unfinished_of(agent.ref.session_id) == []
+    assert find_unfinished(agent.ref.session_id) == []
 
 
 def test_where_ends_of_turns_are_reported_a_stranger_may_be_worked_for_after_the_answer() -> None:
@@ -101,5 +101,5 @@ def test_where_ends_of_turns_are_reported_a_stranger_may_be_worked_for_after_the
     ended(agent, "completed", "", ago_s=40)
     ended(agent, "completed", "", ago_s=20, caller=agent.agent.owner)
     answered = ended(agent, "completed", "", ago_s=20)
-    (found,) = unfinished_of(agent.ref.session_id)
-    assert (found.prompt.chat_id, found.prompt.isolated) == (answered.chat_id, True)
+    (found,) = find_unfinished(agent.ref.session_id)
+    assert (found.chat_id, found.isolated) == (answered.chat_id, True)

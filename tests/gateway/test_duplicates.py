@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agents.core.ask_starter import AskingUser
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.driving import ActingFor
 from gateway.service import addressing
 from gateway.service.addressing import FrameSender, NewMessage, RecentMessages, key_of
 from gateway.service.frame_log import FrameLog, begin_note

@@ -12,7 +12,7 @@ from django.db import connection
 from accounts.models import Credential, User
 from accounts.tokens import mint
 from agents.core.ask_starter import AskingUser
-from agents.links.channel.requests import ActingFor
+from agents.links.channel.driving import ActingFor
 from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
 from gateway import jobs

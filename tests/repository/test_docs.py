@@ -14,7 +14,8 @@ from accounts.errors import SignInRefused
 from accounts.models import Credential
 from accounts.tokens import PREFIXES
 from agents.api.usage import OPEN_REASON
-from agents.links.channel import consumer, frames
+from agents.links import frame_socket
+from agents.links.channel import connection, frames
 from clawbridge import VERSION
 from clawbridge.__main__ import clawbridge
 from clawbridge.terminal import ExitCode
@@ -115,7 +116,7 @@ def test_every_bye_and_close_code_has_its_line() -> None:
         path.read_text() for path in named("agents/links/channel/*.py", "hub/runtime.py", "hub/polling.py")
     )
     check_lines(re.findall(r"(?:bye|Bye\(reason)=\"(\w+)\"", sources), "frames.md")
-    codes = {consumer.NORMAL, consumer.GOING_AWAY, consumer.POLICY_VIOLATION, consumer.SERVICE_RESTART}
+    codes = {frame_socket.NORMAL, frame_socket.GOING_AWAY, connection.POLICY_VIOLATION, connection.SERVICE_RESTART}
     assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d{4}) \|", page("frames.md"), re.MULTILINE))
 
 

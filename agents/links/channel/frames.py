@@ -4,8 +4,9 @@ Unknown fields are ignored: clients are newer and older than the hub. `correlati
 the hub to the hub's answer.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 import msgspec
 from msgspec import Meta, Struct
@@ -296,30 +297,32 @@ class _Head(Struct, frozen=True):
 
 
 _head = msgspec.json.Decoder(_Head).decode
-_decoders = {name: msgspec.json.Decoder(frame).decode for name, frame in FROM_AGENT.items()}
+_decode: Callable[[str], AgentChannelFrame] = msgspec.json.Decoder(Union[*FROM_AGENT.values()]).decode
 encode = msgspec.json.Encoder().encode
 
 
-def decode(text: str) -> AgentChannelFrame:
-    """The frame that one message holds.
+def decode(text: str | None) -> AgentChannelFrame:
+    """The frame that one message holds; None: the message is not text.
 
     Raises:
         BadChannelFrame: not JSON of a sound program, no `type`, an unknown type, or fields of the wrong shape.
     """
+    if text is None:
+        raise BadChannelFrame("bad_frame", "want JSON text")
     try:
         strict_json.read(text, max_depth=MAX_LEVELS, max_brackets=None, takes_any_text=True)
+        try:
+            return _decode(text)
+        except msgspec.ValidationError:
+            name = _head(text).type
+            if name not in FROM_AGENT:
+                raise BadChannelFrame("unknown_type", f"this hub has no frame {name[:60]!r}") from None
+            raise
     except BadShape as bad:
         raise BadChannelFrame("bad_frame", str(bad)) from None
-    except NotJson:
-        raise BadChannelFrame("bad_frame", "not one JSON object") from None
-    try:
-        name = _head(text).type
-        if name not in _decoders:
-            raise BadChannelFrame("unknown_type", f"this hub has no frame {name[:60]!r}")
-        return _decoders[name](text)
     except msgspec.ValidationError as wrong:
         raise BadChannelFrame("bad_frame", str(wrong)[:300]) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+    except (NotJson, msgspec.DecodeError, RecursionError, UnicodeError):
         raise BadChannelFrame("bad_frame", "not one JSON object") from None
 
 

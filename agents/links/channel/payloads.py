@@ -150,11 +150,6 @@ def kept_of(said: TaskStatus | TaskArtifact) -> str | None:
     return msgspec.json.encode(said).decode()
 
 
-def size_of(text: str) -> int:
-    """Bytes of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
 def size_of_json(value: Any) -> int:
     """Bytes of a value as JSON."""
     return len(msgspec.json.encode(value))

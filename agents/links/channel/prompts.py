@@ -9,9 +9,8 @@ refused with a non-fatal error frame and never reaches a caller.
 from collections.abc import Awaitable, Callable, Sequence
 
 from agents.core.ports import Clock
-from agents.core.post import ExtraPiece, Final, PostedChunk, PostedPrompt
-from agents.links.channel import frames
-from agents.links.channel.driving import Driver, OpenPrompt, find_driver
+from agents.core.post import ExtraPiece, Final, PostedChunk, PostedPrompt, ReplyMessage
+from agents.links.channel.driving import LONGEST_TURN_S, ActingFor, OpenPrompt, find_acting_for
 from agents.links.channel.frames import BadChannelFrame
 from agents.links.channel.payloads import (
     Reply,
@@ -19,17 +18,22 @@ from agents.links.channel.payloads import (
     ReplyFrame,
     TaskArtifact,
     TaskStatus,
-    size_of,
     size_of_json,
 )
-from agents.links.sockets import Report
 from agents.models.choices import TurnFailure
-from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES, ApprovalAsked, ApprovalDecided, Extra
+from agents.transcript.pieces import (
+    MAX_PIECES,
+    MAX_REPLY_BYTES,
+    ApprovalAsked,
+    ApprovalDecided,
+    Extra,
+    ReportedUsage,
+    size_of,
+)
 from kit.durations import seconds
 
 LATE_REPLY_S = seconds(60.0)
 REPLY_GRACE_S = seconds(5.0, at_least_s=1.25)
-LONGEST_TURN_S = seconds(900.0)
 FORGETS_EVERY_S = 1.0
 MAX_CHUNK_BYTES = 65_536
 
@@ -50,6 +54,10 @@ class UnknownChat(BadChannelFrame):
         super().__init__("unknown_chat", "no open prompt of this connection has that chatId")
 
 
+# Passes messages of a reply to the process that waits for it.
+ReportReply = Callable[[str, Sequence[ReplyMessage]], Awaitable[None]]
+
+
 class Prompts:
     """The open prompts of one connection.
 
@@ -62,7 +70,7 @@ class Prompts:
     turn ends no prompt without a reply.
     """
 
-    def __init__(self, report: Callable[[Sequence[Report]], Awaitable[None]], clock: Clock) -> None:
+    def __init__(self, report: ReportReply, clock: Clock) -> None:
         self._report = report
         self._clock = clock
         self._unanswered: dict[str, OpenPrompt] = {}
@@ -98,10 +106,13 @@ class Prompts:
         self._unanswered.pop(chat_id, None)
         self._driving.pop(chat_id, None)
 
-    def resume(self, prompt: PostedPrompt, for_s: float) -> None:
-        """Note that the agent may still work on a prompt of an earlier connection, whose turn has ended."""
+    def resume(self, prompt: PostedPrompt) -> None:
+        """Note that the agent may still work, for `wait_s`, on a prompt of an earlier connection.
+
+        The turn of that prompt has ended.
+        """
         now = self._clock()
-        self._driving[prompt.chat_id] = OpenPrompt(prompt, now, now, now + for_s)
+        self._driving[prompt.chat_id] = OpenPrompt(prompt, now, now, now + prompt.wait_s)
 
     def cancel(self, chat_id: str) -> bool:
         """Cancel a prompt for its caller; False when none is open under that id.
@@ -114,27 +125,36 @@ class Prompts:
         canceled.waited_until = min(canceled.waited_until, self._clock())
         return True
 
-    async def take_reply(self, saying: ReplyFrame) -> bool:
-        """Report what is of a reply; False when it is of one that was too large already.
+    async def take_reply(self, reply: ReplyFrame) -> bool:
+        """Report a piece or the end of a reply; False when it is of a reply that was too large already.
 
         Raises:
             UnknownChat: it answers what this socket was not asked, or has answered.
             BadChannelFrame: it passes a cap, or is not in order.
         """
-        replied = self._unanswered.get(saying.chat_id)
+        replied = self._unanswered.get(reply.chat_id)
         if replied is None:
             raise UnknownChat
-        match saying:
+        messages: list[ReplyMessage] = []
+        match reply:
             case Reply():
-                reports = [self._whole(saying, replied)]
+                is_direct = reply.direct and not replied.pieces
+                messages = [self._finish(replied, reply.text, usage=reply.usage, is_direct=is_direct)]
             case ReplyChunk():
-                reports = self._chunk(saying, replied)
-            case TaskStatus() if not saying.is_note:
-                reports = [self._ended(saying, replied)]
-            case _:
-                reports = _piece(saying, replied)
-        await self._report(reports)
-        return bool(reports)
+                if reply.usage is not None:
+                    replied.usage = reply.usage.kept
+                if reply.text and not replied.is_failed:
+                    messages = [_chunk(reply, replied)]
+                if reply.done:
+                    messages.append(self._finish(replied))
+            case TaskStatus() if not reply.is_note:
+                # `completed` without words leaves the reply to its chunks; a reply that failed has only its end.
+                end = () if replied.is_failed else (reply.text or None, reply.reason)
+                messages = [self._finish(replied, *end, usage=reply.usage)]
+            case _ if not replied.is_failed:
+                messages = [_piece(reply, replied)]
+        await self._report(replied.prompt.home, messages)
+        return bool(messages)
 
     async def ask_caller(self, chat_id: str, asked: ApprovalAsked) -> None:
         """The caller may approve what the agent asks; not when it was decided a moment ago.
@@ -163,11 +183,11 @@ class Prompts:
         """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
         failed = self._unanswered[large.chat_id]
         failed.is_failed = True
-        reports = [_final(failed, reason=TurnFailure.REPLY_TOO_LARGE)]
+        finals = [_final(failed, reason=TurnFailure.REPLY_TOO_LARGE)]
         if large.is_finished:
             del self._unanswered[large.chat_id]
-            reports.append(_final(failed))
-        await self._report(reports)
+            finals.append(_final(failed))
+        await self._report(failed.prompt.home, finals)
 
     async def stopped(self) -> None:
         """The agent's program is at the end of a turn: prompts for which no caller waits end with it.
@@ -181,11 +201,16 @@ class Prompts:
             one.stops -= 1
         over = [chat_id for chat_id, one in self._driving.items() if one.is_over(now)]
         told = [chat_id for chat_id in over if self._driving.pop(chat_id).ends_with_turn]
-        await self._report([report for chat_id in told for report in self._end_told(chat_id, now)])
+        for chat_id in told:
+            await self.end_told(chat_id)
 
     async def end_told(self, chat_id: str) -> None:
         """End a turn whose caller waits for no reply. The agent still works for that caller."""
-        await self._report(self._end_told(chat_id, self._clock()))
+        if (told := self._unanswered.get(chat_id)) is None:
+            return
+        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
+        told.ends_with_turn, told.taken_until = False, self._clock()
+        await self._report(told.prompt.home, [_final(told)])
 
     def end_drive(self, chat_id: str) -> None:
         """End the work on a prompt: the agent answered it by one frame, and does nothing more for its caller."""
@@ -193,9 +218,9 @@ class Prompts:
 
     async def lost(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
         """Fail the open prompts at once with this reason, because the connection is over."""
-        reports = [_final(one, reason=reason) for one in self._unanswered.values()]
-        self._unanswered.clear()
-        await self._report(reports)
+        failed, self._unanswered = self._unanswered, {}
+        for one in failed.values():
+            await self._report(one.prompt.home, [_final(one, reason=reason)])
 
     def hooked(self, *, begins: bool = False) -> None:
         """Note a report of the program: its ends of turns can be relied on. `begins`: it started to work."""
@@ -203,15 +228,16 @@ class Prompts:
         self._knows_turns = self._knows_turns or begins
         self._is_at_work = self._is_at_work or begins
 
-    def driver(self, chat_id: str = "") -> Driver | None:
-        """Find the caller on whose behalf the agent works now; None when the agent works for its owner
-        alone.
+    def acting_for(self, owner: ActingFor, chat_id: str = "") -> ActingFor:
+        """Find the user on whose behalf the agent works now: a caller, else its owner.
 
-        `chat_id`: see `find_driver`.
+        `chat_id`: see `find_acting_for`.
         """
         now = self._clock()
         self._end_old_drives(now)
-        return find_driver(self._driving, chat_id, now, has_hooks=self._has_hooks, knows_turns=self._knows_turns)
+        return find_acting_for(
+            owner, self._driving, chat_id, now, has_hooks=self._has_hooks, knows_turns=self._knows_turns
+        )
 
     def is_idle(self, now: float) -> bool:
         """True if no caller waits for a reply any more."""
@@ -226,58 +252,30 @@ class Prompts:
     def _end_old_drives(self, now: float) -> None:
         self._driving = {chat_id: one for chat_id, one in self._driving.items() if one.drives_until > now}
 
-    def _end_told(self, chat_id: str, now: float) -> list[Report]:
-        if (told := self._unanswered.get(chat_id)) is None:
-            return []
-        # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
-        told.ends_with_turn, told.taken_until = False, now
-        return [_final(told)]
-
     async def _add_piece(self, chat_id: str, piece: Extra) -> None:
         """Report a piece that the hub itself makes of what the agent asked; nothing when its reply is over."""
         asking = self._unanswered.get(chat_id)
         if asking is not None and asking.is_wanted and not asking.is_failed:
             number = _count(asking, size_of_json(piece))
-            await self._report([Report(asking.prompt.home, ExtraPiece(chat_id, number, piece))])
-
-    def _whole(self, reply: Reply, replied: OpenPrompt) -> Report:
-        if reply.usage is not None:
-            replied.usage = reply.usage.kept
-        is_direct = reply.direct and not replied.pieces
-        return self._finish(replied, text=reply.text, direct=is_direct)
-
-    def _chunk(self, chunk: ReplyChunk, replied: OpenPrompt) -> list[Report]:
-        if chunk.usage is not None:
-            replied.usage = chunk.usage.kept
-        reports: list[Report] = []
-        if chunk.text and not replied.is_failed:
-            size = size_of(chunk.text)
-            if size > MAX_CHUNK_BYTES:
-                wide = f"a chunk holds at most {MAX_CHUNK_BYTES} bytes"
-                raise TooLarge(chunk.chat_id, wide, is_finished=chunk.done)
-            number = _count(replied, size, is_finished=chunk.done)
-            reports.append(Report(replied.prompt.home, PostedChunk(chunk.chat_id, number, chunk.text)))
-        if chunk.done:
-            reports.append(self._finish(replied))
-        return reports
-
-    def _ended(self, status: TaskStatus, replied: OpenPrompt) -> Report:
-        """A state that ends the reply; `completed` without words leaves it to the chunks."""
-        if status.usage is not None:
-            replied.usage = status.usage.kept
-        if replied.is_failed:
-            return self._finish(replied)
-        return self._finish(replied, text=status.text or None, reason=status.reason)
+            await self._report(asking.prompt.home, [ExtraPiece(chat_id, number, piece)])
 
     def _finish(
-        self, replied: OpenPrompt, *, text: str | None = None, reason: str = "", direct: bool = False
-    ) -> Report:
-        """The agent's own end of a reply.
+        self,
+        replied: OpenPrompt,
+        text: str | None = None,
+        reason: str = "",
+        *,
+        usage: ReportedUsage | None = None,
+        is_direct: bool = False,
+    ) -> Final:
+        """The agent's own end of a reply. `text` None: the pieces are the reply.
 
         Raises:
             TooLarge: the text passes a cap.
         """
         chat_id = replied.prompt.chat_id
+        if usage is not None:
+            replied.usage = usage.kept
         if text is not None and size_of(text) > MAX_REPLY_BYTES:
             raise TooLarge(chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=True)
         del self._unanswered[chat_id]
@@ -286,36 +284,27 @@ class Prompts:
         # may act a moment longer for this caller.
         if not self._has_hooks:
             replied.drives_until = self._clock() + REPLY_GRACE_S
-        return _final(replied, text, reason, direct=direct)
+        return _final(replied, text, reason, is_direct=is_direct)
 
 
-def prompt_frame(prompt: PostedPrompt) -> frames.Prompt:
-    """A question as its agent gets it."""
-    return frames.Prompt(
-        chat_id=prompt.chat_id,
-        text=prompt.text,
-        asker_user=prompt.asker,
-        task_id=prompt.task_id,
-        context_id=prompt.context_id,
-        parts=list(prompt.parts),
-        traceparent=prompt.traceparent,
-        message_id=prompt.message_id,
-    )
+def _chunk(chunk: ReplyChunk, replied: OpenPrompt) -> PostedChunk:
+    size = size_of(chunk.text)
+    if size > MAX_CHUNK_BYTES:
+        raise TooLarge(chunk.chat_id, f"a chunk holds at most {MAX_CHUNK_BYTES} bytes", is_finished=chunk.done)
+    return PostedChunk(chunk.chat_id, _count(replied, size, is_finished=chunk.done), chunk.text)
 
 
-def _piece(saying: TaskStatus | TaskArtifact, replied: OpenPrompt) -> list[Report]:
-    """The report of a note or of an artifact; none when the reply has failed already."""
-    if replied.is_failed:
-        return []
-    artifacts = replied.open_artifacts
-    if isinstance(saying, TaskArtifact) and saying.append and saying.artifact_id not in artifacts:
-        raise BadChannelFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
+def _piece(saying: TaskStatus | TaskArtifact, replied: OpenPrompt) -> ExtraPiece:
+    """A note, or an artifact, as a piece of the reply."""
     piece: Extra = saying.piece
+    if isinstance(saying, TaskStatus):
+        return ExtraPiece(saying.chat_id, _count(replied, size_of_json(piece)), piece)
+    others = replied.open_artifacts - {saying.artifact_id}
+    if saying.append and others == replied.open_artifacts:
+        raise BadChannelFrame("bad_frame", "append: no artifact of this reply has that artifactId and is open")
     number = _count(replied, size_of_json(piece))
-    if isinstance(saying, TaskArtifact):
-        others = artifacts - {saying.artifact_id}
-        replied.open_artifacts = others if saying.last_chunk else others | {saying.artifact_id}
-    return [Report(replied.prompt.home, ExtraPiece(saying.chat_id, number, piece))]
+    replied.open_artifacts = others if saying.last_chunk else others | {saying.artifact_id}
+    return ExtraPiece(saying.chat_id, number, piece)
 
 
 def _count(replied: OpenPrompt, size: int, *, is_finished: bool = False) -> int:
@@ -325,16 +314,15 @@ def _count(replied: OpenPrompt, size: int, *, is_finished: bool = False) -> int:
         TooLarge: the reply passes a cap with it.
     """
     replied.size_bytes += size
+    chat_id = replied.prompt.chat_id
     if replied.pieces >= MAX_PIECES:
-        why = f"a reply has at most {MAX_PIECES} pieces"
-        raise TooLarge(replied.prompt.chat_id, why, is_finished=is_finished)
+        raise TooLarge(chat_id, f"a reply has at most {MAX_PIECES} pieces", is_finished=is_finished)
     if replied.size_bytes > MAX_REPLY_BYTES:
-        why = f"a reply holds at most {MAX_REPLY_BYTES} bytes"
-        raise TooLarge(replied.prompt.chat_id, why, is_finished=is_finished)
+        raise TooLarge(chat_id, f"a reply holds at most {MAX_REPLY_BYTES} bytes", is_finished=is_finished)
     replied.pieces += 1
     return replied.pieces - 1
 
 
-def _final(prompt: OpenPrompt, text: str | None = None, reason: str = "", *, direct: bool = False) -> Report:
-    final = Final(prompt.prompt.chat_id, prompt.pieces, text, str(reason), direct=direct, usage=prompt.usage)
-    return Report(prompt.prompt.home, final)
+def _final(prompt: OpenPrompt, text: str | None = None, reason: str = "", *, is_direct: bool = False) -> Final:
+    chat_id = prompt.prompt.chat_id
+    return Final(chat_id, prompt.pieces, text, str(reason), direct=is_direct, usage=prompt.usage)

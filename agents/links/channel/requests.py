@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from accounts.authn import Identity
-from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, AskingUser, AskStarter
+from agents.core.ask_starter import NOT_ASKED, TURN_WAIT_S, AskStarter
 from agents.core.errors import Unavailable
 from agents.core.ports import Notifier, RouteOrigin
 from agents.core.types import AskSource, AskTarget, SettledTurn
 from agents.core.waiting import RunningTurn, text_with_left_out
 from agents.links.channel import refusals
-from agents.links.channel.driving import Driver
+from agents.links.channel.driving import ActingFor
 from agents.links.channel.frames import (
     AgentChannelFrame,
     AgentsRequest,
@@ -35,7 +34,6 @@ from agents.links.channel.frames import (
     encode,
     now,
 )
-from agents.links.channel.payloads import size_of
 from agents.links.channel.refusals import (
     as_reply,
     askable_agents,
@@ -49,6 +47,7 @@ from agents.links.channel.refusals import (
 from agents.models.choices import Outcome, Surface
 from agents.transcript.announcements import send_frame_to_agent
 from agents.transcript.mentions import MAX_FILES, mentions
+from agents.transcript.pieces import size_of
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.tasks import TaskSet
@@ -70,90 +69,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class ActingFor:
-    """The user on whose behalf an agent acts now.
-
-    `session_id`: its own session; `isolated`: it may reach no other.
-    """
-
-    asker: AskingUser
-    session_id: int
-    isolated: bool = False
-
-    def is_for(self, owner_id: int) -> bool:
-        """True if it acts for that owner, and no stranger passed the question on."""
-        return self.asker.user_id == owner_id and not self.asker.passed_by_stranger
-
-
-def find_acting_for(driver: Driver | None, owner: Identity, session_id: int) -> ActingFor:
-    """Find the user on whose behalf an agent acts: its driver, else its owner."""
-    if driver is None:
-        return ActingFor(AskingUser(user_id=owner.user_id, login=owner.login, chain=(session_id,)), session_id)
-    asker = AskingUser(
-        user_id=driver.user_id,
-        login=driver.login,
-        chain=driver.chain,
-        traceparent=driver.traceparent,
-        parent=driver.turn,
-        passed_by_stranger=not driver.is_own,
-    )
-    return ActingFor(asker, session_id, driver.isolated)
-
-
-@dataclass(frozen=True, slots=True)
-class AgentQuestion:
-    """A question of an agent to one session or to many."""
-
-    text: str
-    surface: Surface
-    wait_s: float = TURN_WAIT_S
-    tells: bool = False
-
-    @property
-    def flaw(self) -> str:
-        """The reason why the target cannot be asked; empty when it can."""
-        if not self.text.strip():
-            return "the prompt is empty"
-        if "\0" in self.text:
-            return "the prompt holds a NUL character"
-        if size_of(self.text) > MAX_PROMPT_BYTES:
-            return f"the prompt is over {MAX_PROMPT_BYTES} bytes"
-        return f"the prompt names over {MAX_FILES} files" if len(mentions(self.text)) > MAX_FILES else ""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRequest:
-    """A request of an agent, and where its answers go until the agent is `gone`.
-
-    `in_order`: held while a request of the agent finds its target and is admitted, so that the questions of one
-    agent reach each target in the order in which they were sent. The request holds the order of admission, and
-    waits for no reply meanwhile.
-    """
-
-    behalf: ActingFor
-    send_frame: SendFrame
-    gone: asyncio.Future[None]
-    in_order: asyncio.Lock
-
-    async def outcome(self, running: RunningTurn) -> SettledTurn | None:
-        """The end of a turn; None when the agent left before."""
-        waited: list[asyncio.Future[Any]] = [running.settled, self.gone]
-        # `wait` cancels neither future: other requests wait for `gone` too,
-        # and the turn belongs to the dispatcher.
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        return running.settled.result() if running.settled.done() else None
-
-
-@dataclass(frozen=True, slots=True)
-class StartedQuestion:
-    """A started question with the name of its target; or its `refusal`."""
-
-    name: str
-    running: RunningTurn | None = None
-    refusal: str = ""
-
-
 class ReplyNotes:
     """Shows agents on `/channel` the answers that they did not wait for. See `agents.core.ports.Notifier`."""
 
@@ -170,10 +85,10 @@ class ReplyNotes:
 
 
 class Requests:
-    """Carries out what the agents of a process ask for."""
+    """What the requests of all agents of a process share: how to ask, few reads at once, reports of tells."""
 
     def __init__(self, asking: AskStarter, notifier: Notifier) -> None:
-        self._asking = asking
+        self.asking = asking
         self._notifier = notifier
         self._reading = asyncio.Semaphore(READING_AT_ONCE)
         self._reporting = TaskSet()
@@ -182,48 +97,16 @@ class Requests:
         """Stop reporting on questions that agents did not wait for."""
         await self._reporting.cancel()
 
-    async def serve(self, request: Request, context: AgentRequest) -> None:
-        """Answer a request by one or more frames."""
-        try:
-            await self._serve(request, context)
-        except Exception:
-            logger.exception("request.failed", extra={"frame": type(request).__name__})
-            login = context.behalf.asker.login
-            for frame in refusals.refuse(request, "unavailable", Unavailable.text, login=login):
-                await context.send_frame(frame)
+    async def read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function that reads from the database."""
+        async with self._reading:
+            return await db_call(function)(*args, **kwargs)
 
-    async def _serve(self, request: Request, context: AgentRequest) -> None:
-        asker = context.behalf.asker
-        match request:
-            case AgentsRequest():
-                agents = await self._read(askable_agents, asker.user_id, request.q or "")
-                await context.send_frame(AgentsResponse(request.correlation_id, asker.login, agents))
-            case PeersRequest():
-                await context.send_frame(PeersResponse(request.correlation_id, await self._peers(context)))
-            case RouteRequest():
-                await self._pass_on(request, find_routed, Surface.ROUTE, context)
-            case DispatchRequest():
-                await self._pass_on(request, get_agent, Surface.DISPATCH, context)
-            case ProbeRequest():
-                await self._probe(request, context)
-
-    async def _peers(self, context: AgentRequest) -> list[ListedPeer]:
-        return await self._read(askable_peers, context.behalf.asker.user_id, context.behalf.session_id)
-
-    async def _pass_on(
-        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, context: AgentRequest
-    ) -> None:
-        question = AgentQuestion(request.prompt, surface, tells=request.mode == "tell")
-        async with context.in_order:
-            begun = await self._begin(named_in(request), find, question, context)
-        reply = (begun.refusal or TOLD) if question.tells else await _reply(begun, context)
-        await context.send_frame(RouteResponse(request.correlation_id, begun.name, reply))
-        if question.tells and begun.running is not None:
-            report = self._report(begun.name, begun.running, context.behalf.session_id)
-            self._reporting.start(report, name="report of a tell")
+    def start_report(self, name: str, running: RunningTurn, session_id: int) -> None:
+        """Send an agent the answer to a question that it does not wait for, at its connection of that time."""
+        self._reporting.start(self._report(name, running, session_id), name="report of a tell")
 
     async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
-        """Send the agent the answer to a question that it did not wait for, at its current connection."""
         # All that wait for this turn share the future: cancelling this report must not cancel it for them.
         settled = await asyncio.shield(running.settled)
         text = _spoken(running, settled, name) or ENDED
@@ -231,56 +114,22 @@ class Requests:
             session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
         )
 
-    async def _probe(self, request: ProbeRequest, context: AgentRequest) -> None:
-        """Ask all at once; each answer is told as it comes."""
-        question = AgentQuestion(request.prompt, Surface.PROBE, wait_s=PROBE_WAIT_S)
-        async with context.in_order:
-            named = request.peers
-            if named is None:
-                named = [one.login for one in await self._peers(context) if one.online]
-            wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))[:MAX_PROBED]
-            asked = await asyncio.gather(*(self._begin(name, find_routed, question, context) for name in wanted))
 
-        async def answer(begun: StartedQuestion) -> None:
-            await context.send_frame(
-                ProbeResponse(request.correlation_id, begun.name, await _reply(begun, context))
-            )
+@dataclass(frozen=True, slots=True)
+class StartedQuestion:
+    """A started question with the name of its target; or its `refusal`."""
 
-        await asyncio.gather(*map(answer, asked))
-        await context.send_frame(ProbeResponse(request.correlation_id, None, None, done=True))
-
-    async def _begin(
-        self, name: str, find: Find, question: AgentQuestion, context: AgentRequest
-    ) -> StartedQuestion:
-        """Ask whom the name means; the caller holds `context.in_order`."""
-        asker = context.behalf.asker
-        if flaw := question.flaw:
-            return StartedQuestion(name, refusal=as_reply(flaw))
-        try:
-            target = await self._read(find, name, asker.user_id)
-            running = await self._asking.ask(
-                asker,
-                target,
-                question.text,
-                surface=question.surface,
-                wait_s=question.wait_s,
-                tells=question.tells,
-                source=AskSource(context.behalf.session_id, reports=question.tells, peer_login=target.handle),
-                files=mentions(question.text),
-            )
-        except NOT_ASKED as refusal:
-            return StartedQuestion(name, refusal=as_reply(refusal_text(refusal, name)))
-        return StartedQuestion(target.handle, running)
-
-    async def _read(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        async with self._reading:
-            return await db_call(function)(*args, **kwargs)
+    name: str
+    running: RunningTurn | None = None
+    refusal: str = ""
 
 
 class ConnectionRequests:
     """The requests of one connection: admitted in the order in which they came, and waited for all at once.
 
-    A request stops waiting when the agent is gone.
+    A request stops waiting when the agent is gone. `_in_order`: held while a request finds its target and is
+    admitted, and not while it waits for a reply: the questions of one agent reach each target in the order in
+    which they were sent.
     """
 
     def __init__(self, *, requests: Requests, start: Start, send_frame: SendFrame) -> None:
@@ -312,17 +161,115 @@ class ConnectionRequests:
 
     async def _serve(self, request: Request, behalf: ActingFor) -> None:
         try:
-            await self._requests.serve(request, AgentRequest(behalf, self._send_frame, self._gone, self._in_order))
+            await self._answer(request, behalf)
+        except Exception:
+            logger.exception("request.failed", extra={"frame": type(request).__name__})
+            for frame in refusals.refuse(request, "unavailable", Unavailable.text, login=behalf.asker.login):
+                await self._send_frame(frame)
         finally:
             self._open -= 1
 
+    async def _answer(self, request: Request, behalf: ActingFor) -> None:
+        """Answer a request by one or more frames."""
+        asker = behalf.asker
+        match request:
+            case AgentsRequest():
+                agents = await self._requests.read(askable_agents, asker.user_id, request.q or "")
+                await self._send_frame(AgentsResponse(request.correlation_id, asker.login, agents))
+            case PeersRequest():
+                await self._send_frame(PeersResponse(request.correlation_id, await self._peers(behalf)))
+            case RouteRequest():
+                await self._pass_on(request, find_routed, Surface.ROUTE, behalf)
+            case DispatchRequest():
+                await self._pass_on(request, get_agent, Surface.DISPATCH, behalf)
+            case ProbeRequest():
+                await self._probe(request, behalf)
 
-async def _reply(begun: StartedQuestion, context: AgentRequest) -> str:
-    """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
-    if begun.running is None:
-        return begun.refusal
-    settled = await context.outcome(begun.running)
-    return _spoken(begun.running, settled, begun.name) if settled is not None else ""
+    async def _peers(self, behalf: ActingFor) -> list[ListedPeer]:
+        return await self._requests.read(askable_peers, behalf.asker.user_id, behalf.session_id)
+
+    async def _pass_on(
+        self, request: RouteRequest | DispatchRequest, find: Find, surface: Surface, behalf: ActingFor
+    ) -> None:
+        tells = request.mode == "tell"
+        async with self._in_order:
+            begun = await self._begin(named_in(request), find, request.prompt, behalf, surface, tells=tells)
+        reply = (begun.refusal or TOLD) if tells else await self._reply(begun)
+        await self._send_frame(RouteResponse(request.correlation_id, begun.name, reply))
+        if tells and begun.running is not None:
+            self._requests.start_report(begun.name, begun.running, behalf.session_id)
+
+    async def _probe(self, request: ProbeRequest, behalf: ActingFor) -> None:
+        """Ask all at once; each answer is told as it comes."""
+        async with self._in_order:
+            named = request.peers
+            if named is None:
+                named = [one.login for one in await self._peers(behalf) if one.online]
+            wanted = list(dict.fromkeys(name.removeprefix("@") for name in named))[:MAX_PROBED]
+            asked = await asyncio.gather(
+                *(
+                    self._begin(name, find_routed, request.prompt, behalf, Surface.PROBE, wait_s=PROBE_WAIT_S)
+                    for name in wanted
+                )
+            )
+
+        async def answer(begun: StartedQuestion) -> None:
+            await self._send_frame(ProbeResponse(request.correlation_id, begun.name, await self._reply(begun)))
+
+        await asyncio.gather(*map(answer, asked))
+        await self._send_frame(ProbeResponse(request.correlation_id, None, None, done=True))
+
+    async def _begin(
+        self,
+        name: str,
+        find: Find,
+        text: str,
+        behalf: ActingFor,
+        surface: Surface,
+        *,
+        wait_s: float = TURN_WAIT_S,
+        tells: bool = False,
+    ) -> StartedQuestion:
+        """Ask the target that the name means; the caller holds `_in_order`."""
+        if flaw := _flaw(text):
+            return StartedQuestion(name, refusal=as_reply(flaw))
+        try:
+            target = await self._requests.read(find, name, behalf.asker.user_id)
+            running = await self._requests.asking.ask(
+                behalf.asker,
+                target,
+                text,
+                surface=surface,
+                wait_s=wait_s,
+                tells=tells,
+                source=AskSource(behalf.session_id, reports=tells, peer_login=target.handle),
+                files=mentions(text),
+            )
+        except NOT_ASKED as refusal:
+            return StartedQuestion(name, refusal=as_reply(refusal_text(refusal, name)))
+        return StartedQuestion(target.handle, running)
+
+    async def _reply(self, begun: StartedQuestion) -> str:
+        """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
+        running = begun.running
+        if running is None:
+            return begun.refusal
+        waited: list[asyncio.Future[Any]] = [running.settled, self._gone]
+        # `wait` cancels neither future: other requests wait for `_gone` too,
+        # and the turn belongs to the dispatcher.
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        return _spoken(running, running.settled.result(), begun.name) if running.settled.done() else ""
+
+
+def _flaw(text: str) -> str:
+    """The reason why no target can be asked this; empty when it can be asked."""
+    if not text.strip():
+        return "the prompt is empty"
+    if "\0" in text:
+        return "the prompt holds a NUL character"
+    if size_of(text) > MAX_PROMPT_BYTES:
+        return f"the prompt is over {MAX_PROMPT_BYTES} bytes"
+    return f"the prompt names over {MAX_FILES} files" if len(mentions(text)) > MAX_FILES else ""
 
 
 def _spoken(running: RunningTurn, settled: SettledTurn, name: str) -> str:

@@ -8,8 +8,8 @@ import asyncio
 import logging
 from typing import Any
 
+from agents.links.channel.driving import ActingFor
 from agents.links.channel.frames import BadChannelFrame
-from agents.links.channel.requests import ActingFor
 from gateway.service import status_feed
 from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, key_of
 from gateway.service.client import TeamClient

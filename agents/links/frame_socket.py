@@ -1,0 +1,106 @@
+"""What the sockets of all protocols for agents share: frames within a time limit, prompts in order, their end."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+
+from accounts.open_requests import UnsignedSockets
+from agents.core import presence
+from agents.core.errors import NotDelivered
+from agents.links.sockets import SocketLink
+from agents.models.choices import TurnFailure
+from kit.async_db import db_call
+from kit.durations import seconds
+from kit.sockets import SocketConsumer, send_refusal
+
+SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
+NORMAL = 1000
+GOING_AWAY = 1001
+
+
+class FrameSocket(SocketConsumer):
+    """A consumer that sends frames, as UTF-8 JSON, and can become the socket of a session.
+
+    `_over`: the hub takes nothing from the socket any more. `_closed`: nothing can be sent any more. `_timer`:
+    ends a socket whose client does not sign in.
+    """
+
+    def __init__(self, unsigned: UnsignedSockets, link: SocketLink) -> None:
+        super().__init__()
+        self._unsigned = unsigned
+        self._link = link
+        self._prompting = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = False
+        self._closed = False
+
+    @property
+    def is_over(self) -> bool:
+        """True if it sends nothing any more but a last frame."""
+        return self._over
+
+    @abstractmethod
+    async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
+        """Take nothing more from this socket, and fail its open prompts at once."""
+
+    async def _admit_unsigned(self) -> bool:
+        """Count the socket until its client sends a token. False: its address has too many, and it was refused."""
+        if self._unsigned.enter(self, self.scope):
+            return True
+        self._over = self._closed = True
+        text = "too many sockets of your address wait for a token"
+        await send_refusal(self.base_send, 429, "rate_limited", text)
+        return False
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _send_prompt(self, frame: bytes, withdraw: Callable[[], None]) -> None:
+        """Send the frame of a prompt, after those that wait for room. `withdraw`: called when it was not sent.
+
+        Raises:
+            NotDelivered: nothing left; the socket is over.
+        """
+        try:
+            async with self._prompting:  # in order, also while the agent takes nothing
+                await self._send_encoded(frame)
+        except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
+            withdraw()
+            raise
+        except OSError:  # the server raises before it writes, so nothing left
+            withdraw()
+            await self._fail_open_prompts()
+            raise NotDelivered from None
+
+    async def _send_bytes(self, frame: bytes) -> None:
+        if not self._over:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await self._send_encoded(frame)
+
+    async def _send_encoded(self, frame: bytes) -> None:
+        try:
+            await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
+        except RuntimeError:  # the peer's close was answered, but not yet told to us
+            raise ConnectionResetError from None
+
+    async def _close_with(self, code: int, last: bytes | None) -> None:
+        """Send a last frame if the peer takes it, and close either way."""
+        # A TimeoutError is an OSError: a peer that takes no last frame is closed all the same.
+        with suppress(OSError):
+            if last is not None and not self._closed:
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await self._send_encoded(last)
+        with suppress(OSError):
+            self._over = True
+            if not self._closed:
+                self._closed = True
+                async with asyncio.timeout(SEND_WITHIN_S):
+                    await self.close(code)
+
+    async def _remove_connection(self, connection_id: int, *, delete_session: bool = False) -> None:
+        # Bounded like registering: a thousand sockets that end at once must
+        # leave the ledger its turn at the database.
+        async with self._link.registering:
+            await db_call(presence.remove_connection)(connection_id, delete_session=delete_session)
