@@ -19,7 +19,7 @@ from django.http import HttpRequest, parse_cookie
 from msgspec import Struct
 
 from accounts import settings
-from accounts.error_pages import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT
+from accounts.error_responses import FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT
 from accounts.models import Credential, User
 from kit.asgi import RequestRefused
 from kit.clock import approximate_now

@@ -11,7 +11,13 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts import settings
 from accounts.authn import find_caller, presented_by
-from accounts.error_pages import API_PATHS, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT, json_error, too_many_at_once
+from accounts.error_responses import (
+    API_PATHS,
+    FORBIDDEN_ORIGIN,
+    FORBIDDEN_ORIGIN_TEXT,
+    json_error,
+    too_many_at_once,
+)
 from accounts.models import Credential, User
 from kit.asgi import Header
 from kit.concurrency import TooManyAtOnce

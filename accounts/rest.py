@@ -26,7 +26,7 @@ from accounts.authn import (
     find_holder,
     presented,
 )
-from accounts.error_pages import (
+from accounts.error_responses import (
     CODES,
     INTERNAL,
     INTERNAL_TEXT,

@@ -25,6 +25,7 @@ from agnt.models import (
     Venue,
 )
 from agnt.models.network import RULES
+from agnt.pages.venues import VenueForm, make_venue_form
 from agnt.service.bookings import StatusRefused, change_status
 from agnt.service.keys import SENDERS, change_key, revoke_key
 from agnt.service.networks import change_rules, get_or_create_network
@@ -36,7 +37,6 @@ from agnt.service.venues.editing import (
     set_venues_active,
 )
 from agnt.service.venues.fields import FIELDS, BadVenue
-from agnt.web.venues import VenueForm, make_venue_form
 from kit.columns import make_form_field
 from kit.list_fields import NameLines
 

@@ -17,8 +17,8 @@ from django.conf import settings
 django.setup(set_prefix=False)
 
 from a2a_bridge.surface.addresses import split  # noqa: E402
+from a2a_bridge.surface.api import PATH as QUESTIONS_PATH  # noqa: E402
 from a2a_bridge.surface.asgi import rpc_handle_of, without_slash  # noqa: E402
-from a2a_bridge.surface.my_questions import PATH as QUESTIONS_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint.http import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.surface.addresses import (  # noqa: E402
@@ -56,7 +56,7 @@ from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
 from openai_api.surface.endpoint import V1 as MODELS  # noqa: E402
 from openai_api.surface.team_agents import is_team_agent  # noqa: E402
-from operators.surface.rest import find_call  # noqa: E402
+from operators.surface.api import find_call  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")

@@ -10,15 +10,15 @@ from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.error_pages import json_error
+from accounts.error_responses import json_error
 from accounts.models import Credential, User
-from accounts.pages import mcp_json
+from accounts.pages.account import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.presence import make_slug
 from agents.models import Agent
 from agents.models.session import live_connections
-from agents.web.desk import require_owner, require_owner_json
+from agents.pages.desk import require_owner, require_owner_json
 from clawbridge.connect import packing
 from clawbridge.connect.presets import PRESETS, Preset
 

@@ -7,15 +7,16 @@ from django.utils.module_loading import autodiscover_modules
 from accounts import urls as accounts
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
-from gateway.surface.message_rest import audit_urlpatterns
-from hub import staff_pages
-from hub.account_data import surface as account_data
-from hub.docs import views as docs
+from gateway.surface.api.messages import audit_urlpatterns
+from hub import pages
+from hub.account_data import api as account_data_api
+from hub.account_data import pages as account_data
+from hub.docs import pages as docs
 
 autodiscover_modules("admin")  # registers models with the admin site; only programs that serve pages import this
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("agents.web.urls")),
+    path("", include("agents.pages.urls")),
     path("", include(accounts.page_urlpatterns)),
     path("", include(account_data.page_urlpatterns)),
     path("", include("a2a_bridge.surface.urls")),
@@ -23,9 +24,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("operators.surface.pages")),
     path("", include("webhooks.surface.pages")),
     *([path("", include("gateway.surface.pages"))] if settings.GATEWAY else []),
-    *([path("", include("agnt.web.network"))] if settings.AGNT else []),
-    path("health", staff_pages.health, name="hub-health"),
-    path("limits", staff_pages.limits, name="hub-limits"),
+    *([path("", include("agnt.pages.network"))] if settings.AGNT else []),
+    path("health", pages.health, name="hub-health"),
+    path("limits", pages.limits, name="hub-limits"),
     path("", include("hub.connector")),
     path("docs", docs.docs, name="docs"),
     path("docs/api", docs.api, name="api"),
@@ -35,11 +36,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/ws-docs/json", docs.sockets_json, name="sockets-json"),
     path("api/ws-docs/yaml", docs.sockets_yaml, name="sockets-yaml"),
     path("api/v1/", include("accounts.urls")),
-    path("api/v1/", include(account_data.rest_urlpatterns)),
+    path("api/v1/", include(account_data_api.urlpatterns)),
     path("api/v1/", include("agents.api.urls")),
-    path("api/v1/", include("gateway.surface.message_rest")),
-    path("api/v1/", include("gateway.surface.team_rest")),
-    path("api/v1/", include("webhooks.surface.rest")),
+    path("api/v1/", include("gateway.surface.api.messages")),
+    path("api/v1/", include("gateway.surface.api.team")),
+    path("api/v1/", include("webhooks.surface.api")),
     path("api/v1/", include("agnt.api.network")),
     *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
@@ -47,7 +48,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", site.urls),
 ]
 
-handler400 = "accounts.error_pages.bad_request"
-handler403 = "accounts.error_pages.forbidden"
-handler404 = "accounts.error_pages.not_found"
-handler500 = "accounts.error_pages.server_error"
+handler400 = "accounts.error_responses.bad_request"
+handler403 = "accounts.error_responses.forbidden"
+handler404 = "accounts.error_responses.not_found"
+handler500 = "accounts.error_responses.server_error"

@@ -18,10 +18,10 @@ from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById, TaskStore
+from a2a_bridge.surface.api import QuestionList
 from a2a_bridge.surface.asgi import Bridge
 from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJsonBinding
-from a2a_bridge.surface.my_questions import QuestionList
 from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
@@ -74,7 +74,7 @@ from mcp_server.surface.endpoint import HubAddresses, McpEndpoint
 from openai_api.surface.endpoint import ModelEndpoint
 from openai_api.surface.team_agents import TeamModels
 from operators.service.prompts import PromptService
-from operators.surface.rest import Operators
+from operators.surface.api import Operators
 from operators.surface.socket import OperatorSocket, OperatorSockets
 
 CARD_LOOKUPS_OF_PROCESS = 32

@@ -16,7 +16,7 @@ from agents.core.failures import FAILURES
 from agents.core.reasons import ClaimState, FailureReason
 from agents.models.choices import AGENTS_OWN_WORDS
 from gateway.wire.errors import error_code_of
-from hub.staff_pages import LIMITS
+from hub.pages import LIMITS
 from lab import ROOT
 from lab.settings_page import LIMITS_PAGE, Declaration, all_declarations, fill_table, table_line
 

@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
 from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
-from accounts.error_pages import json_error
+from accounts.error_responses import json_error
 from accounts.signing import public_keys
 from agents.models import Agent
 from kit.clock import iso

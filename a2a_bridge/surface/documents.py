@@ -1,18 +1,31 @@
-"""Documents that programs only read: open to pages of every origin, with validators for readers with a copy."""
+"""Documents that programs only read: open to pages of every origin, with validators for readers with a copy.
+
+Here also the documents of an agent: its card, and its usage sheet. A change shows from the next request on.
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import rfc8785
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
+from django.views.decorators.csrf import csrf_exempt
 
-from accounts.error_pages import json_error
+from a2a_bridge import settings
+from a2a_bridge.surface.cards import UsageToday, merged_card, read_today, signed, strict_card
+from a2a_bridge.surface.usage_sheet import MEDIA_TYPE, usage_sheet
+from a2a_bridge.wire.dialects.v1 import CORE
+from accounts.authn import find_caller
+from accounts.error_responses import json_error
+from agents.core.directory import find_askable
+from agents.models import Agent
 from kit.describe import DescribedAnswer, DescribedOperation, Parameter
 
 STARTED_AT = datetime.now(UTC)
@@ -98,3 +111,126 @@ def allow_cross_origin(view: View) -> View:
         return answer
 
     return reading
+
+
+Rendering = Literal["merged", "strict", "negotiated"]
+# The addresses below an agent's base that users give to clients, and the card of each.
+CARDS_BELOW: dict[str, Rendering] = {
+    CORE: "negotiated",
+    "v1": "strict",
+    "agent-card.json": "negotiated",
+    ".well-known": "negotiated",
+    ".well-known/agent-card.json": "negotiated",
+    "v1/.well-known/agent-card.json": "strict",
+}
+VARY = "A2A-Version, Authorization, Cookie"
+NO_SLASH = "no such agent; when you look for a card below an agent's address, end that address with a slash"
+
+
+@dataclass(frozen=True, slots=True)
+class Render:
+    """A way to show an agent: what is made of it, with the address of the hub, and how that is written."""
+
+    make: Callable[[Agent, UsageToday, str], Any]
+    write: Callable[[Any], bytes]
+    media_type: str = "application/json"
+
+
+@csrf_exempt
+@allow_cross_origin
+def agent_card(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
+    """The card of a published agent; 404 for drafts and deleted ones from the very next request.
+
+    A limited or private agent shows its card to users who may ask it, by token or cookie; for others the card is
+    absent.
+    """
+    is_strict = rendering == "strict" or (rendering == "negotiated" and wants_version_1(request))
+    return _shown(request, owner, slug, STRICT if is_strict else MERGED)
+
+
+@csrf_exempt
+def agent_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
+    """An agent's base, for reads. `hub.asgi` serves the calls of each possible handle: other calls get 404."""
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return _read_base(request, owner, slug, rendering)
+    return json_error(404, "not_found", "no agent takes calls at this address")
+
+
+@allow_cross_origin
+def _read_base(request: HttpRequest, owner: str, slug: str, rendering: Rendering) -> HttpResponse:
+    """A read of an address that takes POST: the agent's card, or for browsers a redirect to its page.
+
+    The redirect does not check whether the agent exists: the page hides agents from visitors who may not ask.
+    """
+    answer: HttpResponse
+    login = owner.removeprefix("@")
+    if login and request.get_preferred_type(["application/json", "text/html"]) == "text/html":
+        answer = redirect("agent-page", login, slug)
+    else:
+        answer = agent_card(request, owner, slug, rendering)
+    answer["Vary"] = f"Accept, {VARY}"
+    return answer
+
+
+@csrf_exempt
+@allow_cross_origin
+def card_below(request: HttpRequest, owner: str, slug: str, given: str) -> HttpResponse:
+    """The card for clients that append the path of a card to any address that they are given."""
+    rendering = CARDS_BELOW.get(given)
+    return (
+        agent_card(request, owner, slug, rendering) if rendering else json_error(404, "not_found", "no such card")
+    )
+
+
+@csrf_exempt
+@allow_cross_origin
+def agent_usage(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
+    """The sheet on how to ask an agent, as Markdown; callers who may see the card may see it."""
+    return _shown(request, owner, slug, USAGE)
+
+
+def _shown(request: HttpRequest, owner: str, slug: str, render: Render) -> HttpResponse:
+    """The agent, if it is there for the caller."""
+    caller = find_caller(request)
+    handle = f"{owner.removeprefix('@')}/{slug}"
+    agent = find_askable(handle, caller.user.pk if caller and caller.identity.may_see(handle) else None)
+    if agent is None:
+        answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
+        answer["Cache-Control"] = "public, max-age=0, must-revalidate"
+    else:
+        answer = _answer(request, agent, render)
+    answer["Vary"] = VARY
+    return answer
+
+
+def wants_version_1(request: HttpRequest) -> bool:
+    """True if the reader names A2A 1.x, by header or else in the query; several must agree."""
+    named = request.headers.get("A2A-Version", "").split(",")
+    versions = named if any(named) else request.GET.getlist("A2A-Version")
+    return bool(versions) and all(version.strip().partition(".")[0] == "1" for version in versions)
+
+
+def _answer(request: HttpRequest, agent: Agent, render: Render) -> HttpResponse:
+    if agent.access != Agent.Access.PUBLIC:
+        answer = _rendered(agent, render)
+        answer["Cache-Control"] = "private, no-store"
+        return answer
+    # Of the document without what changes by the minute.
+    etag = weak_etag(render.make(agent, UsageToday(), settings.PUBLIC_URL))
+    modified = last_modified(agent.revised_at)
+    answer = not_modified(request, etag, modified) or _rendered(agent, render)
+    return with_validators(answer, etag, modified)
+
+
+def _rendered(agent: Agent, render: Render) -> HttpResponse:
+    document = render.make(agent, read_today(agent), settings.PUBLIC_URL)
+    return HttpResponse(render.write(document), content_type=render.media_type)
+
+
+def _usage(agent: Agent, today: UsageToday, public_url: str) -> str:
+    return usage_sheet(agent, today, public_url, reply_wait_s=settings.REPLY_WAIT_S)
+
+
+MERGED = Render(merged_card, lambda card: encode(card))
+STRICT = Render(strict_card, lambda card: encode(signed(card, settings.PUBLIC_URL)))
+USAGE = Render(_usage, lambda sheet: sheet.encode(), MEDIA_TYPE)

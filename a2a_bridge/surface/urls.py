@@ -5,15 +5,14 @@ from django.views.generic import RedirectView
 
 from a2a_bridge.surface import catalog, pages
 from a2a_bridge.surface.cards import JWKS_PATH
-from a2a_bridge.surface.my_questions import my_questions
-from a2a_bridge.surface.views import agent_base, agent_card, agent_usage, card_below
+from a2a_bridge.surface.documents import agent_base, agent_card, agent_usage, card_below
 from a2a_bridge.wire.dialects.v1 import CORE
 from a2a_bridge.wire.versions import EXTENSION_PATH
 
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 WELL_KNOWN = "/.well-known/agent-card.json"
 urlpatterns = [
-    path("questions", my_questions, name="questions"),
+    path("questions", pages.my_questions, name="questions"),
     path("demos/a2a/", pages.reference, name="reference"),
     path("demos/a2a/agents", pages.found_agents, name="reference-agents"),
     path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),

@@ -4,7 +4,7 @@ views.
 
 import logging
 
-from accounts.error_pages import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
+from accounts.error_responses import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
 from agents.core.errors import Unavailable
 from kit.asgi import RETRY_SOON, RequestRefused
 from kit.sql import DATABASE_UNAVAILABLE

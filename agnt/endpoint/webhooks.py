@@ -1,4 +1,4 @@
-"""`/network/webhooks`: the webhooks that an AGNT key owns, by the views of `webhooks.surface.rest`.
+"""`/network/webhooks`: the webhooks that an AGNT key owns, by the views of `webhooks.surface.api`.
 
 Django serves them. A call counts for the day of the key, as `GET /network/venues` does.
 """
@@ -26,7 +26,7 @@ from kit.asgi import RequestRefused
 from kit.clock import approximate_now
 from webhooks.models import Subscription, SubscriptionQuerySet
 from webhooks.service.subscriptions import WithSecret, subscribe
-from webhooks.surface import rest
+from webhooks.surface import api
 from webhooks.wire import ALL_EVENTS, BOOKING_EVENTS
 
 EVENTS = (*BOOKING_EVENTS, ALL_EVENTS)
@@ -60,17 +60,17 @@ class MayBook(BasePermission):
         return True
 
 
-class KeyWebhookBody(rest.SubscriptionBody):
+class KeyWebhookBody(api.SubscriptionBody):
     """The body of POST, and any part of it that of PATCH; `events` are those of bookings, or `*`."""
 
     events = serializers.ListField(
-        child=serializers.ChoiceField(choices=EVENTS), allow_empty=False, max_length=rest.MAX_EVENTS
+        child=serializers.ChoiceField(choices=EVENTS), allow_empty=False, max_length=api.MAX_EVENTS
     )
     # Bookings have no session; so declared, the body has no such field.
     filters = None  # type: ignore[assignment]
 
 
-class OfKey(rest.WebhooksView):
+class OfKey(api.WebhooksView):
     """The base of the calls: the webhooks of the key that comes with the request."""
 
     tag = "agnt"
@@ -108,7 +108,7 @@ class OfKey(rest.WebhooksView):
         own: SubscriptionQuerySet = Subscription.objects.of_key(key_of(request).credential_id)
         return own.select_related("credential__api_key")
 
-    def subscribe(self, request: Request, fields: rest.Json) -> WithSecret:
+    def subscribe(self, request: Request, fields: api.Json) -> WithSecret:
         """See `WebhooksView`."""
         key = key_of(request)
         return subscribe(User.objects.get(pk=key.owner_id), fields, credential_id=key.credential_id)
@@ -126,7 +126,7 @@ def key_of(request: Request) -> FoundKey:
     get=extend_schema(summary="The webhooks of the key, newest first, without their secrets."),
     post=extend_schema(request=KeyWebhookBody),
 )
-class WebhooksOfKey(OfKey, rest.Webhooks):
+class WebhooksOfKey(OfKey, api.Webhooks):
     """`/network/webhooks`"""
 
 
@@ -134,15 +134,15 @@ class WebhooksOfKey(OfKey, rest.Webhooks):
     get=extend_schema(summary="A webhook of the key, without its secret."),
     patch=extend_schema(request=KeyWebhookBody(partial=True)),
 )
-class OneWebhookOfKey(OfKey, rest.OneWebhook):
+class OneWebhookOfKey(OfKey, api.OneWebhook):
     """`/network/webhooks/{id}`"""
 
 
-class SendTestOfKey(OfKey, rest.SendTest):
+class SendTestOfKey(OfKey, api.SendTest):
     """`/network/webhooks/{id}/test`"""
 
 
-class RollSecretOfKey(OfKey, rest.RollSecret):
+class RollSecretOfKey(OfKey, api.RollSecret):
     """`/network/webhooks/{id}/roll-secret`"""
 
 

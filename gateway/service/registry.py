@@ -11,8 +11,8 @@ from agents.core.ask_starter import MAX_PEERS, Peer, get_peer, load_peers
 from agents.core.errors import Halted
 from agents.models import Halt, Session, Turn
 from agents.models.session import SEEN_AT, online_sessions
+from agents.pages.availability import states_of
 from agents.transcript.access import SessionRole, seen_at, sessions_visible_to
-from agents.web.availability import states_of
 from gateway.models import Letter, SessionLog, TeamAgent
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, ONLINE
 from gateway.wire.errors import denied_error

@@ -20,7 +20,7 @@ from django.urls import path, reverse
 from django.utils.text import capfirst
 
 from accounts.models import User
-from agents.web.desk import owner_form, owner_page
+from agents.pages.desk import owner_form, owner_page
 from gateway.models import FrameRecord, Proposal, TeamAgent, TeamPolicy, Vote
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
 from gateway.service.registry import Member, find_member, load_members

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
+from a2a_bridge.surface.api import OPERATIONS as QUESTIONS
 from a2a_bridge.surface.described import OPERATIONS as A2A
-from a2a_bridge.surface.my_questions import OPERATIONS as QUESTIONS
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
@@ -18,7 +18,7 @@ from hub.monitoring.endpoints import Health, PageGone
 from kit.describe import JSON, DescribedAnswer, DescribedOperation, Either, ErrorBody, Family, Parameter
 from mcp_server.surface.metadata import OPERATIONS as MCP
 from openai_api.surface.metadata import OPERATIONS as CHAT
-from operators.surface.rest import OPERATIONS as OPERATORS
+from operators.surface.api import OPERATIONS as OPERATORS
 
 YAML = "application/yaml"
 

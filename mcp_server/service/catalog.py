@@ -14,8 +14,8 @@ from a2a_bridge.wire.requests import GetTask
 from a2a_bridge.wire.task import Artifact, Task
 from accounts.authn import TokenScope
 from agents.models import Agent, Turn
-from agents.web.availability import load_availability
-from agents.web.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
+from agents.pages.availability import load_availability
+from agents.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.wire.tools import MAX_HANDLE_CHARS, AgentList, ListAgents, ListedAgent

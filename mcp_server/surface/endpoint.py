@@ -15,7 +15,7 @@ from django.http.request import split_domain_port, validate_host
 from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, presented
-from accounts.error_pages import FORBIDDEN_ORIGIN
+from accounts.error_responses import FORBIDDEN_ORIGIN
 from accounts.middleware import allowing
 from agnt.endpoint.http import find_token
 from agnt.service.intake.runner import EnvelopeRunner

@@ -19,7 +19,7 @@ from kit.async_db import db_call
 from kit.tasks import TaskSet
 from operators.service.prompts import PromptRequest, PromptService, get_session
 from operators.service.session_views import Attached, attach, detach, find_role_name, load_attendance, pending
-from operators.surface.rest import session_id_of
+from operators.surface.api import session_id_of
 from operators.wire.errors import REFUSED, NoSuchSession, TooManySubscriptions, describe_error
 from operators.wire.frames import (
     Ack,

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from rest_framework.exceptions import NotFound
 
 from accounts.models import User
-from accounts.oauth.pages import signed_in, to_signin
+from accounts.pages import signed_in, to_signin
 from agents.api.sessions import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online

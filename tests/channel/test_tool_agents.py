@@ -5,7 +5,7 @@ import json
 import shlex
 import sys
 
-from agents.web.card_fields import read_skills
+from agents.pages.card_fields import read_skills
 from clawbridge.connect import Agent, Welcome
 from clawbridge.connect.mcp_answer import build_mcp_answer, describe_skill
 from lab import ROOT

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from tool_server import server
 
-from agents.web.card_fields import SkillsField
+from agents.pages.card_fields import SkillsField
 from clawbridge.connect import cli, options
 from clawbridge.connect.answers import AnswerFailed, CannotStart
 from clawbridge.connect.frames import Question

@@ -3,7 +3,7 @@
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
-from agents.web.card_fields import SkillsField
+from agents.pages.card_fields import SkillsField
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
 from clawbridge.connect.mcp_calls import (

@@ -15,7 +15,7 @@ from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById
-from a2a_bridge.surface.my_questions import QuestionList
+from a2a_bridge.surface.api import QuestionList
 from a2a_bridge.wire.task import Artifact, State
 from accounts.models import Credential
 from accounts.tokens import TokenLimits, mint

@@ -1,6 +1,6 @@
 """Skills as text: what is written is read again as it was."""
 
-from agents.web import card_fields
+from agents.pages import card_fields
 
 FULL = {
     "id": "sum",

@@ -17,9 +17,9 @@ from a2a_bridge.surface.addresses import ADDRESSES
 from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
 from a2a_bridge.surface.asgi import handle_of
 from a2a_bridge.surface.described import ASK
-from accounts.error_pages import API_PATHS
-from accounts.oauth.sign_in_views import CLI_START
-from accounts.oauth.token_views import APP_START
+from accounts.api.sign_in import CLI_START
+from accounts.api.token_endpoint import APP_START
+from accounts.error_responses import API_PATHS
 from clawbridge import VERSION
 from hub.descriptions import openapi as written
 from hub.descriptions.openapi import OPERATIONS, openapi

@@ -4,7 +4,7 @@ import itertools
 from datetime import date, timedelta
 
 from agents.core.figures import AskDay, Latency
-from agents.web.desk.charts import BOTTOM, LEFT, RIGHT, TOP, Bar, asks_chart, latency_chart, scale
+from agents.pages.desk.charts import BOTTOM, LEFT, RIGHT, TOP, Bar, asks_chart, latency_chart, scale
 from kit.page_tags import describe_duration
 
 FIRST = date(2026, 1, 2)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.core import figures
 from agents.core.figures import window_of
 from agents.models import Agent, CallerBlock, Event
-from agents.web.desk import audit
+from agents.pages.desk import audit
 from kit import env, search
 from tests.native.desk import sheet, text
 from tests.native.rows import Person, browser, make_agent, make_turn, person, spend

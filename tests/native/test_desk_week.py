@@ -8,8 +8,8 @@ from django.utils import timezone
 from agents.core.explanations import OUTCOME_LABELS
 from agents.models import Agent
 from agents.models.choices import Outcome
-from agents.web.desk import overview as week
-from agents.web.desk.overview import WeekCounts, load_week
+from agents.pages.desk import overview as week
+from agents.pages.desk.overview import WeekCounts, load_week
 from tests.native.desk import text
 from tests.native.rows import Person, browser, make_agent, make_turn, spend
 

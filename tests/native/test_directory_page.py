@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import AgentGrant
-from agents.web.availability import RECENT, load_availability, typical_latencies
+from agents.pages.availability import RECENT, load_availability, typical_latencies
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, person, spend
 
 

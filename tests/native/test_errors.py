@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 from rest_framework.test import APIRequestFactory
 from rest_framework.views import APIView
 
-from accounts import error_pages
+from accounts import error_responses
 from accounts.authn import COOKIE
 from accounts.models import Credential
 from tests.native.rows import Person, api, browser, make_agent, make_session
@@ -147,9 +147,9 @@ def test_an_unforeseen_failure_tells_nothing_and_is_logged(
 
 def test_django_s_own_refusals_speak_json_to_programs_and_html_to_people() -> None:
     for handler, status, code in [
-        (error_pages.bad_request, 400, "validation_failed"),
-        (error_pages.forbidden, 403, "forbidden"),
-        (error_pages.not_found, 404, "not_found"),
+        (error_responses.bad_request, 400, "validation_failed"),
+        (error_responses.forbidden, 403, "forbidden"),
+        (error_responses.not_found, 404, "not_found"),
     ]:
         answer = handler(RequestFactory().get("/api/v1/x"), Exception("the secret reason"))
         assert (answer.status_code, json.loads(answer.content)["error"]) == (status, code), status
@@ -159,9 +159,9 @@ def test_django_s_own_refusals_speak_json_to_programs_and_html_to_people() -> No
 
 
 def test_a_broken_view_outside_drf_is_a_500_without_a_traceback() -> None:
-    answer = error_pages.server_error(RequestFactory().get("/api/v1/x"))
+    answer = error_responses.server_error(RequestFactory().get("/api/v1/x"))
     assert json.loads(answer.content) == {"error": "internal", "message": "internal error"}
-    assert error_pages.server_error(RequestFactory().get("/x")).status_code == 500
+    assert error_responses.server_error(RequestFactory().get("/x")).status_code == 500
 
 
 def test_a_cookie_writes_only_from_our_own_pages(alice: Person) -> None:

@@ -4,7 +4,7 @@ import re
 import uuid
 
 from a2a_bridge.wire.versions import EXTENSION_PATH
-from accounts.error_pages import API_PATHS
+from accounts.error_responses import API_PATHS
 from tests.native.rows import Person, browser
 from tests.routes import routes
 

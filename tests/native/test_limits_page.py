@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hub.staff_pages import ACCOUNTS_A_PAGE, COLUMNS
+from hub.pages import ACCOUNTS_A_PAGE, COLUMNS
 from tests.native.rows import Person, browser, make_agent, make_session, person
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import pytest
 
 from agents.links.channel.refusals import askable_agents
 from agents.models import Agent
-from agents.web.directory import DirectoryFilter, find
+from agents.pages.directory import DirectoryFilter, find
 from tests.native.rows import Person, api, make_agent
 
 BOOKS = "alice/books"

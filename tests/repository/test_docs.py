@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_bridge.wire import errors as bridge_errors
 from a2a_bridge.wire.versions import DIALECTS
-from accounts.error_pages import CODES, FORBIDDEN_ORIGIN
+from accounts.error_responses import CODES, FORBIDDEN_ORIGIN
 from accounts.errors import SignInRefused
 from accounts.models import Credential
 from accounts.tokens import PREFIXES

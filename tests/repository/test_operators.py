@@ -9,9 +9,9 @@ from agents.transcript.access import NotAllowed
 from agents.transcript.mentions import FilesRefused
 from agents.transcript.permissions import AlreadyResolved, NoSuchRequest
 from hub.descriptions.openapi import OPERATIONS
-from operators.surface import rest as calls
+from operators.surface import api as calls
 from operators.surface import socket
-from operators.surface.rest import CALLS, find_call
+from operators.surface.api import CALLS, find_call
 from operators.wire import errors
 from operators.wire.errors import REFUSED, describe_error, failure_text
 from tests.repository.test_docs import all_subclasses, page

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.authn import Caller
 from accounts.models import User
-from accounts.oauth.pages import require_caller
+from accounts.pages import require_caller
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
 from kit.ids import read_row_id
@@ -34,7 +34,7 @@ from webhooks.service.sending import (
     send_again,
     show_body,
 )
-from webhooks.surface.rest import PAUSED, SubscriptionBody
+from webhooks.surface.api import PAUSED, SubscriptionBody
 from webhooks.wire import ALIASES, CATALOG, TEST
 
 SHOWN = 30

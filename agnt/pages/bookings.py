@@ -14,12 +14,12 @@ from django.utils.dateparse import parse_date
 
 from accounts.models import User
 from agents.core.figures import moments_of, read_zone
-from agents.web.desk import owner_form, owner_page
+from agents.pages.desk import owner_form, owner_page
 from agnt.models import Booking, Interaction, UsageEvent
+from agnt.pages import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
 from agnt.service.cancellations import list_cancellations
 from agnt.service.figures import DUPLICATE, OK
-from agnt.web import KEY, SENDER, VENUE, describe_cents, show_newest
 from clawbridge.agnt.fields import INTENTS, NETWORK, ErrorCode
 from kit.filters import Filter, one_of
 

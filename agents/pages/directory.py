@@ -19,7 +19,7 @@ from agents.core.directory import find_askable
 from agents.models import Agent
 from agents.models.agent import HUB_MODES, AgentQuerySet
 from agents.models.session import online
-from agents.web.availability import Advice, Availability, advise, load_availability
+from agents.pages.availability import Advice, Availability, advise, load_availability
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 

@@ -17,7 +17,7 @@ from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_LIMIT_USD, MAX_NAMED_CALLERS
 from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
-from agents.web.card_fields import ModesField, SkillsField
+from agents.pages.card_fields import ModesField, SkillsField
 from kit.columns import make_form_field
 from kit.list_fields import LinesField
 from kit.money import DECIMAL_PLACES, decimal_usd, to_microusd

@@ -20,6 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import settings
+from accounts.api.sign_in import PublicView, client_parameters, redirect_once
 from accounts.authn import find_caller
 from accounts.errors import InvalidGrant, UnsupportedGrant
 from accounts.oauth import clients, grants
@@ -34,7 +35,6 @@ from accounts.oauth.clients import (
     read_text,
 )
 from accounts.oauth.grants import Purpose
-from accounts.oauth.sign_in_views import PublicView, client_parameters, redirect_once
 from accounts.oauth.signin_methods import check_signin_possible, find_signin_methods
 from accounts.shapes import (
     NO_STORE,

@@ -21,8 +21,8 @@ from accounts.browser import device_name, sign_in
 from accounts.errors import SignInRefused, TooFast
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
-from accounts.oauth.pages import signed_in
-from accounts.pages import MAX_PASSWORD_CHARS
+from accounts.pages import signed_in
+from accounts.pages.sign_in import MAX_PASSWORD_CHARS
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
 from accounts.throttle import check_address
 from accounts.tokens import BAD_LOGIN, BadLogin

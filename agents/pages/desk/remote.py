@@ -21,10 +21,10 @@ from agents.links.remote.card_content import MAX_KEYS_CHARS, BadKey, keys_text, 
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
+from agents.pages.desk import get_own_agent, owner_form
+from agents.pages.desk.publishing import show_published
+from agents.pages.forms import AgentForm
 from agents.transcript.pieces import Json
-from agents.web.desk import get_own_agent, owner_form
-from agents.web.desk.publishing import show_published
-from agents.web.forms import AgentForm
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 

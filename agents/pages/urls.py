@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from agents.web.desk import alerts, audit, overview, publishing, remote
-from agents.web.directory import agent_availability, agent_page, directory, home
+from agents.pages.desk import alerts, audit, overview, publishing, remote
+from agents.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
     path("", home, name="home"),

@@ -31,9 +31,9 @@ from agents.core.figures import MAX_TURNS, WINDOW_DAYS, DayWindow, newest_of, re
 from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.turn import PUBLIC_ASKER
+from agents.pages.availability import states_of
+from agents.pages.desk import charts, get_own_agent, owner_form, owner_read
 from agents.transcript.replies import StoredReply, find_replies
-from agents.web.availability import states_of
-from agents.web.desk import charts, get_own_agent, owner_form, owner_read
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response

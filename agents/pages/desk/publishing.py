@@ -16,8 +16,8 @@ from agents.core.halt_rules import HaltSubject
 from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
-from agents.web.desk import get_own_agent, owner_form, owner_read
-from agents.web.forms import PresentAgentForm, make_new_agent_form
+from agents.pages.desk import get_own_agent, owner_form, owner_read
+from agents.pages.forms import PresentAgentForm, make_new_agent_form
 from kit.ids import read_uuid
 
 Status = Agent.Status

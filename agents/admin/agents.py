@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.formats import localize
 
-from accounts.admin_site import OwnerScopedAdmin, make_filter
+from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
@@ -18,9 +18,9 @@ from agents.core.agent_moves import NotMovable
 from agents.core.card_settings import EDITABLE
 from agents.core.directory import AgentActivity, block_caller, load_agent_activity
 from agents.core.halt_rules import HaltSubject
-from agents.models import Agent, Halt
+from agents.models import Agent, CallerBlock, Halt
 from agents.models.choices import CHANNEL_LINK
-from agents.web.forms import LoginField, PresentAgentForm, make_new_agent_form
+from agents.pages.forms import LoginField, PresentAgentForm, make_new_agent_form
 
 NAMED_CALLERS = ("allowed_logins", "caller_budgets")
 ACTIVITY_FIELDS = ("is_online", "today", "all_time", "last_asked")
@@ -58,6 +58,7 @@ class AgentChangeList(ChangeList):
         self.result_list = agents
 
 
+@admin.register(Agent, site=site)
 class AgentAdmin(OwnerScopedAdmin):
     """Kept agents. Handle and owner are fixed at publishing; deleting is soft."""
 
@@ -230,6 +231,7 @@ class AgentAdmin(OwnerScopedAdmin):
         return f"{agent.session} on {agent.session.host}" if agent.session.host else str(agent.session)
 
 
+@admin.register(CallerBlock, site=site)
 class CallerBlockAdmin(OwnerScopedAdmin):
     """The callers that an owner does not answer: added and deleted, never changed."""
 

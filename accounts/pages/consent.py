@@ -1,59 +1,30 @@
 """The pages where a signed-in user allows an app, a command line, or a device whose code they type."""
 
 import re
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec
 from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts import settings
-from accounts.authn import Caller, find_caller
+from accounts.authn import Caller
 from accounts.errors import AccessDenied, SignInRefused, TooFast
 from accounts.middleware import PAGE_POLICY
 from accounts.oauth import clients, grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.oauth.grants import Purpose
+from accounts.pages import require_caller
 from accounts.throttle import check_address, check_code_guesses
 
-Args = ParamSpec("Args")
-View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
-CallersView = Callable[Concatenate[HttpRequest, Caller, Args], HttpResponseBase]
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
 PARAMETERS = (
     "redirect_uri", "state", "code_challenge", "code_challenge_method", "app_name", "machine_id",
     "client_id", "response_type", "scope", "resource",
 )  # fmt: skip
-
-
-def signed_in(request: HttpRequest) -> Caller | None:
-    """Only the session of a browser may decide here, not a token."""
-    caller = find_caller(request)
-    return caller if caller is not None and caller.identity.kind == "session" else None
-
-
-def to_signin(request: HttpRequest) -> HttpResponse:
-    """Sign in first, then come back."""
-    return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': request.get_full_path()})}")
-
-
-def require_caller(
-    view: CallersView[Args], refuse: Callable[[HttpRequest], HttpResponseBase] = to_signin
-) -> View[Args]:
-    """Call the view with the signed-in caller; other visitors are sent to the sign-in, and back after it."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
-        caller = signed_in(request)
-        return refuse(request) if caller is None else view(request, caller, *args, **kwargs)
-
-    return guarded
 
 
 @never_cache

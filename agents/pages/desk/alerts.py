@@ -21,7 +21,7 @@ from agents.core.alerts import describe_alert
 from agents.core.mail import confirm_address, set_address
 from agents.models import Alert, AlertAddress, AlertRule
 from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
-from agents.web.desk import owner_form
+from agents.pages.desk import owner_form
 
 SHOWN = 20
 MAX_TOKEN_CHARS = 1000

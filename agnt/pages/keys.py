@@ -18,9 +18,10 @@ from django.views.decorators.gzip import gzip_page
 from accounts.models import Credential, User
 from accounts.quotas import QuotaExceeded
 from agents.core.figures import window_of
-from agents.web.desk import owner_form
-from agents.web.desk.charts import amount_chart
+from agents.pages.desk import owner_form
+from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey
+from agnt.pages import page_of
 from agnt.service.figures import load_calls, load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import (
@@ -33,7 +34,6 @@ from agnt.service.keys import (
     revoke_key,
     rotate_secret,
 )
-from agnt.web import page_of
 from kit.clock import approximate_now, db_now
 from kit.columns import make_form_field
 from kit.list_fields import NameLines

@@ -10,9 +10,9 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.authn import Caller
-from accounts.error_pages import json_error
+from accounts.error_responses import json_error
 from accounts.models import User
-from accounts.oauth.pages import Args, CallersView, View, require_caller
+from accounts.pages import Args, CallersView, View, require_caller
 from agents.models import Agent
 
 OwnerView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]

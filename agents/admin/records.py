@@ -1,7 +1,4 @@
-"""The Django admin of agents: the tables of staff, and the audit, which owners read, search and export.
-
-`agents.web.agent_admin` has the agents of owners and the callers that they block.
-"""
+"""The Django admin of agents: the tables of staff, and the audit, which owners read, search and export."""
 
 from operator import itemgetter
 from typing import Any, cast
@@ -17,17 +14,14 @@ from accounts.models import User
 from agents.core import halt_rules
 from agents.core.explanations import BY_REASON, explain
 from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
-from agents.models import Agent, CallerBlock, Connection, DailyUsage, Halt, Process, RemoteServer, Session, Turn
+from agents.models import Agent, Connection, DailyUsage, Halt, Process, RemoteServer, Session, Turn
 from agents.models.halt import REASON_CHARS
-from agents.web.agent_admin import AgentAdmin, CallerBlockAdmin
-from agents.web.desk.audit import csv_of
+from agents.pages.desk.audit import csv_of
 from kit.ids import read_row_id
 from kit.markdown import to_line
 from kit.money import format_usd
 from kit.page_tags import describe_duration
 
-site.register(Agent, AgentAdmin)
-site.register(CallerBlock, CallerBlockAdmin)
 HaltFilter = make_filter(
     "state", "state", {"active": ("Active", Q(lifted_at=None)), "lifted": ("Lifted", Q(lifted_at__isnull=False))}
 )

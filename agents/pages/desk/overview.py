@@ -28,10 +28,10 @@ from agents.core.figures import IS_ANSWER, MAX_TURNS, AskCounts, newest_of
 from agents.models import Agent, DailyUsage, Session, Turn
 from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
+from agents.pages.availability import State, states_of
+from agents.pages.desk import owner_form, owner_read, require_owner_json
+from agents.pages.desk.alerts import open_alerts, show_alerts
 from agents.transcript.access import role_of, sessions_visible_to
-from agents.web.availability import State, states_of
-from agents.web.desk import owner_form, owner_read, require_owner_json
-from agents.web.desk.alerts import open_alerts, show_alerts
 from kit.clock import db_now
 from kit.ids import read_row_id, read_uuid
 

@@ -17,18 +17,18 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from agents.core.figures import WINDOW_DAYS, DayWindow, window_of
-from agents.web.desk import owner_form, owner_page
-from agents.web.desk.charts import amount_chart
+from agents.pages.desk import owner_form, owner_page
+from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey, Booking, Invoice, Network, UsageEvent, Venue
 from agnt.models.network import RULES
+from agnt.pages import bookings, describe_cents, keys, page_of, venues
+from agnt.pages.bookings import describe_booking_row
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.bookings import list_bookings
 from agnt.service.figures import load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
-from agnt.web import bookings, describe_cents, keys, page_of, venues
-from agnt.web.bookings import describe_booking_row
 from clawbridge.agnt.fields import NETWORK, Json
 from kit.clock import db_now
 from kit.columns import make_bounded_field

@@ -27,9 +27,11 @@ from django.views.decorators.http import require_safe
 from accounts.models import User
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
-from agents.web.desk import owner_form, owner_page, require_owner
-from agents.web.forms import LongTextField
+from agents.pages.desk import owner_form, owner_page, require_owner
+from agents.pages.forms import LongTextField
 from agnt.models import Network, Venue
+from agnt.pages import page_of
+from agnt.pages.keys import OVERLAPS
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.cancellations import list_cancellations, send_again
 from agnt.service.keys import OVERLAP, derive_venue_secrets, rotate_venue_secret
@@ -47,8 +49,6 @@ from agnt.service.venues.editing import (
 from agnt.service.venues.fields import TAG_SEPARATOR, BadVenue, check_fields
 from agnt.service.venues.file import COLUMNS, MAX_ROWS, BadFile, export_venues
 from agnt.service.venues.importing import BAD_ROWS_NAMED, ImportReport, import_venues
-from agnt.web import page_of
-from agnt.web.keys import OVERLAPS
 from kit.async_db import stream_slices
 from kit.columns import make_form_field
 from kit.concurrency import DOWNLOADS, take_slot

@@ -22,7 +22,7 @@ from a2a_bridge import limits as of_a2a_bridge
 from a2a_bridge.models import Push
 from accounts import quotas as of_accounts
 from accounts.models import User
-from accounts.oauth.pages import signed_in
+from accounts.pages import signed_in
 from accounts.quotas import MIB, AccountLimit, CountedRows
 from agents import limits as of_agents
 from agents.core.errors import REFUSALS

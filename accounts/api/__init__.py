@@ -1,0 +1,1 @@
+"""REST calls of accounts, and of signing in."""

@@ -1,0 +1,1 @@
+"""REST calls of a team."""

@@ -1,0 +1,51 @@
+"""Pages by which users export their account, or erase it."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.authn import Caller
+from accounts.browser import sign_out
+from accounts.pages import require_caller
+from hub.account_data.erasure import CannotClose, close
+from hub.account_data.export import export_of
+
+GONE = "@{login} is erased. Its tokens are refused from now on; the last of its rows goes within minutes."
+WRONG_LOGIN = "This is not the login of this account."
+
+
+@never_cache
+@require_safe
+@require_caller
+def export(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """The data of the signed-in user, as a file."""
+    return export_of(request, caller.user, caller.user.pk)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@require_caller
+def erase(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """The page about erasing; a POST with the login, typed, erases."""
+    me = caller.user
+    if request.method != "POST":
+        return render(request, "erase.html", {"me": me})
+    if request.POST.get("login", "").strip().removeprefix("@") != me.login:
+        return render(request, "erase.html", {"me": me, "error": WRONG_LOGIN}, status=400)
+    try:
+        close(me.pk)
+    except CannotClose as cannot:
+        return render(request, "erase.html", {"me": me, "error": f"{str(cannot).capitalize()}."}, status=409)
+    response = HttpResponseRedirect(reverse("home"))
+    sign_out(request, response)
+    messages.success(request, GONE.format(login=me.login))
+    return response
+
+
+page_urlpatterns = [
+    path("account/export", export, name="account-export"),
+    path("account/erase", erase, name="account-erase"),
+]
