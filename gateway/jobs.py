@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gateway.models import FrameRecord, Proposal, TeamPolicy, Vote
-from gateway.service import message_queue, protocol_tasks, queued_messages, session_recording
+from gateway.service import protocol_tasks, queue_ends, queue_rows, session_recording
 from kit import batches
 from kit.clock import db_now
 from kit.jobs import job
@@ -16,13 +16,13 @@ OVERDUE_S = 20.0  # web processes end stored messages in time, and can tell the 
 @job("gateway.tend_letters")
 def end_overdue_messages() -> int:
     """End stored messages whose time is up, and store replies that their senders did not take; how many."""
-    return message_queue.expire_due(overdue_s=OVERDUE_S) + message_queue.store_untaken_replies()
+    return queue_ends.expire_due(overdue_s=OVERDUE_S) + queue_ends.store_untaken_replies()
 
 
 @job("gateway.forget_letters")
 def forget_messages(kept_days: int) -> int:
     """Delete stored messages that were delivered or died, that long after they came; how many."""
-    return batches.delete(queued_messages.find_old_messages(kept_days))
+    return batches.delete(queue_rows.find_old_messages(kept_days))
 
 
 @job("gateway.forget_protocol_tasks")

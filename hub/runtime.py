@@ -22,8 +22,8 @@ from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
 from gateway.service.client import Gateway
-from gateway.service.message_queue import are_queued
 from gateway.service.proposals import are_open, close_due
+from gateway.service.queue_claims import are_queued
 from gateway.service.session_recording import write_orphaned_records
 from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_sender_thread
 from hub.monitoring.endpoints import draining

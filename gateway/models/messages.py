@@ -23,7 +23,7 @@ class Letter(models.Model):
     on whose behalf it was sent; `sender_session`: the seat that sent it, null: a client without one; `sender`: the
     name that the recipient sees. `addressed_to`: the recipient's name as the sender wrote it. `chain`: the
     sessions that the message came through; `passed_by_stranger`: see `agents.core.types.Ask`. `envelope`: the
-    frame, sealed (`gateway.service.queued_messages`). `expires_at`: null, it waits for ever. `reason`: why it was
+    frame, sealed (`gateway.service.queue_rows`). `expires_at`: null, it waits for ever. `reason`: why it was
     not delivered. `tells`: the channel of the sender's receipts.
 
     While it is `sending`, the process `claimed_by` delivers it as the turn `chat_id`, until `claimed_until`.

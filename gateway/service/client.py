@@ -12,10 +12,10 @@ from agents.links.channel.driving import ActingFor
 from agents.links.sockets import SocketLink
 from agents.transcript.announcements import SurfaceMessage
 from gateway.service import pushes, triad
-from gateway.service.addressing import FrameSender
 from gateway.service.frame_log import FrameLog, FrameNote
 from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
+from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
 from gateway.service.pushes import Channels, Seats, Subscriber
 from gateway.service.queue_delivery import QueueDelivery

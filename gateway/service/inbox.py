@@ -13,10 +13,10 @@ from django.db.models.functions import Least
 from accounts.models import User
 from agents.models import Session
 from gateway.models import Letter
-from gateway.service.message_queue import CLEARED, dead_message_error, end_message, tell_sender
-from gateway.service.queued_messages import WAITING, Draft, open_frame, show_frame, store_message
+from gateway.service.messages import make_stored
+from gateway.service.queue_ends import CLEARED, dead_message_error, end_message, tell_sender
+from gateway.service.queue_rows import WAITING, open_frame, show_frame, store_message
 from gateway.service.seat import GATEWAY_LINK, act_without_seat
-from gateway.service.seat_frames import carry_envelope
 from gateway.wire.errors import NOT_FOUND, FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope, Json, check_frame, read_type
@@ -165,7 +165,7 @@ def delete_message(stored: Letter) -> bool:
 def retry_message(stored: Letter) -> bool:
     """Let a dead stored message wait again, without an end; False when it is not dead.
 
-    A message that may have been sent once keeps that mark (`message_queue.has_died_unsent`).
+    A message that may have been sent once keeps that mark (`queue_ends.has_died_unsent`).
     """
     again = {
         "state": Letter.State.QUEUED,
@@ -217,23 +217,12 @@ def read_waiting(owner: User) -> Iterator[Json]:
 
 
 def _store(owner: User, envelope: Envelope, seat: Session) -> int:
-    carried = carry_envelope(envelope, envelope.sender, "")
     twins = Letter.objects.filter(
-        recipient=seat, state__in=WAITING, message_id=carried["id"], sender=envelope.sender
+        recipient=seat, state__in=WAITING, message_id=envelope.id, sender=envelope.sender
     )
     if envelope.id and twins.exists():
         return 0
-    draft = Draft(
-        recipient_id=seat.pk,
-        behalf=act_without_seat(owner.pk, owner.login),
-        sender=envelope.sender,
-        tells="",
-        correlation_id=envelope.correlation_id,
-        envelope=envelope,
-        carried=carried,
-        place=None,
-        received_at=db_now(),
-        wait_s=0,
-    )
-    store_message(draft, is_wanted=True)
+    behalf = act_without_seat(owner.pk, owner.login)
+    told = make_stored(seat.pk, envelope, behalf, envelope.sender, key=envelope.correlation_id)
+    store_message(told, is_wanted=True)
     return 1

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from django.db import DatabaseError
-
 from agents.core.errors import Offline
+from agents.core.waiting import RunningTurn
 from agents.models.choices import TurnFailure
-from gateway.service import message_queue
-from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, RecentMessage
+from gateway.models import Letter
 from gateway.service.frame_log import FrameNote
-from gateway.service.message_router import BegunMessage, MessageMustWait, MessageRouter
-from gateway.service.queued_messages import StoredMessage
+from gateway.service.message_router import FollowReceipts, MessageRouter, SentMessage
+from gateway.service.messages import LONGEST_WAIT_S, NewMessage
+from gateway.service.queue_ends import has_died_unsent
+from gateway.service.recent_messages import MessageIdentity, RecentMessage, identity_of
 from gateway.service.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
 from gateway.wire.frames import Envelope, Json, event_frame, new_id
@@ -23,7 +24,6 @@ MAX_OPEN = 200  # messages of one connection
 TOO_MANY_OPEN = f"at most {MAX_OPEN} messages of a connection wait for a response at once"
 
 SendFrame = Callable[[Json], Awaitable[None]]
-FollowReceipts = Callable[[], Awaitable[None]]
 Result = TypeVar("Result")
 
 
@@ -50,30 +50,30 @@ class OpenMessages:
         Raises:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
-        earlier = self._router.recent.find(*message.identity)
+        identity = identity_of(message.envelope, message.sender.login, message.sender.seat)
+        earlier = self._router.recent.find(identity)
         if earlier is None:
-            return self._begin(message, note)
+            return self._begin(message, identity, note)
         if not earlier.stored_id:
             return self._repeat(self._enter(new_id(), message.envelope), message.envelope, earlier)
         note.is_deferred = True
         return self._repeat_stored(earlier, message, note)
 
-    def _begin(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
+    def _begin(self, message: NewMessage, identity: MessageIdentity, note: FrameNote) -> Coroutine[Any, Any, None]:
         envelope = message.envelope
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
         note.is_deferred = True
         self._sending += 1
-        return self._run(key, message, self._router.recent.add(*message.identity), note)
+        return self._run(key, message, self._router.recent.add(identity), note)
 
-    async def leave(self, message: NewMessage) -> StoredMessage:
+    async def leave(self, message: NewMessage) -> Letter:
         """Put a message that wants no response into its recipient's inbox.
 
         Raises:
             FrameRefused: it was not stored.
         """
         async with self._in_order:
-            draft = await self._router.draft_message(message)
-            return await self._store(MessageMustWait(draft, denied_error(Offline()), is_wanted=True))
+            return await self._router.put_in_inbox(message, self._follow)
 
     @property
     def is_sending(self) -> bool:
@@ -99,69 +99,55 @@ class OpenMessages:
     async def _run(self, key: str, message: NewMessage, recent: RecentMessage, note: FrameNote) -> None:
         """Ask, wait and answer."""
         envelope = message.envelope
-        begun: BegunMessage | None = None
-        stored: StoredMessage | None = None
+        sent: SentMessage | None = None
         try:
             try:
                 async with self._in_order:
-                    try:
-                        begun = await self._router.begin(key, message)
-                    except MessageMustWait as waits:
-                        stored = await self._store(waits)
+                    sent = await self._router.send(message, key, self._follow)
             finally:
                 self._sending -= 1
             note.finish()
-            if begun is not None:
-                stored = await self._follow_turn(key, message, begun, recent)
-            if stored is not None:
-                recent.stored_id = stored.id
-                await self._follow_stored(key, message, stored, recent)
+            if sent.running is not None:
+                sent = await self._follow_turn(key, message, sent, sent.running, recent)
+            if sent.stored is not None:
+                recent.stored_id = sent.stored.pk
+                await self._follow_stored(key, envelope, sent.stored, recent)
         except FrameRefused as refused:
             note.finish(refused)
             frame = make_refusal(envelope, refused.about(envelope.correlation_id or key, envelope.id))
             self._router.recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
-            if begun is None or _is_unsent(begun, stored):
-                self._router.recent.drop(*message.identity, recent)
+            if sent is None or sent.is_unsent:
+                self._router.recent.drop(recent)
             await self._send(frame)
         except (Exception, asyncio.CancelledError):
-            recent.is_whole = False  # without `begun`, too, it may have been sent
+            recent.is_whole = False  # without `sent`, too, it may have been sent
             raise
         finally:
-            if begun is not None and _is_unsent(begun, stored):
-                self._router.recent.drop(*message.identity, recent)
+            if sent is not None and sent.is_unsent:
+                self._router.recent.drop(recent)
             note.finish(has_failed=True)
             recent.end()
             self._open.discard(key)
 
-    async def _store(self, waits: MessageMustWait, *, is_recorded: bool = False) -> StoredMessage:
-        if self._follow is not None:  # first: a receipt may come as soon as the stored message is stored
-            try:
-                await self._follow()
-            except DatabaseError as failure:
-                raise denied_error(failure) from None
-        return await self._router.store(waits, is_recorded=is_recorded)
-
     async def _follow_turn(
-        self, key: str, message: NewMessage, begun: BegunMessage, recent: RecentMessage
-    ) -> StoredMessage | None:
-        """Answer with the reply. A stored message: the message was not delivered, and waits.
+        self, key: str, message: NewMessage, sent: SentMessage, running: RunningTurn, recent: RecentMessage
+    ) -> SentMessage:
+        """Answer with the reply; or store the message, if it was not delivered.
 
         The turn goes on without the client: a client that comes back and repeats its message gets the reply.
         """
-        running = begun.running
         settled = await asyncio.shield(running.settled)
-        if settled.reason == TurnFailure.NOT_DELIVERED and begun.draft is not None:
-            return await self._store(MessageMustWait(begun.draft, denied_error(Offline())), is_recorded=True)
+        if settled.reason == TurnFailure.NOT_DELIVERED and sent.message.may_wait:
+            offline = denied_error(Offline())
+            stored = await self._router.store(sent.message, offline, self._follow, is_recorded=True)
+            return replace(sent, stored=stored)
         reply = make_reply(key, message.envelope, running, settled, message.sender.name)
         if message.envelope.wants_response:
             await self._answer(reply, recent)
-        return None
+        return sent
 
-    async def _follow_stored(
-        self, key: str, message: NewMessage, stored: StoredMessage, recent: RecentMessage
-    ) -> None:
-        envelope = message.envelope
+    async def _follow_stored(self, key: str, envelope: Envelope, stored: Letter, recent: RecentMessage) -> None:
         about = {"correlationId": envelope.correlation_id or key, "parentId": stored.message_id}
         content: Json = {"agent": envelope.agent, "messageId": stored.message_id}
         if stored.expires_at is not None:
@@ -169,18 +155,16 @@ class OpenMessages:
         await self._answer(event_frame("message.queued", content, about), recent)
         if not envelope.wants_response:
             return
-        if frame := await self._wait_or_go(
-            self._router.queue.wait_for_reply(stored, message.behalf.asker.user_id)
-        ):
+        if frame := await self._wait_or_go(self._router.queue.wait_for_reply(stored)):
             await self._answer(frame, recent)
 
     async def _repeat_stored(self, earlier: RecentMessage, message: NewMessage, note: FrameNote) -> None:
         """Send a message again if it was stored and died unsent; else repeat the answers to the earlier one."""
         try:
-            if await self._router.read(message_queue.has_died_unsent, earlier.stored_id):
-                self._router.recent.drop(*message.identity, earlier)
-            if (latest := self._router.recent.find(*message.identity)) is None:
-                await self._begin(message, note)
+            if await self._router.read(has_died_unsent, earlier.stored_id):
+                self._router.recent.drop(earlier)
+            if (latest := self._router.recent.find(earlier.identity)) is None:
+                await self._begin(message, earlier.identity, note)
                 return
             key = self._enter(new_id(), message.envelope)
             note.finish()
@@ -215,8 +199,3 @@ class OpenMessages:
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
         self._router.recent.keep(recent, frame)
         await self._send(frame)
-
-
-def _is_unsent(begun: BegunMessage, stored: StoredMessage | None) -> bool:
-    """True if the gateway knows that nothing was sent to the agent, and no stored message waits to be sent."""
-    return stored is None and begun.running.is_settled and begun.running.settled.result().is_unsent

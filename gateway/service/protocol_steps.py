@@ -15,7 +15,7 @@ from agents.models.choices import Interruption, Outcome
 from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, question_of, text_in
 from gateway.service import protocol_tasks
 from gateway.service.client import Gateway
-from gateway.service.message_router import MessageToAsk
+from gateway.service.messages import MessageToAsk
 from gateway.service.protocol_shapes import ApiStep, RequestBody, files_of
 from gateway.service.protocol_tasks import BegunStep
 from gateway.wire.errors import FrameRefused, failed_turn_error

@@ -18,28 +18,25 @@ from agents.core.errors import (
     RateLimited,
     Unavailable,
 )
-from agents.core.types import Ask, AskSource, AskTarget, SettledTurn
+from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
-from agents.models.choices import Outcome, Surface, TurnFailure
-from agents.transcript.mentions import mentions
+from agents.models.choices import Outcome, TurnFailure
 from gateway.models import Letter
-from gateway.service import message_queue, queued_messages
-from gateway.service.pushes import Channels, Subscriber
-from gateway.service.queued_messages import StoredMessage, open_frame
-from gateway.service.seat_frames import make_reply, parts_of, read_carried, text_of
-from gateway.service.session_entries import Place, make_place
+from gateway.service import queue_claims, queue_ends, queue_rows
+from gateway.service.messages import RoutedMessage
+from gateway.service.pushes import Channels
+from gateway.service.queue_rows import DELIVERED_WITHIN_S, read_message
+from gateway.service.seat_frames import make_reply
 from gateway.service.session_recording import Recording, SessionRecorder
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, denied_error
-from gateway.wire.frames import Envelope, Json
+from gateway.wire.frames import Json
 from kit.async_db import DbCalls
 from kit.clock import db_now
-from kit.durations import seconds
 from kit.tasks import TaskSet, Waiters
 
 logger = logging.getLogger(__name__)
 
 CALLS_AT_ONCE = 4  # also when a thousand seats come back at once
-DELIVERED_WITHIN_S = seconds(20.0, at_least_s=8.0)
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 RESTS_S = 10.0  # a seat that took none, before the next try: each leaves a turn that failed
@@ -81,33 +78,28 @@ class QueueDelivery:
 
     async def look(self) -> None:
         """End what waited too long, and deliver to the seats of this process; the hub calls it every second."""
-        await self._call(message_queue.expire_due)
+        await self._call(queue_ends.expire_due)
         now = asyncio.get_running_loop().time()
         self._resting = {one: until for one, until in self._resting.items() if until > now}
-        for session_id in await self._call(message_queue.find_due_recipients, self._process_id):
+        for session_id in await self._call(queue_claims.find_due_recipients, self._process_id):
             if session_id not in self._resting:
                 self.wake(session_id)
 
     async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]]) -> None:
         """A seat was taken: deliver its stored messages. `follow`: pushes it the receipts for its own."""
         self.wake(session_id)
-        if await self._call(queued_messages.has_outstanding, session_id):
+        if await self._call(queue_rows.has_outstanding, session_id):
             await follow()
 
-    async def follow(self, owner_id: int, channel: str, subscriber: Subscriber) -> None:
-        """Push the receipts of a sender to its connection from now on."""
-        if (owner_id, channel) not in self._channels.subscriptions(subscriber):
-            await self._channels.subscribe(owner_id, channel, subscriber)
-
-    async def wait_for_reply(self, stored: StoredMessage, caller_id: int) -> Json:
+    async def wait_for_reply(self, stored: Letter) -> Json:
         """Wait for the frame that ends a stored message which wants a response: its reply, or an error.
 
         Empty: another connection of the sender has taken it.
         """
         watch = _Watch()
         try:
-            await self._channels.subscribe(caller_id, message_queue.reply_channel(stored.id), watch)
-            while (frame := await self._call(message_queue.take_reply, stored.id)) is None:
+            await self._channels.subscribe(stored.sender_owner_id, queue_ends.reply_channel(stored.pk), watch)
+            while (frame := await self._call(queue_ends.take_reply, stored.pk)) is None:
                 until = stored.expires_at
                 left_s = (until - await self._call(db_now)).total_seconds() if until else ASKS_FOR_REPLY_EVERY_S
                 soon_s = left_s if left_s > 0 else ASKS_FOR_REPLY_EVERY_S
@@ -135,7 +127,7 @@ class QueueDelivery:
     async def _deliver_in_order(self, session_id: int) -> None:
         higher, pause_s = 0, FIRST_PAUSE_S
         while True:
-            claim = await self._call(message_queue.claim_next, session_id, self._process_id, higher)
+            claim = await self._call(queue_claims.claim_next, session_id, self._process_id, higher)
             if claim.stored is not None:
                 pause_s, higher = FIRST_PAUSE_S, higher + 1 if claim.has_lower else 0
                 wait_s = await self._send(claim.stored)
@@ -154,27 +146,26 @@ class QueueDelivery:
     async def _send(self, stored: Letter) -> float | None:
         """Send a claimed stored message; how long to pause then, None: the seat takes no stored messages now."""
         try:
-            ask = await self._call(make_ask, stored)
-            place, envelope = await self._call(find_place, stored), await self._call(read_envelope, stored)
-            recording = Recording(self._recorder, place, envelope, ask.chat_id)
-            running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
-            recording.running = running
+            message = await self._call(read_message, stored)
+            recording = Recording(self._recorder, message, stored.chat_id)
+            ask = message.ask(stored.chat_id)
+            recording.running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
         except (Offline, Unavailable, DatabaseError):
-            await self._call(message_queue.release, stored)
+            await self._call(queue_claims.release, stored)
             return None
         except (Busy, OverCap, RateLimited) as denied:
-            await self._call(message_queue.release, stored)
+            await self._call(queue_claims.release, stored)
             return float(denied.retry_in_s) if isinstance(denied, RateLimited) else LONGEST_PAUSE_S
         except (Denied, NotPublished, FileGone) as refusal:
-            await self._call(message_queue.end_message, stored, denied_error(refusal))
+            await self._call(queue_ends.end_message, stored, denied_error(refusal))
             return 0.0
         except SecretUnreadable:
-            refused = message_queue.dead_message_error(message_queue.UNREADABLE, GatewayErrorCode.AGENT_ERROR)
-            await self._call(message_queue.end_message, stored, refused)
+            refused = queue_ends.dead_message_error(queue_ends.UNREADABLE, GatewayErrorCode.AGENT_ERROR)
+            await self._call(queue_ends.end_message, stored, refused)
             return 0.0
-        return await self._see_delivered(stored, running)
+        return await self._see_delivered(stored, message, recording.running)
 
-    async def _see_delivered(self, stored: Letter, running: RunningTurn) -> float | None:
+    async def _see_delivered(self, stored: Letter, message: RoutedMessage, running: RunningTurn) -> float | None:
         if stored.wants_response:
             if not running.is_decided:
                 await running.until_decided.wait(DELIVERED_WITHIN_S)
@@ -183,22 +174,21 @@ class QueueDelivery:
             settled = await asyncio.shield(running.settled)
         if settled is not None and _is_undelivered(stored, settled):
             is_uncertain = settled.reason != TurnFailure.NOT_DELIVERED
-            await self._call(message_queue.release, stored, is_uncertain=is_uncertain)
+            await self._call(queue_claims.release, stored, is_uncertain=is_uncertain)
             return None
-        await self._call(message_queue.mark_delivered, stored)
+        await self._call(queue_claims.mark_delivered, stored)
         if stored.wants_response:
-            self._tasks.start(self._bring_reply(stored, running), name=f"reply to stored message {stored.pk}")
+            self._tasks.start(self._bring_reply(stored, message, running), name=f"reply to stored {stored.pk}")
         return 0.0
 
-    async def _bring_reply(self, stored: Letter, running: RunningTurn) -> None:
+    async def _bring_reply(self, stored: Letter, message: RoutedMessage, running: RunningTurn) -> None:
         """Keep the reply of a stored message for its sender, when it comes."""
         settled = await asyncio.shield(running.settled)
-        envelope, sender = await self._call(read_envelope, stored), stored.sender
         try:
-            frame = make_reply(stored.correlation_id, envelope, running, settled, sender)
+            frame = make_reply(message.key, message.envelope, running, settled, message.sender)
         except FrameRefused as refused:
-            frame = message_queue.make_error(stored, refused)
-        await self._call(message_queue.answer_sender, stored, frame)
+            frame = queue_ends.make_error(stored, refused)
+        await self._call(queue_ends.answer_sender, stored, frame)
 
 
 class _Watch:
@@ -211,53 +201,6 @@ class _Watch:
         """See `gateway.service.pushes.Subscriber`."""
         self.ended.wake()
         return True
-
-
-def read_envelope(stored: Letter) -> Envelope:
-    """The message of a stored message as its sender sent it, with the time that it has left."""
-    return read_carried(_open_carried(stored), stored.addressed_to)
-
-
-def find_place(stored: Letter) -> Place | None:
-    """The sessions in which its reply belongs; None where it came from another team."""
-    if stored.sender_owner_id != stored.owner_id:
-        return None
-    sender = stored.sender if stored.sender_session_id else ""
-    session_id = _open_carried(stored).get("sessionId", "")
-    recipient = stored.recipient
-    return make_place(stored.owner_id, recipient.owner.login, sender, recipient.routing_name, session_id)
-
-
-def make_ask(stored: Letter) -> Ask:
-    """The ask by which a claimed stored message is sent."""
-    envelope, carried = read_envelope(stored), _open_carried(stored)
-    text = text_of(envelope)
-    handle = f"{stored.recipient.owner.login}/{stored.recipient.routing_name}"
-    return Ask(
-        chat_id=stored.chat_id,
-        target=AskTarget(None, stored.recipient_id, handle),
-        caller_id=stored.sender_owner_id,
-        caller_login=stored.sender_owner.login,
-        surface=Surface.GATEWAY,
-        question=text,
-        wait_s=envelope.metadata["ttl"] if stored.wants_response else DELIVERED_WITHIN_S,
-        tells=not stored.wants_response,
-        source=AskSource(stored.sender_session_id, peer_login=handle) if stored.sender_session_id else None,
-        chain=tuple(stored.chain),
-        passed_by_stranger=stored.passed_by_stranger,
-        files=tuple(mentions(text)),
-        message_id=stored.message_id,
-        context_id=envelope.session_id,
-        parts=parts_of(carried),
-    )
-
-
-def _open_carried(stored: Letter) -> Json:
-    carried = open_frame(stored.envelope)
-    if stored.expires_at is not None:
-        left_s = round((stored.expires_at - db_now()).total_seconds(), 3)
-        carried["metadata"] = carried["metadata"] | {"ttl": max(left_s, 0.001)}
-    return carried
 
 
 def _is_undelivered(stored: Letter, settled: SettledTurn) -> bool:

@@ -106,7 +106,7 @@ def read_reply(chat_id: str, envelope: Envelope) -> Sequence[Reply | TaskArtifac
     if envelope.type == "error" or content.get("error") is not None:
         error = content.get("error")
         said = error.get("message") if isinstance(error, dict) else None
-        text = _as_text(said or content.get("message") or error or "")
+        text = as_text(said or content.get("message") or error or "")
         return [TaskStatus(chat_id, "failed", text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore"))]
     value = content.get("result") if envelope.type == "response" else content.get("content")
     if isinstance(value, str):
@@ -134,13 +134,9 @@ def name_of_asker(login: str) -> str:
     return name if is_agent_name(name) else f"caller-{name}"[:64]
 
 
-def text_of(envelope: Envelope) -> str:
-    """The content of a message as text."""
-    return _as_text(envelope.said)
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def as_text(said: Any) -> str:
+    """The words of a message as text; an object as JSON."""
+    return said if isinstance(said, str) else msgspec.json.encode(said).decode()
 
 
 def make_reply(key: str, envelope: Envelope, running: RunningTurn, settled: SettledTurn, sender: str) -> Json:

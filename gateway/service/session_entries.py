@@ -6,11 +6,10 @@ Entries are committed with their message, before the recorder adds them to a ses
 import logging
 from collections.abc import Collection, Iterator
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from accounts import sealing
 from accounts.sealing import SecretUnreadable
@@ -27,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 READ_AT_ONCE = 200
 _are_held = sql.AnyRow(HeldEntry.objects.all())
-_COLUMNS = ("owner_id", "key", "process_id", "about", "content")
 _INSERT = (
     "INSERT INTO gateway_heldentry (owner_id, key, process_id, about, content)"
     " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (key) DO NOTHING"
@@ -80,12 +78,12 @@ class Place(Struct, frozen=True):
 
 
 class PlacedEntry(Struct, frozen=True):
-    """An entry and its place. `key`: that of its `HeldEntry`; empty: none. `sealed`: the encrypted content."""
+    """An entry and its place. `key`: that of its `HeldEntry`. `sealed`: the encrypted content."""
 
     place: Place
     entry: LogEntry
-    key: str = ""
-    sealed: str = ""
+    key: str
+    sealed: str
 
 
 def make_place(owner_id: int, login: str, sender: str, recipient: str, session_id: str) -> Place:
@@ -158,24 +156,17 @@ class _About(Struct, frozen=True):
     id: str
 
 
-class HeldRecord(NamedTuple):
-    """A record with its `HeldEntry`, as `query` for the ledger's transaction and as `row` for the queue's."""
-
-    record: PlacedEntry
-    query: sql.Query
-
-    @property
-    def row(self) -> HeldEntry:
-        """The unsaved `HeldEntry`."""
-        return HeldEntry(**dict(zip(_COLUMNS, self.query.values, strict=True)))
-
-
-def hold(record: PlacedEntry, key: str, process_id: str) -> HeldRecord:
-    """Make the `HeldEntry` of a record. `key`: no other record has this key."""
-    entry, sealed = record.entry, seal_content(record.entry.content)
+def hold(record: PlacedEntry, process_id: str) -> sql.Query:
+    """The statement that writes the `HeldEntry` of a record, in the transaction of its message."""
+    entry = record.entry
     about = _About(record.place, entry.timestamp_ms, entry.role, entry.id)
-    values = (record.place.owner_id, key, process_id, msgspec.json.encode(about).decode(), sealed)
-    return HeldRecord(replace(record, key=key, sealed=sealed), sql.Query(_INSERT, values))
+    about_text = msgspec.json.encode(about).decode()
+    return sql.Query(_INSERT, (record.place.owner_id, record.key, process_id, about_text, record.sealed))
+
+
+def write_held(statement: sql.Query) -> None:
+    """Run the statement of `hold` in the transaction of the queue; the ledger runs those of turns itself."""
+    sql.rows(*statement)
 
 
 def release(keys: Collection[str]) -> set[str]:

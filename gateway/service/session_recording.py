@@ -16,11 +16,10 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from gateway import limits
 from gateway.models import SessionEntry, SessionLog
+from gateway.service.messages import RoutedMessage
 from gateway.service.seat_frames import content_of, reply_id
 from gateway.service.session_entries import (
-    HeldRecord,
     LogEntry,
-    Place,
     PlacedEntry,
     drop,
     hold,
@@ -31,7 +30,7 @@ from gateway.service.session_entries import (
 )
 from gateway.service.session_rows import check_writable, find_ttl_s
 from gateway.wire.errors import FrameRefused
-from gateway.wire.frames import Envelope, now_ms
+from gateway.wire.frames import now_ms
 from kit import batches, sql
 from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import db_now
@@ -92,18 +91,18 @@ def write_or_log(records: Sequence[PlacedEntry]) -> int:
 
 @transaction.atomic
 def _write(records: Sequence[PlacedEntry], places: Mapping[tuple[_Key, str], _Key], now: datetime) -> None:
-    held = release([record.key for record in records if record.key])
-    added: dict[_Key, list[tuple[LogEntry, str]]] = {}
+    held = release([record.key for record in records])
+    added: dict[_Key, list[PlacedEntry]] = {}
     for record in records:
-        if record.key and record.key not in held:
+        if record.key not in held:
             continue
-        place, content = record.place, record.sealed or seal_content(record.entry.content)
+        place = record.place
         for agent in place.agents:
             key = places[_Key(place.owner_id, agent, place.base_id), place.writer]
-            added.setdefault(key, []).append((record.entry, content))
+            added.setdefault(key, []).append(record)
     logs = _lock_logs(set(added), now)
     rows = {
-        log.pk: [make_row(log.pk, log.session_id, entry, content) for entry, content in added[key]]
+        log.pk: [make_row(log.pk, log.session_id, one.entry, one.sealed) for one in added[key]]
         for key, log in logs.items()
     }
     SessionEntry.objects.bulk_create([row for of_log in rows.values() for row in of_log])
@@ -271,56 +270,53 @@ class SessionRecorder(BatchWriter[PlacedEntry]):
 
 
 class Recording:
-    """One message. `place`: None, the message belongs in no session. `key`: no other message has this key.
+    """The entries of one message and its reply, in the sessions of the message. `key`: no other message has it.
 
-    The ledger or the message queue writes the row that `hold_message` or `hold_reply` makes, in the transaction of
-    the message or reply; then `add_message` or `add_reply` passes the record on to the recorder. `running`: the
-    turn of the message, once it is committed.
+    The ledger or the message queue runs the statement that `hold_message` or `hold_reply` makes, in the
+    transaction of the message or reply; then `add_message` or `add_reply` passes the entry on to the recorder.
+    `running`: the turn of the message, once it is committed.
     """
 
     running: RunningTurn
 
-    def __init__(self, recorder: SessionRecorder, place: Place | None, envelope: Envelope, key: str) -> None:
+    def __init__(self, recorder: SessionRecorder, message: RoutedMessage, key: str) -> None:
+        self.key = key
         self._recorder = recorder
-        self._place = place
-        self._envelope = envelope
-        self._key = key
-        self._message: HeldRecord | None = None
-        self._reply: HeldRecord | None = None
+        self._routed = message
+        self._message: PlacedEntry | None = None
+        self._reply: PlacedEntry | None = None
 
-    def hold_message(self) -> HeldRecord | None:
-        """Make the record and the row of the message; None when it belongs in no session."""
-        envelope = self._envelope
-        role = envelope.content.get("role", "user")
-        self._message = self._hold("message", role, envelope.said, envelope.id, envelope.timestamp_ms)
-        return self._message
+    def hold_message(self) -> sql.Query | None:
+        """Make the entry of the message; the statement that holds it, None when it belongs in no session."""
+        envelope = self._routed.envelope
+        role, stamp_ms = envelope.content.get("role", "user"), envelope.timestamp_ms or now_ms()
+        self._message = self._place("message", role, envelope.said, envelope.id, stamp_ms)
+        return hold(self._message, self._recorder.process_id) if self._message is not None else None
 
     async def add_message(self) -> None:
         """Pass the message on to the recorder, after the commit of its row."""
         await self._add(self._message)
 
     def hold_reply(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """Make the row of the reply. See `agents.core.ledger.ExtraWrites`."""
+        """Make the entry of the reply. See `agents.core.ledger.ExtraWrites`."""
         self._reply = None
-        if self._envelope.wants_response and settled.outcome is Outcome.COMPLETED:
-            self._reply = self._hold("reply", "agent", content_of(self.running, settled), reply_id(self.running))
-        return [self._reply.query] if self._reply is not None else []
+        if self._routed.wants_response and settled.outcome is Outcome.COMPLETED:
+            said, reply = content_of(self.running, settled), reply_id(self.running)
+            self._reply = self._place("reply", "agent", said, reply, now_ms())
+        return [hold(self._reply, self._recorder.process_id)] if self._reply is not None else []
 
     async def add_reply(self, settled: SettledTurn) -> None:
         """The turn of the message has a stored end. The reply is sent by the task that waits for it."""
         if settled.has_extra_writes:
             await self._add(self._reply)
 
-    def _hold(
-        self, part: str, role: str, content: object, entry_id: str, timestamp_ms: int | None = None
-    ) -> HeldRecord | None:
-        if self._place is None:
+    def _place(self, part: str, role: str, content: object, entry_id: str, stamp_ms: int) -> PlacedEntry | None:
+        if self._routed.place is None:
             return None
-        stamp = now_ms() if timestamp_ms is None else timestamp_ms
-        entry = LogEntry(timestamp_ms=stamp, role=role, content=content, id=entry_id)
-        return hold(PlacedEntry(self._place, entry), f"{self._key}-{part}", self._recorder.process_id)
+        entry = LogEntry(timestamp_ms=stamp_ms, role=role, content=content, id=entry_id)
+        return PlacedEntry(self._routed.place, entry, f"{self.key}-{part}", seal_content(content))
 
-    async def _add(self, held: HeldRecord | None) -> None:
-        if held is not None:
-            self._recorder.put(held.record, len(held.record.sealed))
+    async def _add(self, entry: PlacedEntry | None) -> None:
+        if entry is not None:
+            self._recorder.put(entry, len(entry.sealed))
             await self._recorder.wait_for_room()

@@ -20,10 +20,9 @@ from agents.core.presence import MayNotConnect
 from agents.links.channel.prompts import Prompts
 from agents.links.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.models.choices import TurnFailure
-from gateway.service.addressing import FrameSender
 from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import FrameNote
-from gateway.service.message_queue import receipts_channel
+from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, take_seat
 from gateway.surface.sign_in import TokenSignIn, describe_token, get_token, get_wanted_seat
@@ -104,8 +103,9 @@ class ClientConnection(FrameSocket, TeamClient):
     @property
     def sender(self) -> FrameSender:
         """See `gateway.service.client.TeamClient`."""
+        # Rows hold the channel of the receipts (`Letter.tells`): it stays that of the seat over later connections.
         session_id = self.seat.session_id if self.seat is not None else NO_SESSION
-        return FrameSender.of(self.identity, self.seat_name, receipts_channel(session_id, self.client_id))
+        return FrameSender.of(self.identity, self.seat_name, f"letters of {session_id or self.client_id}")
 
     # From the server.
 
@@ -240,7 +240,7 @@ class ClientConnection(FrameSocket, TeamClient):
     async def _follow_receipts(self) -> None:
         """Have the receipts of its stored messages pushed."""
         if not self._over:  # else no part of the process would end the subscription
-            await self.gateway.router.queue.follow(self.identity.user_id, self.sender.tells, self)
+            await self.gateway.channels.subscribe(self.identity.user_id, self.sender.tells, self)
 
     def _end_unauthorized(self, code: GatewayErrorCode, text: str) -> None:
         self._link.start(self._finish(UNAUTHORIZED, frames.error_frame(FrameRefused(code, text))), "unauthorized")

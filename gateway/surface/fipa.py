@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
-from gateway.service.addressing import FrameSender
 from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import begin_note
+from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import Seat
 from gateway.service.team_rules import check_signature

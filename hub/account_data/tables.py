@@ -66,7 +66,7 @@ from gateway.models import (
     TeamPolicy,
     Vote,
 )
-from gateway.service.queued_messages import show_frame
+from gateway.service.queue_rows import show_frame
 from gateway.service.session_entries import show_content
 from webhooks.models import Delivery, Subscription
 

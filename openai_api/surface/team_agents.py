@@ -26,7 +26,7 @@ from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.client import Gateway
-from gateway.service.message_router import MessageToAsk
+from gateway.service.messages import MessageToAsk
 from gateway.service.protocol_steps import output_of
 from gateway.surface.http import GatewayHttp
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, failed_turn_error

@@ -8,16 +8,16 @@ import pytest
 
 from agents.core.ask_starter import AskingUser
 from agents.links.channel.driving import ActingFor
-from gateway.service import addressing
-from gateway.service.addressing import FrameSender, NewMessage, RecentMessages, key_of
+from gateway.service import recent_messages
 from gateway.service.frame_log import FrameLog, begin_note
-from gateway.service.message_router import BegunMessage, MessageRouter
+from gateway.service.message_router import FollowReceipts, MessageRouter, SentMessage
+from gateway.service.messages import FrameSender, NewMessage
 from gateway.service.open_messages import OpenMessages
+from gateway.service.recent_messages import MessageIdentity, RecentMessages, identity_of
 from gateway.service.seat import NO_SESSION
 from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frames import Envelope, Json
 
-ALPHA = ("owner", "alpha")
 WITHIN_S = 10
 SENDER = FrameSender(1, "owner", "alpha", 1)
 MESSAGE = Envelope(
@@ -33,11 +33,13 @@ class Clock:
         return self.now
 
 
-def message(number: int, text: str = "hi", agent: str = "beta", *, has_id: bool = True) -> bytes:
-    """The key of a message."""
+def message(
+    number: int, text: str = "hi", agent: str = "beta", *, seat: str = "alpha", has_id: bool = True
+) -> MessageIdentity:
     content = {"role": "user", "content": text}
     frame_id = f"m-{number}" if has_id else ""
-    return key_of(Envelope(type="message", content=content, metadata={}, id=frame_id, agent=agent, extra={}))
+    envelope = Envelope(type="message", content=content, metadata={}, id=frame_id, agent=agent, extra={})
+    return identity_of(envelope, "owner", seat)
 
 
 def answer(text: str) -> Json:
@@ -47,18 +49,18 @@ def answer(text: str) -> Json:
 def test_the_same_id_recipient_and_content_of_a_sender_is_a_repetition_for_five_minutes() -> None:
     clock = Clock()
     recent = RecentMessages(clock)
-    first = recent.add(ALPHA, message(1))
-    assert recent.find(ALPHA, message(1)) is first
-    assert recent.find(("owner", "gamma"), message(1)) is None
-    assert recent.find(ALPHA, message(1, "other")) is None
-    assert recent.find(ALPHA, message(1, agent="gamma")) is None
-    clock.now = addressing.KEPT_S + 1
-    assert recent.find(ALPHA, message(1)) is None
+    first = recent.add(message(1))
+    assert recent.find(message(1)) is first
+    assert recent.find(message(1, seat="gamma")) is None
+    assert recent.find(message(1, "other")) is None
+    assert recent.find(message(1, agent="gamma")) is None
+    clock.now = recent_messages.KEPT_S + 1
+    assert recent.find(message(1)) is None
 
 
 def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
     recent = RecentMessages(Clock())
-    first = recent.add(ALPHA, message(1))
+    first = recent.add(message(1))
     recent.keep(first, answer("so"))
     (again,) = first.answers_to("c-2")
     assert (again["content"], again["metadata"]) == ("so", {"correlationId": "c-2", "parentId": "m-1"})
@@ -66,23 +68,23 @@ def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
 
 def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
     recent = RecentMessages(Clock())
-    quiet = recent.add(("owner", "quiet"), message(1))
-    for number in range(addressing.MAX_OF_SENDER + 1):
-        recent.add(ALPHA, message(number))
-    assert recent.find(ALPHA, message(0)) is None
-    assert recent.find(ALPHA, message(1)) is not None
-    assert recent.find(("owner", "quiet"), message(1)) is quiet
-    for sender in range(addressing.MOST // addressing.MAX_OF_SENDER + 1):
-        for number in range(addressing.MAX_OF_SENDER):
-            recent.add(("owner", f"s-{sender}"), message(number))
-    assert recent.find(("owner", "quiet"), message(1)) is None
+    quiet = recent.add(message(1, seat="quiet"))
+    for number in range(recent_messages.MAX_OF_SENDER + 1):
+        recent.add(message(number))
+    assert recent.find(message(0)) is None
+    assert recent.find(message(1)) is not None
+    assert recent.find(message(1, seat="quiet")) is quiet
+    for sender in range(recent_messages.MOST // recent_messages.MAX_OF_SENDER + 1):
+        for number in range(recent_messages.MAX_OF_SENDER):
+            recent.add(message(number, seat=f"s-{sender}"))
+    assert recent.find(message(1, seat="quiet")) is None
 
 
 def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
     recent = RecentMessages(Clock())
-    first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (addressing.MAX_BYTES - 200)))
-    second = recent.add(ALPHA, message(2))
+    first = recent.add(message(1))
+    recent.keep(first, answer("x" * (recent_messages.MAX_BYTES - 200)))
+    second = recent.add(message(2))
     recent.keep(second, answer("y" * 400))
     (error,) = second.answers_to("c-3")
     assert (error["content"]["reason"], error["metadata"]["correlationId"]) == ("already_answered", "c-3")
@@ -90,13 +92,13 @@ def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
 
 def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
     recent = RecentMessages(Clock())
-    first = recent.add(ALPHA, message(1))
-    recent.keep(first, answer("x" * (addressing.MAX_BYTES - 200)))
-    recent.drop(ALPHA, message(1), first)
-    assert recent.find(ALPHA, message(1)) is None
-    again = recent.add(ALPHA, message(1))
-    recent.drop(ALPHA, message(1), first)
-    assert recent.find(ALPHA, message(1)) is again
+    first = recent.add(message(1))
+    recent.keep(first, answer("x" * (recent_messages.MAX_BYTES - 200)))
+    recent.drop(first)
+    assert recent.find(message(1)) is None
+    again = recent.add(message(1))
+    recent.drop(first)
+    assert recent.find(message(1)) is again
     recent.keep(again, answer("y" * 400))
     assert len(again.answers_to("c-4")[0]["content"]) == 400
 
@@ -104,8 +106,8 @@ def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
 def test_answers_to_messages_without_an_id_take_no_room() -> None:
     recent = RecentMessages(Clock())
     without = message(1, has_id=False)
-    recent.keep(recent.add(ALPHA, without), answer("x" * (addressing.MAX_BYTES - 200)))
-    first = recent.add(ALPHA, message(1))
+    recent.keep(recent.add(without), answer("x" * (recent_messages.MAX_BYTES - 200)))
+    first = recent.add(message(1))
     recent.keep(first, answer("y" * 400))
     assert len(first.answers_to("c-5")[0]["content"]) == 400
 
@@ -119,8 +121,8 @@ class Router:
         self.has_begun = asyncio.Event()
         self._failure = failure
 
-    async def begin(self, key: str, message: NewMessage) -> BegunMessage:
-        """See `MessageRouter.begin`."""
+    async def send(self, message: NewMessage, key: str, follow: FollowReceipts | None) -> SentMessage:
+        """See `MessageRouter.send`."""
         self.begun.append(message.envelope)
         self.has_begun.set()
         if self._failure is not None:

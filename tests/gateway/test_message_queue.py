@@ -1,6 +1,7 @@
 """Stored messages as rows: limits of senders, the order of delivery, and the death of a delivering process."""
 
 import io
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,11 +18,10 @@ from agents.models import Connection, Session, Share, Turn
 from agents.models.choices import Outcome, Surface
 from gateway import jobs
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.service import inbox, message_queue
-from gateway.service.queue_delivery import make_ask
-from gateway.service.queued_messages import Draft, StoredMessage, store_message
+from gateway.service import inbox, queue_claims, queue_ends
+from gateway.service.messages import RoutedMessage, make_stored
+from gateway.service.queue_rows import read_message, store_message
 from gateway.service.seat import GATEWAY_LINK
-from gateway.service.seat_frames import carry_envelope
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import Envelope, make_frame
 from kit.clock import db_now
@@ -50,7 +50,7 @@ def draft(
     chain: tuple[int, ...] = (),
     passed_by_stranger: bool = False,
     **metadata: Any,
-) -> Draft:
+) -> RoutedMessage:
     """A message to a seat, of another seat or of a user."""
     caller = by or recipient.owner
     envelope = Envelope(
@@ -62,31 +62,22 @@ def draft(
         extra={},
     )
     name = sender.routing_name if sender is not None else caller.login
-    return Draft(
-        recipient_id=recipient.pk,
-        behalf=ActingFor(
-            AskingUser(user_id=caller.pk, login=caller.login, chain=chain, passed_by_stranger=passed_by_stranger),
-            sender.pk if sender is not None else 0,
-        ),
-        place=None,
-        sender=name,
-        tells=tells,
-        correlation_id="c-1",
-        envelope=envelope,
-        carried=carry_envelope(envelope, name, ""),
-        received_at=db_now(),
-        wait_s=60.0,
+    behalf = ActingFor(
+        AskingUser(user_id=caller.pk, login=caller.login, chain=chain, passed_by_stranger=passed_by_stranger),
+        sender.pk if sender is not None else 0,
     )
+    made = make_stored(recipient.pk, envelope, behalf, name, key="c-1")
+    return replace(made, tells=tells, wait_s=60.0, wants_response=envelope.wants_response)
 
 
-def store(wanted: Draft) -> Letter:
+def store(wanted: RoutedMessage) -> Letter:
     stored = store_message(wanted, is_wanted=True)
     assert stored is not None
-    return Letter.objects.get(pk=stored.id)
+    return Letter.objects.get(pk=stored.pk)
 
 
 def claimed(recipient: Session, higher: int = 0) -> Letter:
-    claim = message_queue.claim_next(recipient.pk, HOME, higher)
+    claim = queue_claims.claim_next(recipient.pk, HOME, higher)
     assert claim.stored is not None
     return claim.stored
 
@@ -99,7 +90,7 @@ def beta() -> Session:
 
 def test_only_a_ttl_or_the_teams_policy_lets_a_message_wait(beta: Session) -> None:
     assert store_message(draft(beta, 1)) is None
-    assert isinstance(store_message(draft(beta, 2, ttl=5)), StoredMessage)
+    assert store_message(draft(beta, 2, ttl=5)) is not None
     TeamPolicy.objects.create(owner=beta.owner, queues_messages=True)
     kept = store_message(draft(beta, 3))
     assert kept is not None
@@ -112,11 +103,11 @@ def test_one_lower_message_goes_first_after_sixteen_higher_ones(beta: Session) -
         store(draft(beta, number, priority="high"))
     order: list[str] = []
     higher = 0
-    while (claim := message_queue.claim_next(beta.pk, HOME, higher)).stored is not None:
+    while (claim := queue_claims.claim_next(beta.pk, HOME, higher)).stored is not None:
         order.append(claim.stored.message_id)
         higher = higher + 1 if claim.has_lower else 0
-        message_queue.mark_delivered(claim.stored)
-    assert order.index(low.message_id) == message_queue.HIGHER_IN_A_ROW
+        queue_claims.mark_delivered(claim.stored)
+    assert order.index(low.message_id) == queue_claims.HIGHER_IN_A_ROW
     assert [one for one in order if one != low.message_id] == [f"m-{number}" for number in range(20)]
 
 
@@ -125,13 +116,13 @@ def test_one_process_at_a_time_delivers_to_a_recipient(beta: Session) -> None:
     first, second = store(draft(beta, 1)), store(draft(beta, 2))
     stored = claimed(beta)
     assert stored.pk == first.pk
-    assert message_queue.claim_next(beta.pk, "other", 0) == message_queue.Claim(is_blocked=True)
-    message_queue.mark_delivered(stored)
-    following = message_queue.claim_next(beta.pk, "other", 0).stored
+    assert queue_claims.claim_next(beta.pk, "other", 0) == queue_claims.Claim(is_blocked=True)
+    queue_claims.mark_delivered(stored)
+    following = queue_claims.claim_next(beta.pk, "other", 0).stored
     assert following is not None
     assert following.pk == second.pk
     # Who lost its claim changes nothing any more.
-    message_queue.release(stored)
+    queue_claims.release(stored)
     assert Letter.objects.get(pk=stored.pk).state == Letter.State.DELIVERED
 
 
@@ -144,11 +135,11 @@ def test_a_stored_message_that_ends_while_it_is_claimed_is_not_sent(beta: Sessio
         nonlocal is_ended
         if sql.startswith('UPDATE "gateway_letter"') and not is_ended:
             is_ended = True
-            assert message_queue.expire(stored)
+            assert queue_ends.expire(stored)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(end_first):
-        assert message_queue.claim_next(beta.pk, HOME, 0) == message_queue.Claim(is_blocked=True)
+        assert queue_claims.claim_next(beta.pk, HOME, 0) == queue_claims.Claim(is_blocked=True)
     assert Letter.objects.get(pk=stored.pk).state == Letter.State.DEAD
     assert claimed(beta).pk == following.pk
 
@@ -178,10 +169,10 @@ def test_a_stored_message_of_a_dead_process_is_sent_again_unless_its_turn_was_de
 
 def test_a_stored_message_that_is_never_known_to_be_delivered_dies(beta: Session) -> None:
     store(draft(beta, 1))
-    for _ in range(message_queue.MAX_ATTEMPTS):
-        message_queue.release(claimed(beta), is_uncertain=True)
+    for _ in range(queue_ends.MAX_ATTEMPTS):
+        queue_claims.release(claimed(beta), is_uncertain=True)
     dead = Letter.objects.get()
-    assert (dead.state, dead.reason) == (Letter.State.DEAD, message_queue.UNDELIVERABLE)
+    assert (dead.state, dead.reason) == (Letter.State.DEAD, queue_ends.UNDELIVERABLE)
 
 
 def test_a_message_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_again(
@@ -190,14 +181,14 @@ def test_a_message_that_may_have_been_sent_never_counts_as_unsent_when_it_waits_
     unsent = store(draft(beta, 1))
     sent = store(draft(beta, 2))
     for _ in range(2):
-        message_queue.release(claimed(beta))
+        queue_claims.release(claimed(beta))
         Letter.objects.filter(pk=unsent.pk).update(state=Letter.State.DEAD)
-        message_queue.release(claimed(beta), is_uncertain=True)
+        queue_claims.release(claimed(beta), is_uncertain=True)
         for one in (unsent, sent):
             Letter.objects.filter(pk=one.pk).update(state=Letter.State.DEAD)
             assert inbox.retry_message(one)
         inbox.clear_inbox(beta.pk)
-        assert [message_queue.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
+        assert [queue_ends.has_died_unsent(one.pk) for one in (unsent, sent)] == [True, False]
         for one in (unsent, sent):
             assert inbox.retry_message(one)
 
@@ -216,7 +207,7 @@ def test_one_sender_fills_a_quarter_of_an_inbox_and_all_of_them_no_more_than_all
     with pytest.raises(FrameRefused, match="full"):
         store(draft(beta, "last", sender=senders[4]))
     # What was delivered makes room.
-    message_queue.mark_delivered(claimed(beta))
+    queue_claims.mark_delivered(claimed(beta))
     store(draft(beta, "last", sender=senders[4]))
     assert Letter.objects.count() == 8
     settings.LETTERS_PER_OWNER, settings.LETTERS_MB_PER_OWNER = 0, 1
@@ -239,13 +230,13 @@ def test_a_list_of_peers_that_changed_ends_the_stored_message(beta: Session) -> 
     stored_messages = [store(draft(beta, one.routing_name, sender=one, tells="x")) for one in (alpha, gamma)]
     reply = store(draft(beta, "reply", sender=alpha))
     TeamAgent.objects.create(owner=beta.owner, name="beta", may_hear_from=["gamma"])
-    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    assert queue_claims.claim_next(beta.pk, HOME, 0).stored is None
     stored_messages[0].refresh_from_db()
-    assert (stored_messages[0].state, stored_messages[0].reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
+    assert (stored_messages[0].state, stored_messages[0].reason) == (Letter.State.DEAD, queue_ends.NOT_ALLOWED)
     for expected in (stored_messages[1], reply):
         found = claimed(beta)
         assert found.pk == expected.pk
-        message_queue.mark_delivered(found)
+        queue_claims.mark_delivered(found)
 
 
 def test_a_share_that_was_taken_back_ends_the_stored_message(beta: Session) -> None:
@@ -253,9 +244,9 @@ def test_a_share_that_was_taken_back_ends_the_stored_message(beta: Session) -> N
     share = Share.objects.create(session=beta, user=guest, role=Share.Role.PROMPTER, shared_by=beta.owner)
     stored = store(draft(beta, 1, by=guest))
     share.delete()
-    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    assert queue_claims.claim_next(beta.pk, HOME, 0).stored is None
     stored.refresh_from_db()
-    assert (stored.state, stored.reason) == (Letter.State.DEAD, message_queue.NOT_ALLOWED)
+    assert (stored.state, stored.reason) == (Letter.State.DEAD, queue_ends.NOT_ALLOWED)
 
 
 def test_a_stored_message_waits_while_another_caller_holds_the_agent(beta: Session) -> None:
@@ -268,17 +259,17 @@ def test_a_stored_message_waits_while_another_caller_holds_the_agent(beta: Sessi
         asked_at=db_now(),
         claim_until=db_now() + timedelta(minutes=1),
     )
-    assert message_queue.claim_next(beta.pk, HOME, 0) == message_queue.Claim(is_blocked=True)
+    assert queue_claims.claim_next(beta.pk, HOME, 0) == queue_claims.Claim(is_blocked=True)
     Turn.objects.filter(pk=held.pk).update(outcome=Outcome.COMPLETED, released_at=db_now(), settled_at=db_now())
     claimed(beta)
 
 
 def reply_to(stored: Letter) -> None:
     """Deliver a claimed stored message, and answer it."""
-    message_queue.mark_delivered(stored)
+    queue_claims.mark_delivered(stored)
     content = {"role": "agent", "content": "so"}
     reply = make_frame("message", content, {"correlationId": "c-1"})
-    message_queue.answer_sender(stored, reply | {"from": "beta", "agent": "alpha", "id": "r"})
+    queue_ends.answer_sender(stored, reply | {"from": "beta", "agent": "alpha", "id": "r"})
 
 
 @pytest.fixture
@@ -329,20 +320,20 @@ def test_stored_messages_from_before_they_were_sealed_are_read_and_sealed_with_t
     waiting.refresh_from_db()
     assert "old" not in waiting.envelope
     assert inbox.show_message(waiting)["content"] == plain["content"]
-    assert message_queue.take_reply(answered.pk) is not None
+    assert queue_ends.take_reply(answered.pk) is not None
 
 
 def test_a_stored_message_that_no_key_opens_shows_no_content_and_its_reply_is_an_error(answered: Letter) -> None:
     Letter.objects.filter(pk=answered.pk).update(envelope="lost", reply="lost")
     answered.refresh_from_db()
     assert inbox.show_message(answered)["content"] == {}
-    error = message_queue.take_reply(answered.pk)
+    error = queue_ends.take_reply(answered.pk)
     assert error is not None
     assert (error["content"]["code"], error["content"]["reason"]) == (3004, "unreadable")
 
 
 def test_a_reply_is_taken_once(answered: Letter) -> None:
-    taken, again = (message_queue.take_reply(answered.pk) for _ in range(2))
+    taken, again = (queue_ends.take_reply(answered.pk) for _ in range(2))
     assert taken is not None
     assert (taken["content"]["content"], again) == ("so", None)
 
@@ -351,7 +342,7 @@ def test_a_reply_that_its_sender_did_not_take_becomes_a_stored_message(answered:
     assert jobs.end_overdue_messages() == 0  # the sender may still take it
     Letter.objects.filter(pk=answered.pk).update(reply_at=db_now() - timedelta(minutes=1))
     assert jobs.end_overdue_messages() == 1
-    assert message_queue.take_reply(answered.pk) is None
+    assert queue_ends.take_reply(answered.pk) is None
     assert answered.sender_session is not None
     kept = claimed(answered.sender_session)
     shown = inbox.show_message(kept)
@@ -366,7 +357,7 @@ def test_stored_messages_that_expired_end_and_old_ones_are_forgotten(beta: Sessi
     jobs.end_overdue_messages()
     dead = Letter.objects.get(message_id="m-1")
     assert (dead.state, dead.reason) == (Letter.State.DEAD, "ttl_expired")
-    error = message_queue.take_reply(dead.pk)
+    error = queue_ends.take_reply(dead.pk)
     assert error is not None
     assert error["content"]["reason"] == "ttl_expired"
     assert inbox.retry_message(dead)
@@ -381,15 +372,15 @@ def test_stored_messages_that_expired_end_and_old_ones_are_forgotten(beta: Sessi
 def test_who_reads_a_stored_message_that_waits_is_not_sent_it(beta: Session) -> None:
     store(draft(beta, 1))
     assert inbox.mark_read(beta.pk, ["m-1"]) == 1
-    assert message_queue.claim_next(beta.pk, HOME, 0).stored is None
+    assert queue_claims.claim_next(beta.pk, HOME, 0).stored is None
     assert inbox.count_messages(beta.pk) == {"total": 1, "unread": 0, "queued": 0}
 
 
 def is_passed_by_stranger(recipient: Session) -> bool:
     """Whether the next message of a recipient is asked as one that a stranger passed on; delivers it."""
     stored = claimed(recipient)
-    message_queue.mark_delivered(stored)
-    return make_ask(stored).passed_by_stranger
+    queue_claims.mark_delivered(stored)
+    return read_message(stored).behalf.asker.passed_by_stranger
 
 
 def test_a_stored_message_that_a_stranger_passed_on_for_the_owner_is_not_the_owners_own(beta: Session) -> None:

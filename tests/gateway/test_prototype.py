@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.service.queued_messages import LONGEST_TTL_S
 from gateway.surface.prototype import speaks_prototype
+from gateway.wire.frames import LONGEST_TTL_S
 from gateway.wire.prototype_dialect import PrototypeDialect
 from gateway.wire.prototype_frames import MAX_OPEN
 from lab.frames import Json

@@ -35,7 +35,7 @@ class Database:
 
 def record(text: str) -> PlacedEntry:
     place = Place(owner_id=1, agents=("beta",), writer="alpha", recipient="beta", session_id="s-1")
-    return PlacedEntry(place, LogEntry(timestamp_ms=1, role="user", content=text))
+    return PlacedEntry(place, LogEntry(timestamp_ms=1, role="user", content=text), text, text)
 
 
 @pytest.mark.django_db

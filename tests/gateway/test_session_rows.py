@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from django.core.management import CommandError, call_command
 from agents.models import Process
 from gateway.models import HeldEntry, SessionEntry, SessionLog, TeamPolicy
 from gateway.service import session_files, session_recording, session_rows
-from gateway.service.session_entries import LogEntry, PlacedEntry, hold, make_place
+from gateway.service.session_entries import LogEntry, Place, PlacedEntry, hold, make_place, seal_content
 from gateway.service.session_rows import SessionUser
 from gateway.wire.errors import FrameRefused
 from hub.account_data.erasure import close, erase
 from hub.account_data.export import pieces
+from kit import sql
 from tests.gateway.lowered import lower
 from tests.native.rows import Person, api, browser, make_session, person
 
@@ -49,8 +51,19 @@ def agent(owner: SessionUser, name: str) -> SessionUser:
 
 def say(owner: SessionUser, *texts: str, session_id: str = "s-1", sender: str = "alpha") -> None:
     place = make_place(owner.owner_id, owner.login, sender, "beta", session_id)
-    entries = [LogEntry(timestamp_ms=n, role="user", content=text, id=f"m-{n}") for n, text in enumerate(texts, 1)]
-    session_recording.write_records([PlacedEntry(place, entry) for entry in entries])
+    ids = [f"m-{number}" for number in range(1, len(texts) + 1)]
+    session_recording.write_records(hold_entries(place, "own", dict(zip(ids, texts, strict=True))))
+
+
+def hold_entries(place: Place, process_id: str, texts: Mapping[str, str]) -> list[PlacedEntry]:
+    """Entries that a process holds, by their ids."""
+    made = []
+    for number, (entry_id, text) in enumerate(texts.items(), 1):
+        entry = LogEntry(timestamp_ms=number, role="user", content=text, id=entry_id)
+        one = PlacedEntry(place, entry, f"{process_id}-{entry_id}", seal_content(text))
+        sql.rows(*hold(one, process_id))
+        made.append(one)
+    return made
 
 
 def code_of(function: Any, *args: Any) -> tuple[int, str]:
@@ -346,11 +359,7 @@ def test_rotating_the_keys_seals_entries_anew(owner: SessionUser, settings: Any)
 def held(owner: SessionUser, process_id: str, *texts: str) -> list[PlacedEntry]:
     """Records of messages of alpha to beta that a process held."""
     place = make_place(owner.owner_id, owner.login, "alpha", "beta", "s-1")
-    entries = [LogEntry(timestamp_ms=1, role="user", content=text, id=text) for text in texts]
-    made = [hold(PlacedEntry(place, entry), f"{process_id}-{entry.id}", process_id) for entry in entries]
-    for one in made:
-        one.row.save(force_insert=True)
-    return [one.record for one in made]
+    return hold_entries(place, process_id, {text: text for text in texts})
 
 
 def test_what_a_killed_process_held_is_written_once(owner: SessionUser) -> None:

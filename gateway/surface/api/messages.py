@@ -25,7 +25,7 @@ from agents.api.files import OF_UPLOADS, AnyType
 from gateway.models import FrameRecord, Letter, SessionLog
 from gateway.service import session_files
 from gateway.service.inbox import delete_message, retry_message
-from gateway.service.queued_messages import WAITING, show_frame
+from gateway.service.queue_rows import WAITING, show_frame
 from gateway.service.session_rows import SessionUser
 from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frame_types import AGENT_NAME, FRAME_TYPES, MAX_ID_CHARS, read_iso

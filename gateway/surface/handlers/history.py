@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from accounts.authn import AGENT_KINDS
 from gateway.service import inbox, session_files, session_rows
-from gateway.service.addressing import NewMessage
 from gateway.service.client import TeamClient
+from gateway.service.messages import NewMessage
 from gateway.service.session_rows import SessionUser
 from gateway.surface.handlers.team import get_team
 from gateway.wire.errors import bad_content, bad_type, forbidden, missing

@@ -11,10 +11,11 @@ from typing import Any
 from agents.links.channel.driving import ActingFor
 from agents.links.channel.frames import BadChannelFrame
 from gateway.service import status_feed
-from gateway.service.addressing import LONGEST_WAIT_S, NewMessage, key_of
 from gateway.service.client import TeamClient
 from gateway.service.frame_log import DROPPED
+from gateway.service.messages import LONGEST_WAIT_S, NewMessage
 from gateway.service.pushes import HeldSeat, load_connected
+from gateway.service.recent_messages import MessageIdentity, identity_of
 from gateway.service.registry import TAKE_NO_MESSAGES, check_not_halted
 from gateway.service.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.team_rules import AgentName, allow_message, peer_error
@@ -110,18 +111,19 @@ async def relay(client: TeamClient, envelope: Envelope, behalf: ActingFor) -> bo
     """
     if envelope.wants_response or not behalf.is_for(client.identity.user_id):
         return False
-    key = key_of(envelope)
-    held = await _find_recipient(client, envelope, key)
+    identity = identity_of(envelope, client.identity.login, client.seat_name)
+    held = await _find_recipient(client, envelope, identity)
     if held is not None and not held.client.has_room:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + ROOM_WITHIN_S
         while held is not None and not held.client.has_room and loop.time() < deadline:
             await held.client.wait_for_room(deadline - loop.time())
-            held = await _find_recipient(client, envelope, key)  # the rules, and who is there, may have changed
-    return held is not None and await _push(client, envelope, key, held)
+            # Again: the rules, and who is there, may have changed.
+            held = await _find_recipient(client, envelope, identity)
+    return held is not None and await _push(client, envelope, identity, held)
 
 
-async def _find_recipient(client: TeamClient, envelope: Envelope, key: bytes) -> HeldSeat | None:
+async def _find_recipient(client: TeamClient, envelope: Envelope, known_as: MessageIdentity) -> HeldSeat | None:
     """The agent of the team to which a message may be passed on; None: it is to be asked.
 
     Raises:
@@ -139,7 +141,7 @@ async def _find_recipient(client: TeamClient, envelope: Envelope, key: bytes) ->
     if not rules.relays_told:
         return None
     seat = client.seat_name
-    if gateway.router.recent.find((identity.login, seat), key) is not None:
+    if gateway.router.recent.find(known_as) is not None:
         return None
     sender = AgentName(identity.user_id, identity.login, seat)
     if seat and not allow_message(sender, rules.peers, sender._replace(name=held.seat.name), rules.peers):
@@ -147,13 +149,13 @@ async def _find_recipient(client: TeamClient, envelope: Envelope, key: bytes) ->
     return held
 
 
-async def _push(client: TeamClient, envelope: Envelope, key: bytes, held: HeldSeat) -> bool:
+async def _push(client: TeamClient, envelope: Envelope, known_as: MessageIdentity, held: HeldSeat) -> bool:
     identity, gateway, seat = client.identity, client.gateway, client.seat_name
     sender, caller = (seat, "") if seat else (name_of_asker(identity.login), identity.login)
     frame = address_frame(carry_envelope(envelope, sender, caller), held.seat.name)
     if not held.client.push("message", encode(frame)):
         return False
-    gateway.router.recent.add((identity.login, seat), key).end()
+    gateway.router.recent.add(known_as).end()
     if gateway.channels.may_reach(identity.user_id):
         await status_feed.publish_delivered(gateway.channels, identity.user_id, held.seat.name, frame)
     return True

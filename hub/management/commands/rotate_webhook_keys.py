@@ -8,7 +8,7 @@ from a2a_bridge.service import push_configs
 from accounts import signing
 from agents.links.remote.card import reseal_all
 from agnt.service.keys import reseal_secrets as reseal_agnt_secrets
-from gateway.service.queued_messages import reseal_messages
+from gateway.service.queue_rows import reseal_messages
 from gateway.service.session_entries import reseal_entries
 from gateway.service.team_rules import reseal_keys
 from hub.management.command import HubCommand

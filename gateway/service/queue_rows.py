@@ -1,8 +1,7 @@
-"""Stored messages: messages that wait in the database for an agent that is offline or busy. Storing them."""
+"""The rows of the queue: messages that wait in the database for an agent that is offline or busy. Synchronous."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 
 import msgspec
@@ -12,20 +11,27 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from accounts import quotas, sealing
 from accounts.quotas import EVERY_ROW
 from accounts.sealing import SecretUnreadable
-from agents.core.ask_starter import NoSuchTarget
+from agents.core.ask_starter import AskingUser, NoSuchTarget
+from agents.core.types import AskTarget
 from agents.links.channel.driving import ActingFor
 from agents.models import Connection, Session
 from gateway import limits
 from gateway.models import Letter, TeamAgent, TeamPolicy
-from gateway.service.session_entries import HeldRecord, Place
-from gateway.wire.frames import LONGEST_TTL_S, Envelope, Json, encode
+from gateway.service.messages import MessageToAsk, RoutedMessage
+from gateway.service.seat import NO_SESSION
+from gateway.service.seat_frames import as_text, read_carried
+from gateway.service.session_entries import make_place, write_held
+from gateway.wire.frames import Envelope, Json, encode
+from kit import sql
 from kit.clock import db_now
+from kit.durations import seconds
 
 PRIORITIES = {one.label.lower(): one for one in Letter.Priority}
 WAITING = (Letter.State.QUEUED, Letter.State.SENDING)
 KEPT = (Letter.State.DELIVERED, Letter.State.READ)
 SENDERS_SHARE = 4  # one sender fills at most a quarter of an inbox
 FORGOTTEN_AT_ONCE = 200
+DELIVERED_WITHIN_S = seconds(20.0, at_least_s=8.0)
 PURPOSE = b"a2a-v1 letters"  # part of the key: rows sealed under another purpose could not be opened
 _PLAIN = "{"  # the beginning of a frame that was stored before frames were sealed
 
@@ -36,47 +42,6 @@ class Obstacle(StrEnum):
     NONE = ""
     EARLIER = "earlier messages"  # of the same sender, recipient and priority: it would overtake them
     STATUS = "status"  # the agent says that it is busy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A message that may be stored. `sender`: the name that the recipient sees; `tells`: see `Letter`.
-
-    `place`: the sessions in which it belongs; `carried`: what its frame holds; `wait_s`: how long a sender waits
-    that wants a response.
-    """
-
-    recipient_id: int
-    behalf: ActingFor
-    sender: str
-    tells: str
-    correlation_id: str
-    envelope: Envelope
-    place: Place | None
-    carried: Json
-    received_at: datetime
-    wait_s: float
-
-    @property
-    def lives_s(self) -> float | None:
-        """The seconds for which the message may wait; None: for ever."""
-        ttl_s = self.envelope.metadata.get("ttl")
-        if self.envelope.wants_response:
-            return self.wait_s
-        return min(ttl_s, LONGEST_TTL_S) if ttl_s is not None else None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """The facts that a sender gets about a stored message.
-
-    `expires_at`: None, it waits for ever. `is_new`: no repetition.
-    """
-
-    id: int
-    message_id: str
-    expires_at: datetime | None
-    is_new: bool = True
 
 
 def priority_of(envelope: Envelope) -> Letter.Priority:
@@ -102,78 +67,113 @@ def find_obstacle(session_id: int, caller_id: int, sender: str, priority: Letter
 
 @transaction.atomic
 def store_message(
-    draft: Draft, *, is_wanted: bool = False, held: HeldRecord | None = None
-) -> StoredMessage | None:
+    message: RoutedMessage, *, is_wanted: bool = False, held: sql.Query | None = None
+) -> Letter | None:
     """Put a message into the recipient's inbox. None: neither its `ttl` nor its team's policy lets it wait.
 
-    A message that waits already is not stored twice. `is_wanted`: the message waits in any case. `held`: its
-    entry of sessions, which is stored with the message.
+    A message that waits already is not stored twice. `is_wanted`: the message waits in any case. `held`: writes
+    its entry of sessions, in the same transaction.
 
     Raises:
         NoSuchTarget: the recipient is gone.
         FrameRefused: 3003 `inbox_full`.
     """
-    recipient = Session.objects.filter(pk=draft.recipient_id).first()
+    recipient = Session.objects.filter(pk=message.target.session_id).first()
     if recipient is None:
         raise NoSuchTarget
     policy = TeamPolicy.objects.filter(owner_id=recipient.owner_id, queues_messages=True)
-    if not is_wanted and draft.envelope.metadata.get("ttl") is None and not policy.exists():
+    if not is_wanted and message.envelope.metadata.get("ttl") is None and not policy.exists():
         return None
     quotas.lock_owner(recipient.owner_id)
-    if (twin := _find_twin(draft)) is not None:
-        return StoredMessage(twin.pk, twin.message_id, twin.expires_at, is_new=False)
-    size = len(encode(draft.carried))
-    _check_room(recipient.owner_id, draft, size)
-    lives_s = draft.lives_s
+    if message.envelope.id and (twin := _find_twin(message)) is not None:
+        return twin
+    size = len(encode(message.carried))
+    _check_room(recipient.owner_id, message, size)
+    asker, lives_for = message.behalf.asker, message.lives_for
     stored = Letter.objects.create(
         owner_id=recipient.owner_id,
         recipient=recipient,
-        addressed_to=draft.envelope.agent,
-        sender_owner_id=draft.behalf.asker.user_id,
-        sender_session_id=draft.behalf.session_id or None,
-        sender=draft.sender,
-        chain=list(draft.behalf.asker.chain),
-        passed_by_stranger=draft.behalf.asker.passed_by_stranger,
-        message_id=draft.carried["id"],
-        correlation_id=draft.correlation_id,
-        wants_response=draft.envelope.wants_response,
-        envelope=seal_frame(draft.carried),
+        addressed_to=message.envelope.agent,
+        sender_owner_id=asker.user_id,
+        sender_session_id=message.behalf.session_id or None,
+        sender=message.sender,
+        chain=list(asker.chain),
+        passed_by_stranger=asker.passed_by_stranger,
+        message_id=message.carried["id"],
+        correlation_id=message.key,
+        wants_response=message.wants_response,
+        envelope=seal_frame(message.carried),
         bytes=size,
-        priority=priority_of(draft.envelope),
-        tells=draft.tells,
-        received_at=draft.received_at,
-        expires_at=None if lives_s is None else draft.received_at + timedelta(seconds=lives_s),
+        priority=priority_of(message.envelope),
+        tells=message.tells,
+        received_at=message.received_at,
+        expires_at=None if lives_for is None else message.received_at + lives_for,
     )
     if held is not None:
-        held.row.save(force_insert=True)
-    return StoredMessage(stored.pk, stored.message_id, stored.expires_at)
+        write_held(held)
+    return stored
 
 
-def _find_twin(draft: Draft) -> Letter | None:
+def _find_twin(message: RoutedMessage) -> Letter | None:
     """The stored message that waits with the same id, sender, recipient and content."""
-    if not draft.envelope.id:
-        return None
     same = Letter.objects.filter(
-        recipient_id=draft.recipient_id,
+        recipient_id=message.target.session_id,
         state__in=WAITING,
-        message_id=draft.envelope.id,
-        sender_owner=draft.behalf.asker.user_id,
-        sender=draft.sender,
+        message_id=message.envelope.id,
+        sender_owner=message.behalf.asker.user_id,
+        sender=message.sender,
     )
-    content = draft.carried["content"]
+    content = message.envelope.content
     return next((one for one in same if show_frame(one.envelope)["content"] == content), None)
 
 
-def _check_room(owner_id: int, draft: Draft, size: int) -> None:
+def read_message(stored: Letter) -> RoutedMessage:
+    """A stored message as it is sent, with the time that it has left.
+
+    Raises:
+        SecretUnreadable: no key opens its frame.
+    """
+    carried, recipient, sender = open_frame(stored.envelope), stored.recipient, stored.sender_owner
+    if stored.expires_at is not None:
+        left_s = round((stored.expires_at - db_now()).total_seconds(), 3)
+        carried["metadata"] = carried["metadata"] | {"ttl": max(left_s, 0.001)}
+    envelope = read_carried(carried, stored.addressed_to)
+    asker = AskingUser(
+        user_id=sender.pk,
+        login=sender.login,
+        chain=tuple(stored.chain),
+        passed_by_stranger=stored.passed_by_stranger,
+    )
+    place = None
+    if sender.pk == stored.owner_id:
+        name = stored.sender if stored.sender_session_id else ""
+        place = make_place(sender.pk, recipient.owner.login, name, recipient.routing_name, envelope.session_id)
+    return RoutedMessage(
+        target=AskTarget(None, recipient.pk, f"{recipient.owner.login}/{recipient.routing_name}"),
+        envelope=envelope,
+        behalf=ActingFor(asker, stored.sender_session_id or NO_SESSION),
+        sender=stored.sender,
+        key=stored.correlation_id,
+        question=MessageToAsk(as_text(envelope.said)),
+        wait_s=envelope.metadata["ttl"] if stored.wants_response else DELIVERED_WITHIN_S,
+        wants_response=stored.wants_response,
+        carried=carried,
+        received_at=stored.received_at,
+        place=place,
+        tells=stored.tells,
+    )
+
+
+def _check_room(owner_id: int, message: RoutedMessage, size: int) -> None:
     """Make room among what was delivered, and refuse what does not fit; the owner's row is locked.
 
     Raises:
         FrameRefused: 3003 `inbox_full`.
     """
-    caller_id = draft.behalf.asker.user_id
+    caller_id = message.behalf.asker.user_id
     own = Q(sender_owner=caller_id, state__in=WAITING)
     if caller_id == owner_id:  # all agents of another owner are one sender
-        own &= Q(sender=draft.sender)
+        own &= Q(sender=message.sender)
     if not _has_room(owner_id, size, own, SENDERS_SHARE):
         text = "as many of your messages wait as of one sender may"
         raise limits.LETTERS.refused_as(text, limits.LETTERS.code)
