@@ -16,9 +16,9 @@ from django.conf import settings
 # Before the imports below, which import models.
 django.setup(set_prefix=False)
 
-from a2a_bridge.surface.addresses import split  # noqa: E402
+from a2a_bridge.surface.addresses import CARDS  # noqa: E402
 from a2a_bridge.surface.api import PATH as QUESTIONS_PATH  # noqa: E402
-from a2a_bridge.surface.asgi import rpc_handle_of, without_slash  # noqa: E402
+from a2a_bridge.surface.asgi import RPC_PATHS, split, without_slash  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint.http import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.surface.addresses import (  # noqa: E402
@@ -113,10 +113,12 @@ def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     hub_services, path = runtime.hub_services, request.path
     if path.startswith(API):
         return _serve_api(request, send)
-    if request.method not in READS and (handle := rpc_handle_of(path)) is not None:
-        return hub_services.bridge(request, handle, send)
     if (found := split(path)) is not None:
-        return hub_services.http_json(request, *found, send)
+        handle, rest = found
+        if rest in RPC_PATHS and request.method not in READS:
+            return hub_services.bridge(request, handle, send)
+        if rest and not CARDS.fullmatch(rest):
+            return hub_services.http_json(request, handle, rest, send)
     if path == MCP_PATH:
         return hub_services.mcp(request, send)
     if path.startswith(MODELS):

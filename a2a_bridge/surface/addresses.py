@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
-from a2a_bridge.surface.asgi import PREFIX, handle_of
 from a2a_bridge.wire.dialects.dialect import AGENT, STREAMS, TEXTS, Operation
 from a2a_bridge.wire.dialects.v1 import V1, Card, Nothing, of_v1, shapes
 from kit import describe
@@ -148,13 +147,6 @@ CALLS = (
 ADDRESSES = tuple(
     Address(path, {one.verb: one for one in calls}) for path, calls in groupby(CALLS, lambda one: one.path)
 )
-
-
-def split(path: str) -> tuple[str, str] | None:
-    """The handle and the rest of a path that lies below an agent's and is not one of Django's, else None."""
-    owner, slug, rest = [*path.removeprefix(PREFIX).split("/", 2), "", ""][:3]
-    handle = handle_of(f"{PREFIX}{owner}/{slug}") if path.startswith(PREFIX) else None
-    return (handle, rest) if handle and rest and not CARDS.fullmatch(rest) else None
 
 
 def find_address(rest: str) -> tuple[Address, dict[str, str]]:

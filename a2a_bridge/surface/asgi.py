@@ -19,9 +19,10 @@ from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
-ENDPOINT = re.compile(PREFIX + "@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
+HANDLE = re.compile("@?+([^/]+/[^/]+)/?")  # the name people write is @owner/slug
+AGENT_PATH = re.compile(PREFIX + "@?+([^/]+/[^/]+)(?:/(.*))?", re.DOTALL)
 BASE = re.compile(PREFIX + f"[^/]+/[^/]+(/{CORE}|/v1)?/?")
-RPC_ENDPOINT = re.compile(PREFIX + f"@?+([^/]+/[^/]+)(/{CORE})?/?")
+RPC_PATHS = frozenset({"", CORE, f"{CORE}/"})  # below an agent's address
 EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
 PREFLIGHT = [
     (b"access-control-allow-origin", b"*"),
@@ -35,16 +36,16 @@ PREFLIGHT = [
 ]
 
 
-def handle_of(path: str) -> str | None:
-    """The agent's handle when a path is its endpoint (a slash at the end is tolerated), else None."""
-    found = ENDPOINT.fullmatch(path)
+def find_handle(name: str) -> str | None:
+    """The handle in an agent's name, at whose end a slash is tolerated; None where no agent can have the name."""
+    found = HANDLE.fullmatch(name)
     return found[1] if found and found[1].isprintable() else None
 
 
-def rpc_handle_of(path: str) -> str | None:
-    """The agent's handle when a path takes JSON-RPC: the agent's endpoint or core endpoint; else None."""
-    found = RPC_ENDPOINT.fullmatch(path)
-    return found[1] if found and found[1].isprintable() else None
+def split(path: str) -> tuple[str, str] | None:
+    """The handle, and what is below the agent's address, of a path that is or lies below one; else None."""
+    found = AGENT_PATH.fullmatch(path)
+    return (found[1], found[2] or "") if found and found[1].isprintable() else None
 
 
 def without_slash(path: str) -> str:

@@ -162,19 +162,10 @@ def params_of(request: HttpRequest, operation: Operation, names: dict[str, str],
         return read_query(request.scope.get("query_string", b"")) | names
     if request.method == "DELETE" or (operation in MAY_BE_EMPTY and not body.strip()):
         return dict(names)
-    return read_object(body) | names
-
-
-def read_object(body: bytes) -> Json:
-    """A body that holds parameters.
-
-    Raises:
-        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it, -32602 else.
-    """
-    value = read_value(body)
-    if not isinstance(value, dict):
+    params = read_value(body)
+    if not isinstance(params, dict):
         raise invalid("body", "the body must be an object")
-    return value
+    return params | names
 
 
 def read_query(query: bytes) -> Json:

@@ -100,11 +100,6 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
     usage: Usage | None = None
     metadata: Json | UnsetType = UNSET
 
-    @property
-    def shown_metadata(self) -> Json | UnsetType:
-        """The metadata as dialects show it: with the usage."""
-        return self.metadata if self.usage is None else metadata_with_usage(self.metadata, self.usage)
-
 
 class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
     """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
@@ -249,9 +244,9 @@ def snapshot_is_due(events: Iterable[TaskEvent]) -> bool:
     )
 
 
-def metadata_with_usage(metadata: Json | UnsetType, usage: Usage) -> Json:
-    """The caller's metadata of a task, and under `usage` what its last turn used."""
-    return {**(metadata or {}), "usage": show_usage(usage)}
+def metadata_with_usage(metadata: Json | UnsetType, usage: Usage | None) -> Json | UnsetType:
+    """Metadata as dialects show it: under `usage` what the turn used, where its agent reported it."""
+    return metadata if usage is None else {**(metadata or {}), "usage": show_usage(usage)}
 
 
 def size_of(*held: Message | Artifact) -> int:

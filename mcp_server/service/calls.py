@@ -16,7 +16,7 @@ from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.service.calls import Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.service.streams import KEEPALIVE_S
-from a2a_bridge.surface.asgi import PREFIX, RpcWire, handle_of
+from a2a_bridge.surface.asgi import RpcWire, find_handle
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.wire.errors import agent_not_found, unauthenticated
@@ -281,7 +281,7 @@ class ToolCalls:
         writer = ToolWriter(caller.open_call, progress, wait_s, until_resumed=isinstance(request, FollowTask))
         is_stream = isinstance(request, Send) and not request.waits
         incoming = Incoming(
-            handle=handle_of(f"{PREFIX}{handle}"),
+            handle=find_handle(handle),
             token=caller.token,
             digest=caller.token.digest,
             wire=writer.wire,

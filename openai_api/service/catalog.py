@@ -1,6 +1,6 @@
 """The agents that a caller may ask, as models."""
 
-from a2a_bridge.surface.asgi import PREFIX, handle_of
+from a2a_bridge.surface.asgi import find_handle
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import agent_not_found
 from accounts.authn import Identity
@@ -35,7 +35,7 @@ def get_handle(model: str) -> str:
     Raises:
         RpcError: no agent has such an id.
     """
-    handle = handle_of(f"{PREFIX}{model.removeprefix(MODEL_PREFIX)}") if len(model) <= MAX_MODEL_CHARS else None
+    handle = find_handle(model.removeprefix(MODEL_PREFIX)) if len(model) <= MAX_MODEL_CHARS else None
     if handle is None or not model.startswith(MODEL_PREFIX):
         raise agent_not_found()
     return handle

@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
+from a2a_bridge.wire.dialects.reading import read_params
 from a2a_bridge.wire.task import Role, Task
 from agents.transcript.pieces import text_in
 from kit import sse
+from kit.jsonrpc import read_value
 from openai_api.surface.answers import ModelWire, encode, refusal_after, task_in
 from openai_api.wire.errors import ModelRefused
-from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, ChatRequest, ResponseRequest, read_request
+from openai_api.wire.messages import MODEL_PREFIX, AskedAnswer, ChatRequest, ResponseRequest
 from openai_api.wire.shapes import (
     ChatCompletion,
     Choice,
@@ -40,7 +42,7 @@ class ChatWire(ModelWire):
     tells_usage = False  # of a stream; other answers always have it
 
     def read(self, body: bytes) -> AskedAnswer:
-        request = read_request(ChatRequest, body)
+        request: ChatRequest = read_params(ChatRequest, read_value(body))
         self.model = request.model
         self.tells_usage = request.stream_options is not None and request.stream_options.include_usage
         return request.asked
@@ -106,7 +108,7 @@ class ResponseWire(ModelWire):
     _number = -1
 
     def read(self, body: bytes) -> AskedAnswer:
-        request = read_request(ResponseRequest, body)
+        request: ResponseRequest = read_params(ResponseRequest, read_value(body))
         self._model, self._previous_id = request.model, request.previous_response_id
         return request.asked
 

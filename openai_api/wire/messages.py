@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -13,13 +13,11 @@ from a2a_bridge.wire.dialects.reading import (
     check_printable,
     invalid,
     needs_of,
-    read_params,
 )
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Message, Role
 from agents.transcript.pieces import Part, question_of
 from kit.ids import unguessable
-from kit.jsonrpc import read_value
 from openai_api.wire.formats import (
     FlatSchemaFormat,
     ObjectFormat,
@@ -154,19 +152,6 @@ class ResponseRequest(Struct, frozen=True):
             previous_id=self.previous_response_id or "",
             format=read_format(self.text.format, "text.format") if self.text else None,
         )
-
-
-BodyKind = TypeVar("BodyKind", ChatRequest, ResponseRequest)
-
-
-def read_request(kind: type[BodyKind], body: bytes) -> BodyKind:
-    """The checked body of a request.
-
-    Raises:
-        RpcError: it is not sound; where possible with the field.
-    """
-    asked: BodyKind = read_params(kind, read_value(body))
-    return asked
 
 
 def make_send(asked: AskedAnswer, conversation_id: str, key: str = "") -> Send:

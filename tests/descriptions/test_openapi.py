@@ -15,7 +15,7 @@ from schemathesis import openapi as schemathesis
 
 from a2a_bridge.surface.addresses import ADDRESSES
 from a2a_bridge.surface.addresses import OPERATIONS as HTTP_JSON
-from a2a_bridge.surface.asgi import handle_of
+from a2a_bridge.surface.asgi import split
 from a2a_bridge.surface.described import ASK
 from accounts.api.sign_in import CLI_START
 from accounts.api.token_endpoint import APP_START
@@ -71,7 +71,7 @@ def test_every_rest_view_lies_where_a_cookie_of_another_site_is_refused() -> Non
 
 def test_what_asgi_serves_before_django_is_described() -> None:
     assert ASK.method == "post"
-    assert handle_of(ASK.path.format(owner="alice", slug="helper")) == "alice/helper"
+    assert split(ASK.path.format(owner="alice", slug="helper")) == ("alice/helper", "")
 
 
 def test_every_address_of_http_json_is_described_and_nothing_else() -> None:

@@ -84,8 +84,6 @@ def answer_message(task: Task) -> Message:
     left_out = task.metadata.get(LEFT_OUT) if isinstance(task.metadata, dict) else None
     if left_out:
         message = msgspec.structs.replace(message, metadata={**(message.metadata or {}), LEFT_OUT: left_out})
-    if task.usage is None:
-        return message
     return msgspec.structs.replace(message, metadata=metadata_with_usage(message.metadata, task.usage))
 
 

@@ -136,14 +136,13 @@ def render_task(task: Task, history_length: int | None, *, is_announced: bool = 
     if status.message is not UNSET and not is_announced:
         said.append(status.message)
     artifacts = [render_artifact(task, one) for one in task.artifacts]
-    metadata = task.metadata if task.usage is None else metadata_with_usage(task.metadata, task.usage)
     return OldTask(
         id=task.id,
         context_id=task.context_id,
         status=status,
         artifacts=artifacts or UNSET,
         history=last(_once(said), history_length),
-        metadata=public(metadata),
+        metadata=public(metadata_with_usage(task.metadata, task.usage)),
     )
 
 
@@ -341,4 +340,5 @@ def status_update(task: Task, event: StatusEvent, *, is_last: bool) -> OldStatus
     """The update of an event; the end of a task says what the task says. `is_last`: the stream ends with it."""
     is_end = event.state in TERMINAL
     status = status_of(task) if is_end else render_status(task, event.state, event.at, event.message)
-    return OldStatusUpdate(task.id, task.context_id, status, is_last, public(event.shown_metadata))
+    metadata = public(metadata_with_usage(event.metadata, event.usage))
+    return OldStatusUpdate(task.id, task.context_id, status, is_last, metadata)

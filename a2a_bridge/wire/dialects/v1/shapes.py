@@ -149,7 +149,7 @@ def render_task(task: record.Task, history_length: int | None, *, with_artifacts
     history = last([_message(task.context_id, one, task.id) for one in task.history], history_length)
     said = UNSET if task.message is None else _message(task.context_id, task.message, task.id)
     status = Status(STATE_NAMES[task.state], task.updated_at, said)
-    metadata = task.metadata if task.usage is None else metadata_with_usage(task.metadata, task.usage)
+    metadata = metadata_with_usage(task.metadata, task.usage)
     return Task(task.id, task.context_id, status, artifacts or UNSET, history or UNSET, metadata)
 
 
@@ -204,7 +204,7 @@ def render_whole(task: record.Task, artifact: record.Artifact) -> ArtifactUpdate
 def render_status_update(task: record.Task, event: StatusEvent) -> StatusUpdate:
     """A TaskStatusUpdateEvent."""
     said = UNSET if event.message is None else _message(task.context_id, event.message, task.id)
-    metadata = event.shown_metadata
+    metadata = metadata_with_usage(event.metadata, event.usage)
     return StatusUpdate(task.id, task.context_id, Status(STATE_NAMES[event.state], event.at, said), metadata)
 
 
