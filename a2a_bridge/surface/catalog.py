@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
-from a2a_bridge.surface.documents import allow_cross_origin, encode, not_modified, weak_etag, with_validators
+from a2a_bridge.surface.documents import allow_cross_origin, answer_document, encode
 from accounts.error_responses import json_error
 from accounts.signing import public_keys
 from agents.models import Agent
@@ -196,6 +196,4 @@ def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> 
         if not all(len(handle) <= MAX_HANDLE_CHARS and handle.isprintable() for handle in part):
             return json_error(400, "validation_failed", "from, to: want handles")
     shown = catalog(settings.PUBLIC_URL, request.path_info, part, with_queries=with_queries)
-    etag = weak_etag(shown)
-    answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type=content_type)
-    return with_validators(answer, etag)
+    return answer_document(request, shown, lambda: encode(shown), content_type)

@@ -64,31 +64,29 @@ def describe_document(
     )
 
 
-def weak_etag(stable: Any) -> str:
-    """An ETag of what does not change by the minute."""
-    return f'W/"{hashlib.sha256(rfc8785.dumps(stable)).hexdigest()}"'
+def answer_document(
+    request: HttpRequest,
+    stable: Any,
+    write: Callable[[], bytes],
+    media_type: str,
+    changed_at: datetime | None = None,
+) -> HttpResponse:
+    """A document with the validators by which a reader asks again; a 304 for a reader whose copy holds.
 
-
-def last_modified(changed_at: datetime) -> int:
-    """The second since 1970 in which an answer last changed: its data, or the code that writes it."""
-    return int(max(changed_at, STARTED_AT).timestamp())
-
-
-def not_modified(request: HttpRequest, etag: str, modified: int | None = None) -> HttpResponse | None:
-    """The 304 for a reader whose copy holds (weakly compared), a 412 for an impossible `If-Match`, or None."""
-    answer = get_conditional_response(request, etag=etag, last_modified=modified)
-    return answer if isinstance(answer, HttpResponse) else None
-
-
-def with_validators(answer: HttpResponse, etag: str, modified: int | None = None) -> HttpResponse:
-    """The answer with the validators by which a reader asks again.
-
-    Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before it,
-    so that no cached copy counts as fresh until that second is over.
+    `stable`: what does not change by the minute, of which the ETag is. `changed_at`: when the data last changed;
+    the code that writes the document may have changed later.
     """
+    etag = f'W/"{hashlib.sha256(rfc8785.dumps(stable)).hexdigest()}"'
+    modified = int(max(changed_at, STARTED_AT).timestamp()) if changed_at is not None else None
+    # A 304, or a 412 for an impossible `If-Match`. ETags are compared weakly.
+    answer = get_conditional_response(request, etag=etag, last_modified=modified)
+    if not isinstance(answer, HttpResponse):
+        answer = HttpResponse(write(), content_type=media_type)
     answer["Cache-Control"] = REVALIDATED
     answer["ETag"] = etag
     if modified is not None:
+        # Whole seconds cannot tell two changes of one second apart: a change in the running second is dated before
+        # it, so that no cached copy counts as fresh until that second is over.
         answer["Last-Modified"] = http_date(min(modified, int(datetime.now(UTC).timestamp()) - 1))
     return answer
 
@@ -196,7 +194,7 @@ def _shown(request: HttpRequest, owner: str, slug: str, render: Render) -> HttpR
     agent = find_askable(handle, caller.user.pk if caller and caller.identity.may_see(handle) else None)
     if agent is None:
         answer: HttpResponse = json_error(404, "not_found", NO_SLASH if slug == ".well-known" else "no such agent")
-        answer["Cache-Control"] = "public, max-age=0, must-revalidate"
+        answer["Cache-Control"] = REVALIDATED
     else:
         answer = _answer(request, agent, render)
     answer["Vary"] = VARY
@@ -211,20 +209,15 @@ def wants_version_1(request: HttpRequest) -> bool:
 
 
 def _answer(request: HttpRequest, agent: Agent, render: Render) -> HttpResponse:
-    if agent.access != Agent.Access.PUBLIC:
-        answer = _rendered(agent, render)
-        answer["Cache-Control"] = "private, no-store"
-        return answer
-    # Of the document without what changes by the minute.
-    etag = weak_etag(render.make(agent, UsageToday(), settings.PUBLIC_URL))
-    modified = last_modified(agent.revised_at)
-    answer = not_modified(request, etag, modified) or _rendered(agent, render)
-    return with_validators(answer, etag, modified)
+    def write() -> bytes:
+        return render.write(render.make(agent, read_today(agent), settings.PUBLIC_URL))
 
-
-def _rendered(agent: Agent, render: Render) -> HttpResponse:
-    document = render.make(agent, read_today(agent), settings.PUBLIC_URL)
-    return HttpResponse(render.write(document), content_type=render.media_type)
+    if agent.access == Agent.Access.PUBLIC:
+        stable = render.make(agent, UsageToday(), settings.PUBLIC_URL)
+        return answer_document(request, stable, write, render.media_type, agent.revised_at)
+    answer = HttpResponse(write(), content_type=render.media_type)
+    answer["Cache-Control"] = "private, no-store"
+    return answer
 
 
 def _usage(agent: Agent, today: UsageToday, public_url: str) -> str:

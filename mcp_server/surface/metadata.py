@@ -7,14 +7,7 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
 from a2a_bridge import settings
-from a2a_bridge.surface.documents import (
-    allow_cross_origin,
-    describe_document,
-    encode,
-    not_modified,
-    weak_etag,
-    with_validators,
-)
+from a2a_bridge.surface.documents import allow_cross_origin, answer_document, describe_document, encode
 from kit.describe import CALLER, COMMON_FAILURES, DescribedAnswer, DescribedOperation, Parameter, describe_failures
 from mcp_server.surface.endpoint import METADATA_PATH, PATH, SCOPES
 
@@ -32,9 +25,7 @@ def protected_resource(request: HttpRequest) -> HttpResponse:
         "resource_name": "Clawbridge",
         "resource_documentation": f"{public_url}/docs/use-from-mcp",
     }
-    etag = weak_etag(shown)
-    answer = not_modified(request, etag) or HttpResponse(encode(shown), content_type="application/json")
-    return with_validators(answer, etag)
+    return answer_document(request, shown, lambda: encode(shown), "application/json")
 
 
 urlpatterns = [

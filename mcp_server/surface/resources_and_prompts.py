@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import mcp_types as types
 import msgspec
@@ -51,50 +50,48 @@ TASK, ARTIFACT = "task", "artifact"  # the variables of URI_TEMPLATE
 Contents = types.TextResourceContents | types.BlobResourceContents
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceHandlers:
-    """The SDK's requests about resources."""
+async def list_resources(
+    calls: ToolCalls, context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourcesResult:
+    """The artifacts of the caller's latest tasks, the newest first."""
+    caller: ToolCaller = context.request.scope[CALLER_KEY]
+    with public_errors():
+        tasks, next_cursor = await load_latest_tasks(calls, caller, read_cursor(params))
+    shown = [_show_artifact(task, artifact) for task in tasks for artifact in task.artifacts if artifact.parts]
+    return types.ListResourcesResult(resources=shown, next_cursor=next_cursor or None)
 
-    calls: ToolCalls
 
-    async def list(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """The artifacts of the caller's latest tasks, the newest first."""
-        caller: ToolCaller = context.request.scope[CALLER_KEY]
-        with public_errors():
-            tasks, next_cursor = await load_latest_tasks(self.calls, caller, read_cursor(params))
-        shown = [_show_artifact(task, artifact) for task in tasks for artifact in task.artifacts if artifact.parts]
-        return types.ListResourcesResult(resources=shown, next_cursor=next_cursor or None)
+async def list_templates(
+    context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    """The form of all addresses."""
+    template = types.ResourceTemplate(
+        name="artifact",
+        title="Artifact of a task",
+        uri_template=URI_TEMPLATE,
+        description="What an agent made for one of your questions; its reply is an artifact, too.",
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """The form of all addresses."""
-        template = types.ResourceTemplate(
-            name="artifact",
-            title="Artifact of a task",
-            uri_template=URI_TEMPLATE,
-            description="What an agent made for one of your questions; its reply is an artifact, too.",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """The parts of an artifact, in their order."""
-        caller: ToolCaller = context.request.scope[CALLER_KEY]
-        with public_errors():
-            found = await find_artifact(self.calls, caller, params.uri)
-        if found is None:
-            is_modern = context.protocol_version in types.version.MODERN_PROTOCOL_VERSIONS
-            code = types.INVALID_PARAMS if is_modern else NOT_FOUND_BEFORE_2026
-            text = "no such resource: the artifact is absent or has expired"
-            raise MCPError(code=code, message=text, data={"uri": params.uri})
-        _, artifact = found
-        contents = [_read_part(params.uri, part) for part in artifact.parts]
-        if sum(map(_size_of, contents)) > MAX_READ_BYTES:
-            text = f"the artifact is over {MAX_READ_BYTES} bytes: read the task over A2A, or on its page"
-            raise MCPError(code=types.INVALID_REQUEST, message=text, data={"uri": params.uri})
-        return types.ReadResourceResult(contents=contents)
+async def read_resource(
+    calls: ToolCalls, context: Context, params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
+    """The parts of an artifact, in their order."""
+    caller: ToolCaller = context.request.scope[CALLER_KEY]
+    with public_errors():
+        found = await find_artifact(calls, caller, params.uri)
+    if found is None:
+        is_modern = context.protocol_version in types.version.MODERN_PROTOCOL_VERSIONS
+        code = types.INVALID_PARAMS if is_modern else NOT_FOUND_BEFORE_2026
+        text = "no such resource: the artifact is absent or has expired"
+        raise MCPError(code=code, message=text, data={"uri": params.uri})
+    _, artifact = found
+    contents = [_read_part(params.uri, part) for part in artifact.parts]
+    if sum(map(_size_of, contents)) > MAX_READ_BYTES:
+        text = f"the artifact is over {MAX_READ_BYTES} bytes: read the task over A2A, or on its page"
+        raise MCPError(code=types.INVALID_REQUEST, message=text, data={"uri": params.uri})
+    return types.ReadResourceResult(contents=contents)
 
 
 def _show_artifact(task: Task, artifact: Artifact) -> types.Resource:
@@ -145,34 +142,31 @@ def _size_of(contents: Contents) -> int:
     return len(contents.text.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class PromptHandlers:
-    """The SDK's requests about prompts."""
+async def list_prompts(context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    """The prompt for any question first, then those that owners suggest."""
+    caller: ToolCaller = context.request.scope[CALLER_KEY]
+    cursor = read_cursor(params)
+    with public_errors():
+        found, next_cursor = await db_call(load_prompts)(caller, cursor)
+    shown = [_show_prompt(one) for one in found]
+    prompts = shown if cursor else [ASK_PROMPT, *shown]
+    return types.ListPromptsResult(prompts=prompts, next_cursor=next_cursor or None)
 
-    async def list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """The prompt for any question first, then those that owners suggest."""
-        caller: ToolCaller = context.request.scope[CALLER_KEY]
-        cursor = read_cursor(params)
-        with public_errors():
-            found, next_cursor = await db_call(load_prompts)(caller, cursor)
-        shown = [_show_prompt(one) for one in found]
-        prompts = shown if cursor else [ASK_PROMPT, *shown]
-        return types.ListPromptsResult(prompts=prompts, next_cursor=next_cursor or None)
 
-    async def get(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """A user message that tells the model to ask the agent."""
-        if params.name == ASK:
-            given = params.arguments or {}
-            if missing := [name for name in (AGENT, QUESTION) if not given.get(name, "").strip()]:
-                raise MCPError(code=types.INVALID_PARAMS, message=f"{missing[0]}: want text")
-            return _render(given[AGENT].strip().removeprefix("@"), given[QUESTION])
-        caller: ToolCaller = context.request.scope[CALLER_KEY]
-        with public_errors():
-            found = await db_call(find_prompt)(caller, params.name[:MAX_PROMPT_NAME_CHARS])
-        if found is None:
-            text = f"no prompt {params.name[:60]!r} here: see prompts/list"
-            raise MCPError(code=types.INVALID_PARAMS, message=text)
-        return _render(found.handle, found.question)
+async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    """A user message that tells the model to ask the agent."""
+    if params.name == ASK:
+        given = params.arguments or {}
+        if missing := [name for name in (AGENT, QUESTION) if not given.get(name, "").strip()]:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{missing[0]}: want text")
+        return _render(given[AGENT].strip().removeprefix("@"), given[QUESTION])
+    caller: ToolCaller = context.request.scope[CALLER_KEY]
+    with public_errors():
+        found = await db_call(find_prompt)(caller, params.name[:MAX_PROMPT_NAME_CHARS])
+    if found is None:
+        text = f"no prompt {params.name[:60]!r} here: see prompts/list"
+        raise MCPError(code=types.INVALID_PARAMS, message=text)
+    return _render(found.handle, found.question)
 
 
 def _show_prompt(prompt: AgentPrompt) -> types.Prompt:
@@ -192,38 +186,35 @@ def _render(handle: str, question: str) -> types.GetPromptResult:
     return types.GetPromptResult(description=f"Ask @{handle}", messages=[message])
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionHandler:
-    """The SDK's request for completion."""
+async def complete(
+    calls: ToolCalls, context: Context, params: types.CompleteRequestParams
+) -> types.CompleteResult:
+    """The values that begin like the argument, at most MAX_VALUES."""
+    caller: ToolCaller = context.request.scope[CALLER_KEY]
+    with public_errors():
+        values = await _find_values(calls, caller, params)
+    shown = types.Completion(values=list(values[:MAX_VALUES]), has_more=len(values) > MAX_VALUES)
+    return types.CompleteResult(completion=shown)
 
-    calls: ToolCalls
 
-    async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """The values that begin like the argument, at most MAX_VALUES."""
-        caller: ToolCaller = context.request.scope[CALLER_KEY]
-        with public_errors():
-            values = await self._find(caller, params)
-        shown = types.Completion(values=list(values[:MAX_VALUES]), has_more=len(values) > MAX_VALUES)
-        return types.CompleteResult(completion=shown)
+async def _find_values(calls: ToolCalls, caller: ToolCaller, params: types.CompleteRequestParams) -> Sequence[str]:
+    """The values that begin like the argument; one more than are shown, if there are so many.
 
-    async def _find(self, caller: ToolCaller, params: types.CompleteRequestParams) -> Sequence[str]:
-        """The values that begin like the argument; one more than are shown, if there are so many.
-
-        Raises:
-            MCPError: there is no such argument.
-        """
-        prefix, given = params.argument.value, (params.context and params.context.arguments) or {}
-        ref = params.ref.name if isinstance(params.ref, types.PromptReference) else params.ref.uri
-        wanted = (ref, params.argument.name)
-        if wanted == (ASK, AGENT):
-            return await db_call(find_handles)(caller, prefix, MAX_VALUES + 1)
-        if wanted == (URI_TEMPLATE, TASK):
-            ids = await db_call(find_latest_task_ids)(caller)
-        elif wanted == (URI_TEMPLATE, ARTIFACT):
-            task = await find_task(self.calls, caller, given.get(TASK, ""))
-            ids = [artifact.id for artifact in task.artifacts] if task is not None else []
-        elif wanted == (ASK, QUESTION):
-            ids = []
-        else:
-            raise MCPError(code=types.INVALID_PARAMS, message="no such argument of a prompt or resource template")
-        return [one for one in ids if one.startswith(prefix)]
+    Raises:
+        MCPError: there is no such argument.
+    """
+    prefix, given = params.argument.value, (params.context and params.context.arguments) or {}
+    ref = params.ref.name if isinstance(params.ref, types.PromptReference) else params.ref.uri
+    wanted = (ref, params.argument.name)
+    if wanted == (ASK, AGENT):
+        return await db_call(find_handles)(caller, prefix, MAX_VALUES + 1)
+    if wanted == (URI_TEMPLATE, TASK):
+        ids = await db_call(find_latest_task_ids)(caller)
+    elif wanted == (URI_TEMPLATE, ARTIFACT):
+        task = await find_task(calls, caller, given.get(TASK, ""))
+        ids = [artifact.id for artifact in task.artifacts] if task is not None else []
+    elif wanted == (ASK, QUESTION):
+        ids = []
+    else:
+        raise MCPError(code=types.INVALID_PARAMS, message="no such argument of a prompt or resource template")
+    return [one for one in ids if one.startswith(prefix)]

@@ -21,7 +21,14 @@ from mcp_server.service.catalog import find_agents, find_handle, load_agent_tool
 from mcp_server.service.elicitation import ANSWER
 from mcp_server.surface.agnt_tools import AGNT_LISTED, call_agnt_tool
 from mcp_server.surface.endpoint import CALLER_KEY, KEY_CALLER_KEY, LISTS_AGENTS_KEY
-from mcp_server.surface.resources_and_prompts import CompletionHandler, PromptHandlers, ResourceHandlers
+from mcp_server.surface.resources_and_prompts import (
+    complete,
+    get_prompt,
+    list_prompts,
+    list_resources,
+    list_templates,
+    read_resource,
+)
 from mcp_server.surface.results import ListedTool, render_agents, render_error, render_result, render_text
 from mcp_server.surface.tool_call import (
     Answer,
@@ -240,14 +247,13 @@ def build_manager(
     `envelopes`: builds the server for AGNT keys; None: for all other callers.
     """
     handlers = ToolHandlers(calls, envelopes)
-    resources, prompts = ResourceHandlers(calls), PromptHandlers()
     of_callers: dict[str, Any] = {
-        "on_list_resources": resources.list,
-        "on_list_resource_templates": resources.list_templates,
-        "on_read_resource": resources.read,
-        "on_list_prompts": prompts.list,
-        "on_get_prompt": prompts.get,
-        "on_completion": CompletionHandler(calls).complete,
+        "on_list_resources": partial(list_resources, calls),
+        "on_list_resource_templates": list_templates,
+        "on_read_resource": partial(read_resource, calls),
+        "on_list_prompts": list_prompts,
+        "on_get_prompt": get_prompt,
+        "on_completion": partial(complete, calls),
     }
     server: Server[Any] = Server(
         NAME,

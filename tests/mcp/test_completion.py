@@ -15,7 +15,7 @@ from lab.hub_process import HubProcess
 from mcp_server.service.calls import ToolCalls
 from mcp_server.service.catalog import URI_TEMPLATE, find_latest_task_ids
 from mcp_server.surface.endpoint import CALLER_KEY
-from mcp_server.surface.resources_and_prompts import MAX_VALUES, CompletionHandler
+from mcp_server.surface.resources_and_prompts import MAX_VALUES, complete
 from tests.contracts.rows import admitted, ask, published
 from tests.mcp.clients import MODES, mcp_client, task_id_of
 from tests.mcp.test_tool_names import make_caller, publish
@@ -67,10 +67,10 @@ async def test_at_most_100_values_are_given(transactional_db: Any) -> None:
     caller = await db_call(make_caller)()
     context: Any = SimpleNamespace(request=SimpleNamespace(scope={CALLER_KEY: caller}))
     argument = types.CompletionArgument(name="agent", value="owner/a")
-    handler = CompletionHandler(ToolCalls(wiring.HubServices().bridge.runner))
+    calls = ToolCalls(wiring.HubServices().bridge.runner)
     for number in range(MAX_VALUES + 1):
-        given = await handler.complete(context, types.CompleteRequestParams(ref=ASK, argument=argument))
+        given = await complete(calls, context, types.CompleteRequestParams(ref=ASK, argument=argument))
         assert (len(given.completion.values), given.completion.has_more) == (number, False)
         await db_call(publish)(f"owner/a{number}")
-    given = await handler.complete(context, types.CompleteRequestParams(ref=ASK, argument=argument))
+    given = await complete(calls, context, types.CompleteRequestParams(ref=ASK, argument=argument))
     assert (len(given.completion.values), given.completion.has_more) == (MAX_VALUES, True)
