@@ -172,7 +172,7 @@ class KeyRightsForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyAdmin(OwnerScopedAdmin):
     """Keys to recognise, to change what they may do, and to revoke; never their text, never their secrets.
 
-    The pages of a network make keys. A key that is revoked or has expired is not changed.
+    Keys are made on the pages of a network, or over REST. A key that is revoked or has expired is not changed.
     """
 
     owner_lookup = "network__owner"

@@ -73,7 +73,7 @@ TASKS_MEMORY_MB = env.integer("TASKS_MEMORY_MB", 64, least=16)
 """mebibytes that tasks kept in `memory` may take; beyond it the oldest ended ones are dropped, first those of the
 callers who asked least recently. One caller may take 16. [Other uses of memory](memory.md)"""
 
-# What the hub serves, and how much at once.
+# Services of the hub, and their bounds.
 DEMO = env.flag("DEMO")
 """Default: `0` (`make run`: `1`)
 `1`: run the agent `demo/echo` and print a token and a curl command"""
@@ -102,7 +102,7 @@ with `Retry-After`"""
 DOWNLOADS_PER_PROCESS = env.integer("DOWNLOADS_PER_PROCESS", 8)
 """downloads of all accounts together in each process; more get HTTP 503 with `Retry-After`"""
 
-# How long the jobs of `hub/settings.py` keep rows.
+# The days for which the jobs of `hub/settings.py` keep rows.
 TURNS_KEPT_DAYS = env.integer("TURNS_KEPT_DAYS", 400, least=1)
 """days after which ended turns are deleted"""
 EVENTS_KEPT_DAYS = env.integer("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
@@ -116,7 +116,7 @@ Messages that still wait are kept"""
 TASKS_KEPT_DAYS = env.integer("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
 """days after which tasks of the journal are deleted, counted from their last change of state"""
 
-# How the hub mails alerts to owners.
+# Mails with alerts to owners.
 EMAIL = env.choice("EMAIL", "off", ("off", "console", "smtp"))
 """how [alerts](../howto/alerts.md) are mailed. `console`: written to the standard output, to try the alerts"""
 SENDS_MAIL = EMAIL != "off"
@@ -139,7 +139,7 @@ DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", f"clawbridge@{urlsplit(PUBLI
 """Default: `clawbridge@` and the host of `PUBLIC_URL`
 the sender of mails"""
 
-# What operators see of the hub.
+# Metrics, logs and traces for operators.
 LOG_LEVEL = env.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 """the least severe messages that are logged"""
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))

@@ -17,7 +17,7 @@ from kit.money import format_usd
 
 register = template.Library()
 
-# How a page shows a time. `static/js/times.js` has the same forms, and shows them in the visitor's time zone.
+# The forms of a time on a page. `static/js/times.js` has the same ones, and shows them in the visitor's time zone.
 FORMS = {"second": "j M Y, H:i:s", "minute": "j M Y, H:i", "day": "j M Y", "clock": "H:i:s"}
 
 

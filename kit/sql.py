@@ -37,7 +37,7 @@ _BYTES = {
 DATABASE_UNAVAILABLE = (OperationalError, InterfaceError, InternalError)
 
 
-# What SQLite says when a file cannot grow: no space left, a quota, a limit of the process.
+# Errors of SQLite when a file cannot grow: no space left, a quota, a limit of the process.
 DISK_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 

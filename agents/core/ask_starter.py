@@ -147,7 +147,7 @@ class AmbiguousPeer(Exception):
     """Several sessions answer to that name; the text says how to tell them apart."""
 
 
-# What may be raised where a target is found and asked; nothing was sent.
+# Errors that are raised before anything was sent, while a target is found and asked.
 NOT_ASKED = (AmbiguousPeer, NoSuchTarget, NotAllowed, NotPublished, FileGone, Denied, Unavailable, DatabaseError)
 
 

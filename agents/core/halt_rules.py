@@ -103,7 +103,7 @@ def is_halted(session_id: int | None, owner_id: int) -> bool:
     return bool(Halt.objects.active().filter(wanted).exists())
 
 
-# What a process has to end.
+# Turns, connections and credentials that a process has to end.
 
 
 def load_active_halts() -> list[ActiveHalt]:

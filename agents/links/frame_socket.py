@@ -1,4 +1,4 @@
-"""What the sockets of all protocols for agents share: frames within a time limit, prompts in order, their end."""
+"""The base of the sockets of all protocols for agents: frames within a time limit, prompts in order, their end."""
 
 import asyncio
 from abc import abstractmethod

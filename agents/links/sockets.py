@@ -207,7 +207,7 @@ class SocketLink:
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):
-                    # Its socket is about to be attached, or gone.
+                    # The socket is about to be attached, or gone.
                     self._early[message.connection_id] = message
 
     def check_sockets(self, now: float) -> None:

@@ -33,7 +33,7 @@ MAX_ERROR_CHARS = 300
 MAX_SCHEMA_CHARS = 4_000
 DEFINITIONS = ("#/$defs", "#/definitions")
 VALUES = ("const", "enum", "default", "examples")  # their members are no schemas
-# Their cost depends on what the caller sends, without a bound: the server checks them.
+# The cost of these keywords depends on what the caller sends, without a bound: the server checks them.
 LEFT_TO_THE_SERVER = (
     *("pattern", "patternProperties", "uniqueItems", "additionalProperties"),
     *("unevaluatedProperties", "unevaluatedItems"),

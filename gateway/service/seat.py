@@ -243,6 +243,6 @@ def set_status(owner_id: int, name: str, status: str) -> str:
     """Store what an agent says of itself; what it said before."""
     agent: dict[str, Any] = {"owner_id": owner_id, "name": name}
     previous = TeamAgent.objects.filter(**agent).values_list("status", flat=True).first()
-    # Its owner may have deleted the row while the agent is connected.
+    # The owner may have deleted the row while the agent is connected.
     TeamAgent.objects.update_or_create(**agent, defaults={"status": status, "status_at": db_now()})
     return previous or ONLINE

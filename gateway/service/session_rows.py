@@ -289,7 +289,7 @@ def read_entries(log: SessionLog) -> list[LogEntry]:
         rows = list(SessionEntry.objects.filter(log=log).order_by("pk")[: log.entries])
         if len(rows) == log.entries:
             return [read_row(row) for row in rows]
-        # It was compacted meanwhile, if the numbers agree the next time.
+        # If the numbers agree the next time, the log was compacted meanwhile.
         log.refresh_from_db(fields=["entries", "compacted"])
     text = "this session has not as many entries as were written"
     raise FrameRefused(GatewayErrorCode.SESSION_CORRUPT, text, reason="entries_missing")

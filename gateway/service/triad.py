@@ -187,7 +187,7 @@ class Triad:
     async def await_decision(self, proposal_id: int, client: Participant) -> None:
         """Send a client without a seat the decision once it is there."""
         self._awaiting[proposal_id] = client
-        # It may have been made, and its news missed, before the line above.
+        # The decision may have been made, and its news missed, before the line above.
         frame = await self.call(proposal_reads.find_decision, proposal_id)
         if frame is not None and self._awaiting.pop(proposal_id, None) is client:
             await client.send_frame(frame)
@@ -235,6 +235,6 @@ class Triad:
             awaited = await self.call(proposal_reads.load_decisions, seat.owner_id, seat.name)
             for one in awaited:
                 await seat.client.send_frame(one.frame)
-            # What was said to a connection that was over is for the next one that takes the seat.
+            # A frame for a closed connection is for the next connection that takes the seat.
             if awaited and not seat.client.is_over:
                 await self.call(proposal_reads.end_waits, [one.proposal_id for one in awaited])

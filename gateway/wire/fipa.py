@@ -18,7 +18,7 @@ from gateway.wire.frames import Envelope, Json, kept_in, read_text
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"
 CANCEL = "cancel"
 MAX_RECEIVERS = 100
-# What a frame says in fields of its own; all other parameters stay in `metadata.fipa`.
+# Parameters that a frame has as fields; all other parameters stay in `metadata.fipa`.
 MAPPED = frozenset({"sender", "receiver", "content", "conversation-id", "reply-with", "in-reply-to", "reply-by"})
 FRAME_OF = {  # any other performative is a `message`
     **dict.fromkeys(("request", "request-when", "request-whenever", "query-if", "query-ref", CANCEL), "request"),

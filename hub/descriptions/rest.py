@@ -14,7 +14,7 @@ from accounts.rest import Body, JSONNegotiation
 from hub.descriptions.schemas import REF, SCHEMES, Json, add_errors, is_shape, likely_errors, schema_of
 from kit.describe import AGNT_KEY, CALLER, ErrorBody
 
-# This would import pydantic, of which the hub has no model: 5 MB, and a third of the time of the document.
+# The extension would import pydantic, of which the hub has no model: 5 MB, and a third of the time of the text.
 OpenApiSerializerExtension._registry.remove(PydanticExtension)
 
 

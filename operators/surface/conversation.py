@@ -107,7 +107,7 @@ class OperatorConversation:
                 gone = Error(code="forbidden", message=f"the session {public_id} is not shared with you any more")
                 self._put(encode(gone))
 
-    # What each frame does.
+    # One function for each frame.
 
     async def _subscribe(self, frame: Subscribe) -> None:
         public_id = session_id_of(frame.session_id)

@@ -56,7 +56,7 @@ class Calls:
         return refused.value
 
     def state(self, now_s: float, venue: str = "a") -> str:
-        """What the next call would meet; it is not made."""
+        """The state that the next call would meet, without a call."""
         try:
             _, permit = enter(self._pair(venue), now_s)
         except CircuitOpen as refused:

@@ -28,7 +28,7 @@ class Process(StoredBreakers):
 
     @property
     def opened(self) -> tuple[int, int]:
-        """How often it opened the breaker of a network, and of a venue."""
+        """The number of openings of a network's breaker, and of a venue's, by this process."""
         return self.counts.breakers_opened, self.counts.venue_breakers_opened
 
 

@@ -1,4 +1,4 @@
-"""What a venue is told to cancel: orders that are no booking, and bookings that were cancelled; and by whom."""
+"""Cancellations that a venue gets: ofthat are no booking, and of bookings that were cancelled; and by whom."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What a venue reads in an envelope: signatures, negatives, copies, and fields that are wrong."""
+"""A venue reads envelopes: signatures, negatives, copies, and fields that are wrong."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -48,7 +48,7 @@ def confirm(slug: str, **fields: Any) -> Json:
 
 
 async def written() -> tuple[int, int, int]:
-    """How many bookings, charges and known events there are."""
+    """The number of bookings, charges and known events."""
     tables = (Booking, UsageEvent, SeenEnvelope)
     found = [await db_call(table._default_manager.count)() for table in tables]
     return found[0], found[1], found[2]

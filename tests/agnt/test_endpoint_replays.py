@@ -64,7 +64,7 @@ async def asking(hub: HubProcess, login: str) -> AsyncIterator[Program]:
 
 
 def charges(hub: HubProcess, login: str) -> list[int]:
-    """How many bookings, charges and deliveries there are."""
+    """The number of bookings, charges and deliveries."""
     return [*(count(hub, login, table) for table in CHARGED), len(sql(hub, DELIVERIES, login))]
 
 

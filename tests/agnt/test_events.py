@@ -1,4 +1,4 @@
-"""What is known of an event, while another process writes it."""
+"""The known state of an event, while another process writes it."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

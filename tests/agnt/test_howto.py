@@ -1,4 +1,4 @@
-"""What docs/howto/offer-venues.md and the protocol's own page tell to do works, as it is written there."""
+"""The steps of docs/howto/offer-venues.md and of the protocol's own page work as they are written there."""
 
 import asyncio
 import json
@@ -88,7 +88,7 @@ PRINTED = r"""curl -X POST https://api.agntdot.com/a2a/v1 \
 
 
 def call(hub: HubProcess, token: str, at: str) -> Any:
-    """What the command prints with this hub, key and time."""
+    """The output of the command with this hub, key and time."""
     command = PRINTED.replace("https://api.agntdot.com", hub.url).replace("agnt_live_YOUR_KEY", token)
     command = command.replace(PRINTED_AT, at)
     return run(command)

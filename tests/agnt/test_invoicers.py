@@ -1,4 +1,4 @@
-"""How bills are sent: as CSV files, to Stripe, by the command of operators, and by a hub."""
+"""The ways to send bills: as CSV files, to Stripe, by the command of operators, and by a hub."""
 
 import csv
 import json

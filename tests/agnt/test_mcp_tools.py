@@ -58,7 +58,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
 
 
 async def call_by_typescript(hub: HubProcess, token: str, *calls: tuple[str, str, Json]) -> Run:
-    """What the TypeScript client sees: the tools, and the result of each call (step, tool, arguments)."""
+    """The view of the TypeScript client: the tools, and the result of each call (step, tool, arguments)."""
     return await run_typescript("calls.mjs", f"{hub.url}/mcp", token, json.dumps(calls))
 
 

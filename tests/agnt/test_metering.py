@@ -31,7 +31,7 @@ def interaction(network: Network, **fields: Any) -> Interaction:
 
 
 def confirmed(network: Network) -> Booking:
-    """What one transaction of a confirm writes."""
+    """The rows that one transaction of a confirm writes."""
     booking = booked(network)
     interaction(network, booking=booking)
     return booking

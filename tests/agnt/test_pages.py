@@ -23,7 +23,7 @@ def test_pages_make_no_network(page: Client) -> None:
 
 
 def senders_in(page: Client, path: str, senders: Iterable[str]) -> set[str]:
-    """Which of these a list shows, its filters aside."""
+    """The senders among these that a list shows, its filters aside."""
     shown = page.get(NETWORK + path).content.decode()
     table = re.sub(r"<form class=\"filter\".*?</form>", "", shown, flags=re.S)
     return {sender for sender in senders if sender in table}

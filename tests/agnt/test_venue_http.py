@@ -96,7 +96,7 @@ class Holding:
         return [asyncio.create_task(one) for one in sends]
 
     async def got_all(self) -> bool:
-        """Whether all of them came that wait for long."""
+        """True if all asks came that wait for long."""
         return sum(one.json["ttl_ms"] > LITTLE_MS for one in self.asked) == OPEN_OF_VENUE
 
 
@@ -118,7 +118,7 @@ async def holding(keeper: Keeper) -> AsyncIterator[Holding]:
 
 
 def is_busy(answer: httpx.Response) -> bool:
-    """Whether it is refused because too many envelopes wait for the venue."""
+    """True if the ask is refused because too many envelopes wait for the venue."""
     return error_of(answer) == "venue_unreachable" and VENUE_BUSY in answer.text
 
 

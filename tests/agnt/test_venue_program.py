@@ -1,4 +1,4 @@
-"""What the pages print for a venue and for a client, programs and commands, works exactly as it is printed."""
+"""The programs and commands that pages print for a venue and for a client work exactly as printed."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What the hub makes of the reply of a venue's agent, without I/O."""
+"""The hub reads the reply of a venue's agent, without I/O."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def error(code: str) -> Json:
 
 
 def read(reply: ArtifactPiece | str) -> Json:
-    """What a reply of data parts, or of text alone, confirms."""
+    """The confirmation in a reply of data parts, or of text alone."""
     pieces, text = ([], reply) if isinstance(reply, str) else ([reply], "")
     return read_confirmation(read_data(find_data(pieces, text), ASK))
 

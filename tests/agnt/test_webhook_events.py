@@ -36,7 +36,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 
 
 def is_signed(one: Received, secret: str) -> bool:
-    """What the guide of the contract has a receiver check."""
+    """True if a request passes the check of the contract's guide for receivers."""
     signed = one.headers["x-agnt-timestamp"].encode() + b"." + one.body
     expected = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
     return one.headers["x-agnt-signature"] == expected

@@ -1,4 +1,4 @@
-"""What `lab.bench.agnt` sends, and what it makes of its runs."""
+"""The envelopes of `lab.bench.agnt`, and the report of its runs."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What benches ask, and what they make of counted calls, of runs and of times."""
+"""The requests of benches, and their reports of counted calls, of runs and of times."""
 
 import pytest
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def run(name: str, results: Path, *options: str) -> tuple[str, dict[str, Any]]:
-    """What a command printed, and what it kept."""
+    """The output of a command, and the result that the command kept."""
     command = [sys.executable, "-m", f"lab.bench.{name}", *options, "--results", str(results)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr

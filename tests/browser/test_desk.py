@@ -1,4 +1,4 @@
-"""What the scripts of the owner's desk do. Its forms and lists are shown by `tests/native/test_desk*.py`."""
+"""The scripts of the owner's desk. The forms and lists of the desk are shown by `tests/native/test_desk*.py`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What holds for every page and every visitor."""
+"""Rules for every page and every visitor."""
 
 from collections.abc import AsyncIterator
 
@@ -67,7 +67,7 @@ async def test_tab_walks_again_over_what_a_page_replaced_meanwhile(guest: Visito
 
 
 async def test_a_page_that_is_parsed_slowly_is_not_painted_in_part(guest: Visitor) -> None:
-    """Its tables change the widths of their columns with every row."""
+    """Tables of the page change the widths of their columns with every row."""
     guest.is_profile_spent = True  # the rate may be that of the process
     await guest.network.send("Emulation.setCPUThrottlingRate", {"rate": 8})
     await guest.open("/docs/rest")

@@ -278,7 +278,7 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
 
 
 async def deliberate(site: HubProcess, channel: str, hostile: Hostile) -> int:
-    """What agents of a team propose, and why they vote; the number of the proposal."""
+    """Let agents of a team propose, and vote with a reason; the number of the proposal."""
     about = {"correlationId": str(uuid.uuid4())}
     async with GatewayClient(site.url, channel, agentId="alpha") as alpha:
         said = {"proposal": hostile.text(), "reasoning": hostile.text()}
@@ -291,7 +291,7 @@ async def deliberate(site: HubProcess, channel: str, hostile: Hostile) -> int:
 
 
 async def happen(session: Echo, hostile: Hostile) -> None:
-    """What an agent's program says of its work."""
+    """Let an agent's program report its work."""
     said = {"tool_name": hostile.text(), "message": hostile.text(), "plan": {hostile.text(): hostile.text()}}
     await tail(session, hostile.text(60), **said)
     request_id = "".join(filter(str.isprintable, hostile.text(100)))  # the hub takes no others

@@ -1,4 +1,4 @@
-"""What changes on a page by itself, or with the visitor's time zone."""
+"""Parts of pages that change by themselves, or with the visitor's time zone."""
 
 import asyncio
 import re

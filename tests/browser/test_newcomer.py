@@ -64,7 +64,7 @@ async def sign_in_from_the_front_page(visitor: Visitor) -> None:
 
 
 async def get_a_command(visitor: Visitor) -> str:
-    """What the wizard says to run, with a program of one's own in place of the echo, as the page proposes."""
+    """The wizard's command, with a program of one's own in place of the echo, as the page proposes."""
     page = visitor.page
     await page.get_by_role("link", name="Connect an agent").first.click()
     await page.get_by_label("Its name").fill("Rust expert")
@@ -108,7 +108,7 @@ async def ask_from_another_login(other: Visitor, go_on: Path) -> None:
 
 
 async def find_the_ask(visitor: Visitor) -> None:
-    """Who asked what, without a terminal."""
+    """Find the ask and its caller without a terminal."""
     page = visitor.page
     await page.get_by_role("link", name="Who asked @newcomer/rust-expert").click()
     ask = page.locator(".asks li")

@@ -1,4 +1,4 @@
-"""What is taken along from the developer reference works as it is, with the visitor's own words."""
+"""Code that is copied from the developer reference works as it is, with the visitor's own words."""
 
 import asyncio
 import json
@@ -93,7 +93,7 @@ IN_TURN = {
 async def said_by_sdk(
     visitor: Visitor, site: HubProcess, key: str, form: str, *asked: tuple[str, str]
 ) -> list[str]:
-    """What the lines for each handle and question print, run in the SDK's own environment."""
+    """The output of the lines for each handle and question, run in the SDK's own environment."""
     try:
         folder = await asyncio.to_thread(ENVIRONMENTS[SDKS[key, form]].ready)
     except Missing as missing:
@@ -114,7 +114,7 @@ async def said_by_sdk(
 
 
 async def run(*command: str, cwd: Path | None = None, **env: str) -> str:
-    """What a program prints."""
+    """The output of a program."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, stdout=pipe, stderr=pipe, cwd=cwd, env={**os.environ, **env}

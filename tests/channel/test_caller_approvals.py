@@ -1,4 +1,4 @@
-"""What an agent asks permission for reaches the caller of its turn, in each dialect, where the owner allows it."""
+"""Permission requests of an agent reach the caller of its turn, in each dialect, if the owner allows that."""
 
 import json
 import re

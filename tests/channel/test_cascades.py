@@ -52,7 +52,7 @@ async def ended(hub: HubProcess, owner: str, one: Agent) -> Json | None:
 
 
 def used(hub: HubProcess, one: Agent) -> int:
-    """How much of its budget an agent has spent, today being the one day there is."""
+    """The part of its budget that an agent has spent; today is the only day."""
     ((queries,),) = sql(hub, "SELECT queries FROM agents_dailyusage WHERE agent_id = ?", one.agent["id"])
     return int(queries)
 

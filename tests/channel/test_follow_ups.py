@@ -229,7 +229,7 @@ async def test_a_turn_has_at_most_20_follow_ups(embedded_hub: HubProcess) -> Non
 
 
 async def test_an_isolated_agent_follows_up_for_its_present_caller_alone(hub: HubProcess) -> None:
-    """What one stranger makes an agent say does not reach another one."""
+    """Words that one stranger makes an agent say do not reach another stranger."""
     async with agent(hub, "owner") as mine:
         async with asking(hub, "alice", mine) as first:
             await mine.reply(first["chatId"], "done")

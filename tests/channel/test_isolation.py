@@ -28,7 +28,7 @@ async def check_isolated(mine: Agent, other: Agent) -> None:
 
 
 async def check_free(mine: Agent, other: Agent) -> None:
-    """It works for its owner again."""
+    """Check that the agent works for its owner again."""
     assert await mine.route(route_name("owner", other)) == "echo: hello?"
 
 
@@ -134,7 +134,7 @@ async def test_a_composable_agent_reaches_what_its_caller_reaches_and_nothing_of
 
 
 async def test_a_turn_that_is_not_over_when_another_caller_asks_isolates(embedded_hub: HubProcess) -> None:
-    """It is unknown on whose behalf the agent asks."""
+    """The hub cannot know on whose behalf the agent asks."""
     hub = embedded_hub
     async with (
         agent(hub, "owner", fields={"isolated": False}) as mine,

@@ -1,4 +1,4 @@
-"""What agents say besides text, over real sockets: pieces, ends in their own words, and cancels."""
+"""Agents send more than text, over real sockets: pieces, ends in their own words, and cancels."""
 
 import asyncio
 from collections.abc import AsyncIterator

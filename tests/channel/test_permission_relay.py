@@ -1,7 +1,7 @@
 """Asking for permission over the socket, deciding over REST: absence, and time.
 
-Who may decide: `tests/native/test_permission_decisions.py`. Of several decisions one stands, and a session has so
-many requests at most: `tests/contracts/test_permissions.py`.
+The users who may decide: `tests/native/test_permission_decisions.py`. Of several decisions one stands, and a
+session has so many requests at most: `tests/contracts/test_permissions.py`.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an agent asks of the hub for its owner: each request and its answer."""
+"""Requests of an agent to the hub for its owner: each request and its answer."""
 
 import pytest
 

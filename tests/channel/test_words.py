@@ -1,4 +1,4 @@
-"""Whatever an agent's request can come to has its words and its frames."""
+"""Every result of an agent's request has its words and its frames."""
 
 from typing import get_args
 

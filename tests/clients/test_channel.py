@@ -45,7 +45,7 @@ async def heard(socket: ClientConnection, kind: str) -> Any:
 
 
 async def hook(client: httpx.AsyncClient, token: str, session_id: str, kind: str, type_: str, payload: Any) -> int:
-    """What a hook of the program posts."""
+    """Post as a hook of the program does."""
     event = {
         "sessionId": session_id,
         "kind": kind,
@@ -57,7 +57,7 @@ async def hook(client: httpx.AsyncClient, token: str, session_id: str, kind: str
 
 
 def stored(hub: HubProcess, login: str, session_id: str, query: str = "") -> list[Any]:
-    """What `claw session events` shows."""
+    """The events that `claw session events` shows."""
     path = f"/sessions/{session_id}/events?limit=200{query}"
     return check(claw(hub, login).call("GET", path), page(EVENT))["items"]
 

@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 def ask(name: str, handle: str) -> UseTool:
-    """What the model of each program asks it to do."""
+    """The steps that the model of each program asks for."""
     arguments = {"handle": handle, "message": "which day?"}
     if name == "codex":
         return UseTool("ask_agent", arguments, namespace="mcp__clawbridge")

@@ -158,7 +158,7 @@ async def test_a_signal_lets_a_running_question_finish(hub, start):
 
 
 async def test_a_second_signal_ends_it_and_its_commands_at_once(hub, start, lifeline, tmp_path):
-    """Its commands are killed: none is asked to end, and given time."""
+    """The running commands are killed: none is asked to end, and given time."""
     asked = tmp_path / "asked"
     script = f"exec 9> {lifeline.path}; trap 'touch {asked}' TERM; echo on; sleep 60 & sleep 60; wait"
     program = await start("--exec", "sh", "-c", script)

@@ -32,7 +32,7 @@ def program(tmp_path):
 
 
 async def told(visit, count, chat_id="c1"):
-    """So many chat events: their types and payloads without chat ids."""
+    """The next chat events, so many: their types and payloads without chat ids."""
     events = [await visit.receive() for _ in range(count)]
     assert {event["payload"].pop("chatId") for event in events} == {chat_id}
     return [(event["eventType"], event["payload"]) for event in events]

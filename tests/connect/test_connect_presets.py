@@ -123,7 +123,7 @@ def printed(name, events=None):
 
 
 def read(name, text, *, step=0):
-    """What a preset makes of that output, cut into pieces of `step` characters."""
+    """The parts that a preset reads in an output that comes in pieces of `step` characters."""
     output = ProgramOutput(name, PRESETS[name].read_event, is_one_value=PRESETS[name].is_one_value)
     parts = []
     for at in range(0, len(text), step or len(text) or 1):

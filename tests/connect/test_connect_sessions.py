@@ -1,4 +1,4 @@
-"""Which session `connect` comes back to, and where its token comes from."""
+"""The session to which `connect` comes back, and the source of its token."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""What a question gives to an MCP tool, what its results become, and its skill."""
+"""The arguments of an MCP tool from a question, its results as a reply, and its skill."""
 
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool

@@ -1,4 +1,4 @@
-"""What a batch writes to transcripts, and whom it tells."""
+"""The transcript events of a batch, and the messages that follow them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a server writes leaves in order and as one; flow control and closing see it all."""
+"""The writes of a server leave in order and as one; flow control and closing see it all."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What one caller may spend of an agent's day: decided with the rest, counted once, given back."""
+"""The part of an agent's day that one caller may spend: decided with the rest, counted once, given back."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Whatever callers and agents do, in whatever order: one driver, within the cap, within the budget, one end."""
+"""Invariants in every order of calls and replies: one driver, within the cap, within the budget, one end."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ ends = st.tuples(st.sampled_from([*ENDINGS, "reply late", "stop"]), st.integers(
 
 
 class Model:
-    """What ought to be, kept beside what is."""
+    """The expected state, kept beside the state of the hub."""
 
     def __init__(self) -> None:
         self.agent: Published = published(concurrency_cap=CAP, daily_budget=BUDGET)

@@ -37,7 +37,7 @@ DAYS_30_S = 30 * 24 * 3600
 
 
 def look(env: dict[str, str], offset_s: int) -> dict[str, Any]:
-    """What a program sees whose host's clock is that wrong."""
+    """The times that a program sees whose host's clock is that wrong."""
     env |= {"DJANGO_SETTINGS_MODULE": "hub.settings", "CLOCK_OFFSET_S": str(offset_s)}
     env["PYTHONPATH"] = os.pathsep.join([str(SKEWED), str(Path(ROOT))])
     done = subprocess.run([sys.executable, "-c", LOOK], env=env, cwd=ROOT, text=True, capture_output=True)

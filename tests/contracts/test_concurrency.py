@@ -170,7 +170,7 @@ def stream_users(request: http.HttpRequest) -> HttpResponseBase:
 
 
 def is_idle() -> bool:
-    """Whether this thread has no connection."""
+    """True if this thread has no connection."""
     return connection.connection is None
 
 

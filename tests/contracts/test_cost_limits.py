@@ -1,4 +1,4 @@
-"""What the asks of a day may cost: refused before they are sent, once those that ended have cost as much."""
+"""Limits of the cost of a day: asks are refused before they are sent, once ended ones have cost as much."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def answered(cents: int) -> TurnEnding:
 
 
 def refusal(agent: Published, caller: str = "alice") -> type[Denied] | None:
-    """Why one more ask is refused; None, and it is open, when it is not."""
+    """The reason for refusing one more ask; None: the ask is admitted, and open."""
     (result,) = decide(ask(agent, caller))
     return type(result) if isinstance(result, Denied) else None
 

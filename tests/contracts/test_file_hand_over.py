@@ -24,7 +24,7 @@ def desk(login: str) -> Session:
 
 
 def answer(agent: Published, here: Session, text: str) -> str:
-    """What the asking session gets to read when the agent answers that."""
+    """The text that the asking session reads when the agent answers that."""
     turn = admitted(replace(ask(agent, here.owner.login), source=AskSource(here.pk, mirrors=True)))
     settled = end(turn, TurnEnding(outcome=Outcome.COMPLETED, text=text, latency_ms=1))
     assert isinstance(settled, SettledTurn)

@@ -54,7 +54,7 @@ async def serving(protocol: type[HubHttpProtocol]) -> AsyncIterator[uvicorn.Serv
 
 @asynccontextmanager
 async def asked(server: uvicorn.Server, path: str) -> AsyncIterator[asyncio.StreamReader]:
-    """What comes back, as far as it is read: asyncio stops taking from the kernel after 128 KiB."""
+    """The response as far as it is read: asyncio stops taking from the kernel after 128 KiB."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port)
     writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
     try:

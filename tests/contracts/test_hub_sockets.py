@@ -1,4 +1,4 @@
-"""What a socket of the server keeps once it is accepted."""
+"""Options of a socket of the server once it is accepted."""
 
 import asyncio
 from collections.abc import AsyncIterator

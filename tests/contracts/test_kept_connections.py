@@ -17,7 +17,7 @@ Wrappers = list[DatabaseWrapper]
 
 @pytest.fixture
 def threads() -> Iterator[Wrappers]:
-    """What further threads of a serving process connect by."""
+    """The connections of further threads of a serving process."""
     made = [DatabaseWrapper(connection.settings_dict) for _ in range(MAX_KEPT + 1)]
     with kept.keeping():
         yield made
@@ -26,7 +26,7 @@ def threads() -> Iterator[Wrappers]:
 
 
 def reopened(first: DatabaseWrapper, second: DatabaseWrapper) -> bool:
-    """Whether the second gets the connection of the first when the request of the first is over."""
+    """True if the second thread gets the connection of the first when the first request is over."""
     opened = first.connection
     first.close_if_unusable_or_obsolete()
     second.ensure_connection()

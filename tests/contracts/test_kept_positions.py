@@ -1,4 +1,4 @@
-"""What happens in one process to an ask that waits, while others send it again or too many wait."""
+"""An ask that waits in one process, while other requests send it again or too many asks wait."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Which requests keep a turn going, and when the last of them cancels it by leaving."""
+"""The requests that keep a turn going, and the last of them, which cancels the turn by leaving."""
 
 import pytest
 

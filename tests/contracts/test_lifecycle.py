@@ -36,7 +36,7 @@ def _home() -> None:
 
 @pytest.fixture
 def told() -> Iterator[list[AddressedMessage]]:
-    """What is announced after commits."""
+    """The announcements after commits."""
     collected: list[AddressedMessage] = []
     with carrying(collected.extend):
         yield collected

@@ -103,7 +103,7 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
 
 
 async def replied(running: RunningTurn) -> TurnEnding:
-    """How the wait for the reply ends."""
+    """The end of the wait for the reply."""
     if running.ending is None:
         await running.until_replied.wait(30)
     assert running.ending is not None
@@ -246,7 +246,7 @@ async def test_a_missing_last_chunk_is_an_error_too() -> None:
 
 
 async def test_a_socket_whose_place_was_taken_before_it_was_attached_leaves(ends: tuple[End, End]) -> None:
-    """Its rival, in another process, may have been registered in the moment between commit and attachment."""
+    """A rival, in another process, may have been registered in the moment between commit and attachment."""
     home, far = ends
     await home.link.send("far", Evict(7, same_program=False))
     await asyncio.sleep(0.2)  # it comes before

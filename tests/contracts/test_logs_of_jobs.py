@@ -66,7 +66,7 @@ def test_a_job_that_failed_is_one_event_without_its_arguments() -> None:
 
 
 def said(level: int) -> list[str]:
-    """What worker and beat log of one job at that level."""
+    """The lines that worker and beat log of one job at that level."""
     log_as_the_hub(level)
     into = io.StringIO()
     handler = logging.StreamHandler(into)

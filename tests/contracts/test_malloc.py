@@ -1,4 +1,4 @@
-"""How many arenas glibc has for threads once `bound_malloc` was called."""
+"""The number of arenas that glibc has for threads once `bound_malloc` was called."""
 
 import platform
 import subprocess

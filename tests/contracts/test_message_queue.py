@@ -1,4 +1,4 @@
-"""What a socket received comes to its one reader once and in order."""
+"""Messages of a socket come to its one reader once and in order."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What an agent may say besides text, and what is refused; without a socket."""
+"""Payloads that an agent may send besides text, and those that are refused; without a socket."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def artifact(asked: AskedAgent, *parts: object, **more: object) -> list[Any]:
 
 
 def refused(kind: str, **payload: object) -> str:
-    """Why a frame is refused; the chat must stay open."""
+    """The reason why a frame is refused; the chat must stay open."""
     asked = waiting()
     with pytest.raises(BadChannelFrame) as bad:
         hear(asked, event(kind, chatId="c", **payload))

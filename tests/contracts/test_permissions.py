@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
 @pytest.fixture
 def told() -> Iterator[list[Message]]:
-    """What was told to sockets, in order."""
+    """The messages to sockets, in order."""
     heard: list[Message] = []
     with carrying(lambda addressed: heard.extend(message for _, message in addressed)):
         yield heard
@@ -52,12 +52,12 @@ def overdue(row: PermissionRequest) -> None:
 
 
 def shown(heard: list[Message]) -> list[dict[str, Any]]:
-    """What operators were shown."""
+    """The frames to operators."""
     return [json.loads(bytes(one.frame)) for one in heard if isinstance(one, LiveFrame)]
 
 
 def decisions(heard: list[Message]) -> list[Resolution]:
-    """What the agent was told."""
+    """The decisions that the agent got."""
     return [one.resolution for one in heard if isinstance(one, PermissionOutcome)]
 
 

@@ -1,4 +1,4 @@
-"""What a user asked of agents: the list, its filters and cursors, and the replies of tasks that are kept."""
+"""The questions of a user: the list, its filters and cursors, and the replies of tasks that are kept."""
 
 import time
 from collections.abc import AsyncIterator

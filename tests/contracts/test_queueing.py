@@ -40,7 +40,7 @@ def queued(agent: Published, caller: str = "bob", **members: object) -> Ask:
 
 
 def again(*asks: Ask) -> list[Result]:
-    """What becomes of asks that wait."""
+    """Decide again about asks that wait; the results."""
     return list(commit([Admit(one, in_queue=True) for one in asks], home=HOME).results)
 
 

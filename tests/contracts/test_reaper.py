@@ -1,4 +1,4 @@
-"""What dead processes leave behind is ended once, by any process that sweeps."""
+"""Turns that dead processes leave open end once, by any process that sweeps."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a turn used, as its agent reports it: kept with the end, counted once, on the day of the question."""
+"""The usage of a turn, as its agent reports it: kept with the end, counted once, on the day of the question."""
 
 import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What callers of plain ASGI endpoints of REST get when a request fails."""
+"""Errors that callers of plain ASGI endpoints of REST get when a request fails."""
 
 import pytest
 from django.db import OperationalError

@@ -1,4 +1,4 @@
-"""How often the ledger waits for PostgreSQL, by the messages that libpq sends."""
+"""The round trips of the ledger to PostgreSQL, by the messages that libpq sends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def carried() -> Iterator[list[Any]]:
-    """What is sent to processes, in order."""
+    """The messages to processes, in order."""
     sent: list[Any] = []
     with carrying(sent.extend):
         yield sent

@@ -1,4 +1,4 @@
-"""What a process does again and again, and how it leaves: a failure ends neither."""
+"""The regular work of a process, and its end: a failure ends neither."""
 
 import asyncio
 from types import SimpleNamespace

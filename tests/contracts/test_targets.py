@@ -1,4 +1,4 @@
-"""Who may ask what: sessions without an agent, access, blocks, and asks that agents pass on."""
+"""Targets that a caller may ask: sessions without an agent, access, blocks, and asks that agents pass on."""
 
 import pytest
 from msgspec.structs import replace

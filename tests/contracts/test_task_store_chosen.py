@@ -1,4 +1,4 @@
-"""Where tasks are kept, chosen for each agent: found again whatever the agent chooses later."""
+"""The store of tasks, chosen for each agent: tasks are found again after a later choice, too."""
 
 import msgspec
 import pytest

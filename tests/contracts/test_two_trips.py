@@ -44,7 +44,7 @@ class Hub:
 
     @property
     def trips(self) -> int:
-        """How many pieces of work its ledger took."""
+        """The number of pieces of work that the ledger took."""
         return int(self.hub_services.counts.batches.sum)
 
     async def post(self, body: bytes, *, version: str = "", rest: str = "", **changed: str) -> tuple[int, Any]:

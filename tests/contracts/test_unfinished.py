@@ -1,4 +1,4 @@
-"""What an agent that comes back may still be working on."""
+"""Prompts that an agent that comes back may still be working on."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What webhooks hear of asks, events and files: a delivery in the transaction that caused it, for who may hear."""
+"""Webhook events of asks, events and files: a delivery in the transaction that caused it, for who may hear."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What staff do in the admin, and which questions they look at, is written down for good."""
+"""Acts of staff in the admin, and the questions that they look at, are recorded for good."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ USERS = "/admin/accounts/user/"
 
 
 def acts() -> list[tuple[str, int, str, str]]:
-    """Who, what, on what, how."""
+    """The records: user, act, object, change."""
     return [
         (one.user.login, one.action_flag, one.object_repr, one.get_change_message())
         for one in LogEntry.objects.select_related("user").order_by("pk")

@@ -169,7 +169,7 @@ def test_an_account_whose_question_waits_for_its_agent_waits_for_its_end(alice: 
 
 @contextmanager
 def failing(user: User) -> Iterator[None]:
-    """Whatever asks for this user's questions."""
+    """Fail each query for this user's questions."""
 
     def refuse(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("SELECT") and Turn._meta.db_table in sql and user.pk in params:

@@ -33,7 +33,7 @@ def ago(days: float) -> datetime:
 
 @contextmanager
 def small_batches(total: int) -> Iterator[None]:
-    """So many rows change meanwhile, few by each statement, which keeps them locked until its transaction ends."""
+    """Batches are small: a statement locks its rows until its transaction ends."""
     counts: list[int] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

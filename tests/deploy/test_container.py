@@ -26,7 +26,7 @@ DRAIN_S = 25
 
 
 def copied() -> list[str]:
-    """What the last stage takes from the checkout."""
+    """The files that the last stage takes from the checkout."""
     sources = [line.split()[1:-1] for line in LAST.splitlines() if line.startswith("COPY ")]
     return [one for line in sources for one in line if not one.startswith(("--", "/"))]
 

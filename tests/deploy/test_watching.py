@@ -1,4 +1,4 @@
-"""What operators see of a hub: figures, spans and logs, and in none of them what was said, or a secret."""
+"""The view of operators on a hub: figures, spans and logs, and in none of them what was said, or a secret."""
 
 import json
 import subprocess

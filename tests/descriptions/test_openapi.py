@@ -35,7 +35,7 @@ WITH_A_CODE_FOR_500 = {"sendEnvelope", "getAgntStatus", "listVenuesOfKey"}  # `i
 
 
 def callbacks() -> Iterator[tuple[str, Any]]:
-    """Each address as the description writes it, and what answers there."""
+    """The addresses as the description writes them, and the view of each."""
     return ((re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path), pattern.callback) for path, pattern in routes())
 
 

@@ -49,7 +49,7 @@ def test_a_halt_changes_no_later_case(live: tuple[Seeded, Any], kind: str, name:
 
 
 def serves(live: tuple[Seeded, Any], path: str) -> bool:
-    """Whether a POST there still serves some recorded request, when it is prepared for."""
+    """True if a POST there still serves some recorded request, after the preparation for it."""
     seeded, operation = live[0], live[1][path]["POST"]
     seeded.prepare(operation)
     kept = RECORDED[key_of((path, "post"), "positive", is_own=True)]

@@ -1,4 +1,4 @@
-"""What callers of the fault suite make of answers that are none."""
+"""Callers of the fault suite read answers that are none."""
 
 import asyncio
 import socket

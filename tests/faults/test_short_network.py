@@ -28,7 +28,7 @@ Done = set[str]
 
 
 async def together(wanted: Done, done: Done, scene: Scene) -> None:
-    """What does not disturb the rest at once, then Redis and PostgreSQL, one after the other."""
+    """Faults that do not disturb each other at once, then Redis and PostgreSQL, one after the other."""
     await asyncio.gather(_do(scene, "F8", done), _measured(scene, wanted, done))
     for name in sorted({"F4", "F5"} & wanted):
         await _do(scene, name, done)
@@ -37,7 +37,7 @@ async def together(wanted: Done, done: Done, scene: Scene) -> None:
 
 
 async def _measured(scene: Scene, wanted: Done, done: Done) -> None:
-    """What is measured has the hub for itself, but for agents that say nothing."""
+    """Measurements have the hub for themselves, but for agents that say nothing."""
     await asyncio.gather(_do(scene, "F13", done), full_disk(scene, 0))
     await asyncio.gather(*(_do(scene, name, done) for name in sorted({"F17", "F14"} & wanted)))
 

@@ -73,7 +73,7 @@ def get(path: str, token: str) -> bytes:
 
 
 async def latencies(clients: list[httpx.AsyncClient], handle: str, token: str) -> list[float]:
-    """How long each of some asks took, a few at a time."""
+    """The seconds of some asks, a few at a time."""
     found: list[float] = []
 
     async def ask_some(client: httpx.AsyncClient) -> None:
@@ -158,7 +158,7 @@ async def test_two_hundred_slow_clients_do_not_hurt_the_others(
 
 
 def _are_hurt(calm: list[float], busy: list[float]) -> bool:
-    """Whether asks took twice as long beside slow clients, and BUSY_MACHINE_S, in the middle of the rounds.
+    """True if asks took twice as long beside slow clients, and BUSY_MACHINE_S, in the middle of the rounds.
 
     An ask that waits for one of them takes DRIP_EVERY_S at least.
     """

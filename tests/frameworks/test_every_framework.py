@@ -58,7 +58,7 @@ async def test_the_user_gets_what_the_agent_said(
     ],
 )
 async def test_what_helps(hub: HubProcess, alice: str, framework: Framework, scenario: Scenario) -> None:
-    """The way that a note names gives the right answer. It may send the agent more text, so an echo is longer."""
+    """The way that a note names gives the right answer. The way may add text, so an echo is longer."""
     install(framework)
     async with asked(hub, scenario.agent_is) as agent:
         seen = await shown_to_user(hub, agent, alice, framework, scenario)

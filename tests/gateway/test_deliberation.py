@@ -46,7 +46,7 @@ def make_votes(approve: int, reject: int, abstain: int, missing: int) -> dict[st
 
 
 def show(verdict: VoteResult, votes: Mapping[str, str], members: Sequence[str] = MEMBERS) -> dict[str, Any]:
-    """What clients are shown of a proposal with these votes."""
+    """The view of clients on a proposal with these votes."""
     decided_at = None if verdict.is_open else datetime.now(UTC)
     proposal = Proposal(
         members=list(members), state=verdict.state, has_consensus=verdict.consensus, decided_at=decided_at

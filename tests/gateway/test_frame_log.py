@@ -104,7 +104,7 @@ async def test_a_query_that_is_not_sound_is_400(embedded_hub: HubProcess) -> Non
 
 
 class Writer:
-    """What a log writes to in place of the database: as slow, or as absent, as the test wants."""
+    """A store for a log in place of the database: as slow, or as absent, as the test wants."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []

@@ -377,7 +377,7 @@ def test_who_reads_a_stored_message_that_waits_is_not_sent_it(beta: Session) -> 
 
 
 def is_passed_by_stranger(recipient: Session) -> bool:
-    """Whether the next message of a recipient is asked as one that a stranger passed on; delivers it."""
+    """Deliver the next message of a recipient; True if it is asked as one that a stranger passed on."""
     stored = claimed(recipient)
     queue_claims.mark_delivered(stored)
     return read_message(stored).behalf.asker.passed_by_stranger

@@ -80,7 +80,7 @@ def written(dialect: PrototypeDialect, frame: Json) -> Json:
 
 
 def test_a_time_that_no_calendar_has_is_written_as_now() -> None:
-    """Its sender may be anyone: the socket of the recipient goes on."""
+    """Any program may send such a time: the socket of the recipient goes on."""
     message = {"type": "message", "content": {"role": "user", "content": "hi"}, "timestamp": 2**53}
     assert written(made(), message)["timestamp"] == TIME
 
@@ -142,7 +142,7 @@ OFFLINE = {"type": "error", "error": "Agent beta is not connected", "correlation
 
 
 def test_a_message_to_an_agent_that_is_offline_is_put_into_its_inbox() -> None:
-    """There the message waits without an answer; the client is told so once, when the hub has stored it."""
+    """In the inbox the message waits without an answer; the client is told so once, when the hub has stored it."""
     dialect = asked()
     assert dialect.write(json.dumps(refusal("offline"))) == []
     (further,) = dialect.further

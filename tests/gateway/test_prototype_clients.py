@@ -37,7 +37,7 @@ LAST = {"type": "discover"}  # sent before a client leaves: its answer comes aft
 
 
 def address_for(hub: HubProcess, login: str) -> str:
-    """Where an agent of that login connects."""
+    """The address at which an agent of that login connects."""
     return f"{hub.url.replace('http', 'ws', 1)}/a2a?token={hub.mint(login, 'channel')}"
 
 

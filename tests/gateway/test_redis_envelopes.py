@@ -112,7 +112,7 @@ def team(db: None) -> User:
 
 
 def run(direction: str, *options: str) -> str:
-    """What the command reports."""
+    """The report of the command."""
     err = TextIOWrapper(BytesIO())
     call_command("gateway_envelopes", direction, "--login", "movers", *options, stderr=err)
     err.seek(0)

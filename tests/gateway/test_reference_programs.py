@@ -53,7 +53,7 @@ async def running(*command: str, **environ: str) -> AsyncIterator[Process]:
 
 
 def program_of_specification(name: str) -> tuple[str, ...]:
-    """Its command, with `ports.cjs` before it."""
+    """The command of a program of the specification, with `ports.cjs` before it."""
     return "--require", str(PROGRAMS / "ports.cjs"), str(PROGRAMS / name)
 
 
@@ -84,7 +84,7 @@ async def reference_gateway() -> AsyncIterator[str]:
 
 
 async def answers(client: GatewayClient) -> list[Json]:
-    """What it is sent for each of the frames that are compared."""
+    """The frames that come for each of the frames that are compared."""
     found: list[Json] = []
     for frame in COMPARED:
         before = len(client.frames)
@@ -99,7 +99,7 @@ async def answers(client: GatewayClient) -> list[Json]:
 
 
 def missing_in(shown: Any, reference: Any, path: str = "") -> list[str]:
-    """What the reference has and `shown` lacks, or has of another kind, or with another value."""
+    """The members of the reference that `shown` lacks, or has of another kind, or with another value."""
     if isinstance(reference, dict):
         lacks = [f"{path}.{key}" for key in reference if key not in shown]
         return lacks + [

@@ -140,7 +140,7 @@ async def test_what_leaves_the_team_is_in_no_session(embedded_hub: HubProcess) -
 
 
 async def test_a_message_that_waits_after_all_is_one_entry(hub: HubProcess) -> None:
-    """It was sent to a seat that took no messages, waited then, and was repeated in another process."""
+    """The message was sent to a seat that took none, waited then, and was repeated in another process."""
     async with team(hub, "once", "beta") as (beta,):
         await beta.shake_hands(supportedMessageTypes=["status"])
         for url in (hub.url, hub.urls[-1]):

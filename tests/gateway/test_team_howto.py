@@ -1,4 +1,4 @@
-"""What docs/howto/run-a-team.md and clawbridge/connect/README.md tell users to do works as it is written."""
+"""The steps of docs/howto/run-a-team.md and clawbridge/connect/README.md work as they are written."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ GET_CONNECTOR, CONNECT, PROPOSE, TALK, LIST_AGENTS, PUBLISH_AND_ASK = [text for 
 
 
 def environment_of(hub: HubProcess) -> dict[str, str]:
-    """What the page exports. The Python that runs the tests is `python3`."""
+    """The variables that the page exports. The Python that runs the tests is `python3`."""
     folder = Path(sys.executable).parent
     return {
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
@@ -40,7 +40,7 @@ def environment_of(hub: HubProcess) -> dict[str, str]:
 
 
 def run(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a command of the page prints."""
+    """The output of a command of the page."""
     done = subprocess.run(
         ["sh", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=WITHIN_S
     )

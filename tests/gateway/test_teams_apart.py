@@ -52,7 +52,7 @@ def about(frame: Json, agent: str) -> str:
 
 
 def without_times(value: Any, name: str) -> Any:
-    """What a client can tell apart: no times, no new ids, and the name that it sent as one word."""
+    """The parts of frames that a client can tell apart: no times, no new ids, and the sent name as one word."""
     if isinstance(value, dict):
         return {key: without_times(one, name) for key, one in value.items() if key not in UNSTABLE}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Which tokens sign in to the gateway, with which role, and what happens when they expire."""
+"""Tokens that sign in to the gateway, their roles, and their expiry."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

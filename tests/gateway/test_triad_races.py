@@ -10,7 +10,7 @@ from tests.gateway.client import GatewayClient, in_ms, seat, team
 
 
 async def test_members_who_vote_at_one_moment_decide_each_proposal_once(hub: HubProcess) -> None:
-    """Each changes its vote over and over, in whatever process its seat is."""
+    """Every member changes its vote over and over, in whatever process its seat is."""
     keys = [f"race-{number}" for number in range(10)]
     async with team(hub, "racers", "alpha", "beta", "charlie", "steward") as (*members, steward):
         for key in keys:

@@ -65,7 +65,7 @@ async def back(
 
 
 async def test_an_agent_that_comes_back_reaches_its_team_at_once(hub: HubProcess) -> None:
-    """Whatever its team sent it before, and however its connection ended."""
+    """Earlier messages of the team, and the way the connection ended, do not matter."""
     async with team(hub, "trust-back", "alpha") as (alpha,):
         for before, by_taking_over in itertools.product(("told", "asked", "answered"), (False, True)):
             name = f"{before}-{by_taking_over}".lower()

@@ -97,7 +97,7 @@ def open_turns(tables: Tables) -> list[Row]:
 
 
 async def settled(hub: HubProcess) -> Tables:
-    """What is in the database once no turn is open."""
+    """The content of the database once no turn is open."""
 
     async def look() -> Tables | None:
         tables = await asyncio.to_thread(snapshot, hub)
@@ -110,7 +110,7 @@ async def settled(hub: HubProcess) -> Tables:
 async def test_thousands_of_malformed_requests_get_sound_answers_and_change_nothing(
     target: Target, each: int
 ) -> None:
-    """What takes long runs in a thread: the agent in this process must answer the hub's pings meanwhile."""
+    """Slow work runs in a thread: the agent in this process must answer the hub's pings meanwhile."""
     cases = await asyncio.to_thread(drawn, target, each)
     assert len(cases) >= AT_LEAST * each
     before = await settled(target.hub)

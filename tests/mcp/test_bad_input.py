@@ -1,4 +1,4 @@
-"""What `/mcp` refuses: each with a clear error, none with a 5xx, and nothing of other callers in it."""
+"""Requests that `/mcp` refuses: each with a clear error, none with a 5xx, and nothing of other callers in it."""
 
 import asyncio
 import json

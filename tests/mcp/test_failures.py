@@ -1,4 +1,4 @@
-"""What a client of `/mcp` gets when the hub fails: a fixed text, never that of the failure."""
+"""Errors for a client of `/mcp` when the hub fails: a fixed text, never that of the failure."""
 
 from types import SimpleNamespace
 from typing import Any

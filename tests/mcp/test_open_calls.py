@@ -1,4 +1,4 @@
-"""Which call a notification of a client of MCP 2025 cancels."""
+"""The call that a notification of a client of MCP 2025 cancels."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -16,7 +16,7 @@ MINE = RequestName(1, "plain-1", "a client", 7)
 
 
 def canceled_among(held: list[RequestName], named: RequestName) -> list[bool]:
-    """Which of these open calls a notification with that name cancels."""
+    """The open calls among these that a notification with that name cancels."""
     open_calls, calls = OpenCalls("here", LocalPost()), [OpenCall() for _ in held]
     with ExitStack() as stack:
         for name, call in zip(held, calls, strict=True):

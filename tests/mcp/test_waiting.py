@@ -1,4 +1,4 @@
-"""How long the tools wait for an agent."""
+"""The time that the tools wait for an agent."""
 
 import json
 

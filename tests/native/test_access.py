@@ -1,4 +1,4 @@
-"""Who may ask: public, limited and private agents, blocks, and turns without an agent in the audit."""
+"""Access of callers: public, limited and private agents, blocks, and turns without an agent in the audit."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Agents in the admin: their owners publish, halt, change, move, add and delete them.
 
-Its forms are the desk's: what they take and refuse is in test_desk_publishing.py and test_callers_settings.py.
+The forms of the admin are the desk's: test_desk_publishing.py and test_callers_settings.py test their rules.
 """
 
 from django.test import Client

@@ -18,7 +18,7 @@ def page(visitor: Person | None = None, path: str = ADDRESS, status: int = 200) 
 
 
 def advice(visitor: Person | None = None) -> tuple[str, bool]:
-    """What the page tells this visitor to do, and whether it lets them ask; both its ways say the same."""
+    """The advice of the page for this visitor, and if the visitor may ask; both ways to the page say the same."""
     told = browser(visitor and visitor.session).get(f"{ADDRESS}/standing").json()
     assert told["advice"] in page(visitor)
     return told["advice"], told["mayAsk"]

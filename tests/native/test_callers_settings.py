@@ -1,4 +1,4 @@
-"""What an owner allows single callers: set over REST and on the desk, shown to the owner and to the caller."""
+"""Rights of single callers of an agent: set over REST and on the desk, shown to the owner and to the caller."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an owner lets an agent cost: set over REST and on the desk, told to the owner alone, felt by the caller."""
+"""The cost limit of an agent: set over REST and on the desk, told to the owner alone, felt by the caller."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong over REST is `{"error", "message"}`; elsewhere it is a plain page."""
+"""Every error over REST is `{"error", "message"}`; elsewhere it is a plain page."""
 
 import json
 import logging

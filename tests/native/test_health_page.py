@@ -1,4 +1,4 @@
-"""How the hub is, in numbers, for its staff alone."""
+"""The health of the hub in numbers, for its staff alone."""
 
 import html
 import logging

@@ -1,4 +1,4 @@
-"""What agents and owners wrote becomes HTML that can do nothing."""
+"""Texts of agents and owners become HTML that can do nothing."""
 
 import re
 import time

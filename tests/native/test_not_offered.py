@@ -1,4 +1,4 @@
-"""What this hub knows of and does not do: it says so, in JSON. And permission requests, which it shows."""
+"""Requests that this hub knows and does not serve get an answer that says so. Permission requests are shown."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What settings alone decide about the way to GitHub."""
+"""The way to GitHub, as far as settings alone decide about it."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit

@@ -1,4 +1,4 @@
-"""How much one owner may have: refused on every surface in the same words, and for that owner alone."""
+"""Limits of one owner: more is refused on every surface in the same words, and for that owner alone."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What the staff sees of the whole hub, over REST."""
+"""The view of the staff on the whole hub, over REST."""
 
 import uuid
 from datetime import UTC, datetime, timedelta

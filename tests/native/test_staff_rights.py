@@ -42,7 +42,7 @@ def rights(user: User) -> tuple[bool, bool, bool]:
 
 
 def acts() -> list[tuple[str, str, str]]:
-    """Who did what to whom, oldest first."""
+    """The recorded acts: user, act and object, oldest first."""
     rows = LogEntry.objects.order_by("pk").select_related("user")
     return [(row.user.login, row.change_message, row.object_repr) for row in rows]
 

@@ -49,7 +49,7 @@ async def test_24_hybrid_blocking_simple_reply_is_a_message(hub: HubProcess, ali
 
 
 def in_short(answers: list[Json]) -> str:
-    """What a caller was shown at last: a message, or the state of a task, its words, and the text of its reply."""
+    """The last answer to a caller: a message, or the state of a task, its words, and the text of its reply."""
     last = answers[-1]
     if last["kind"] == "message":
         return f"message: {texts(last['parts'])}"

@@ -176,7 +176,7 @@ async def test_who_is_no_longer_shared_with_sees_nothing_more(hub: HubProcess, a
 
 
 async def test_a_share_that_went_without_a_word_is_noticed(hub: HubProcess, alice: str) -> None:
-    """What tells the sockets may be lost between processes."""
+    """The message to the sockets may be lost between processes."""
     async with (
         Echo(hub.url, hub.mint("owner", "channel")) as agent,
         Operator(hub.urls[-1], alice) as operator,

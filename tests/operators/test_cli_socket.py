@@ -28,7 +28,7 @@ def at(hub: HubProcess) -> str:
 
 
 async def until_closed(socket: ClientConnection) -> list[Json]:
-    """What the hub says until it hangs up."""
+    """The frames of the hub until it closes the socket."""
     frames = []
     try:
         while True:

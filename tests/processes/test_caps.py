@@ -37,7 +37,7 @@ def hub(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[H
 
 
 async def register(url: str, token: str) -> tuple[str, Any]:
-    """What a new agent hears first, and its open socket."""
+    """The first frame to a new agent, and its open socket."""
     socket = await dial(url.replace("http", "ws", 1) + "/channel", token)
     await socket.send(json.dumps({"type": "register", "host": "h", "cwd": "/w", "osUser": None}))
     frame = json.loads(await socket.recv())
@@ -66,7 +66,7 @@ async def test_limits_hold_against_races(hub: HubProcess) -> None:
 
 
 async def test_an_owner_who_is_full_hurts_no_other_user(hub: HubProcess) -> None:
-    """Their events are refused, their questions answered; others notice nothing."""
+    """Events of the owner are refused, questions answered; others notice nothing."""
     owner, alice = hub.mint("owner", "session"), hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
         payload = "x" * 200_000

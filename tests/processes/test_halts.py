@@ -42,7 +42,7 @@ async def halted_by_owner(hub: HubProcess, agent: Json) -> AsyncIterator[None]:
 
 
 async def end_of(asking: "asyncio.Task[Json]", since: float) -> str:
-    """Why a waiting question failed; it did so in time."""
+    """The reason why a waiting question failed, in time."""
     text = failed_text(await asking)
     assert time.monotonic() - since < WITHIN_S
     return text

@@ -109,7 +109,7 @@ async def test_an_older_client_that_takes_a_message_gets_it(two_process_hub: Hub
 
 
 async def test_of_identical_messages_at_one_moment_one_is_asked(two_process_hub: HubProcess) -> None:
-    """It is answered when all are one task: what comes after an answer asks anew."""
+    """The agent answers when all messages are one task: a message after an answer asks anew."""
     async with online(two_process_hub, Held, agent={"dailyBudgetQueries": ROUNDS}) as agent:
         both = callers(two_process_hub, agent.handle) * 2
         for number in range(ROUNDS):

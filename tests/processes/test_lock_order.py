@@ -1,4 +1,4 @@
-"""What locks the same rows locks them in one order: PostgreSQL never has to fail a transaction to break a
+"""All code that locks the same rows locks them in one order: PostgreSQL never has to fail a transaction to break a
 deadlock.
 """
 

@@ -1,4 +1,4 @@
-"""What docs/howto/receive-push.md tells receivers to do works, as it is written there."""
+"""The steps of docs/howto/receive-push.md for receivers work as they are written there."""
 
 import json
 import re

@@ -51,7 +51,7 @@ def queued(config: PushConfig) -> list[int]:
 
 
 def leased() -> list[int]:
-    """What a sender begins to send now, by event."""
+    """The pushes that a sender begins to send now, by event."""
     return [one.row.seq for one in lease_due()]
 
 

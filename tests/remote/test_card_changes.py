@@ -317,7 +317,7 @@ def test_saving_a_server_does_not_approve_its_changed_card(alice: Person) -> Non
 
 
 async def _compared(agent: Agent, url: str) -> tuple[RemoteServer, str]:
-    """Its server after a look at the card, and the digest of the card that waits."""
+    """The server of an agent after a look at the card, and the digest of the card that waits."""
     server = await server_of(agent)
     card = await asyncio.to_thread(fetch_card, f"{url}/card.json", NO_AUTH)
     await db_call(compare_with_approved)(server.pk, card)

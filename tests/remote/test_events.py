@@ -1,4 +1,4 @@
-"""What counts as an event, and that nothing of an agent's own JSON is touched."""
+"""Events of a remote server; nothing of an agent's own JSON is changed."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ class Relay:
     far_url: str
 
     def both(self, way: Way, turns: list[Json], caller: Way = STREAMING) -> tuple[Seen, Seen]:
-        """What a caller sees of the same turns: directly, and through the hub."""
+        """The view of a caller on the same turns: directly, and through the hub."""
 
         async def ask() -> tuple[Seen, Seen]:
             return await asyncio.gather(
@@ -58,7 +58,7 @@ class Relay:
         return self.runner.run(send(self.hub.url, handle(way), json.dumps(turn), self.token))
 
     def by_older_dialect(self, way: Way, turns: list[Json]) -> Seen:
-        """What a caller of A2A 0.3 sees."""
+        """The view of a caller of A2A 0.3."""
         card = Way("0.3", "JSONRPC", True).card(self.hub.url + rpc_path(handle(way)))
         return self.runner.run(play(card, turns, token=self.token))
 
@@ -198,7 +198,7 @@ def test_any_message_is_the_same_through_the_hub(relay: Relay, examples: int) ->
 
 
 def as_older(part: Json) -> Json:
-    """What a caller of 0.3 gets to see of a part: its text has no media type."""
+    """A part as a caller of 0.3 sees it: the text has no media type."""
     return {name: value for name, value in part.items() if name != "mediaType" or "raw" in part or "url" in part}
 
 
@@ -286,7 +286,7 @@ def test_the_hubs_own_dialect_shows_the_texts_one_after_another(relay: Relay) ->
 
 
 def said(task: Json) -> list[str]:
-    """What the agent says in a task of the hub's own dialect."""
+    """The words of the agent in a task of the hub's own dialect."""
     assert task["status"].keys() == {"state", "timestamp"}
     spoken = [one for one in task["history"] if one["role"] == "ROLE_AGENT"]
     return ["".join(part["text"] for part in one["parts"]) for one in spoken]

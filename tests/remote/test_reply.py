@@ -1,4 +1,4 @@
-"""How events of a remote server become pieces: caps, gathered text, and tasks looked at again."""
+"""Events of a remote server become pieces: caps, gathered text, and tasks looked at again."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ class Relay:
     far_url: str
 
     async def both(self, card: str, turns: list[Turn], *, streams: bool) -> tuple[list[Any], list[Any]]:
-        """What a caller gets directly, and through the hub."""
+        """The answers to a caller directly, and through the hub."""
         url = self.hub.url + rpc_path(f"owner03/{card}")
         token = self.hub.mint("alice", "session")
         return await asyncio.gather(

@@ -33,7 +33,7 @@ def public_url(settings: Any) -> None:
 
 
 def who_asks(token: str, jwks: Json, hub: str, address: str) -> Json:
-    """What docs/howto/publish-a-remote-agent.md tells servers to do, as it is written there."""
+    """The steps of docs/howto/publish-a-remote-agent.md for servers, as they are written there."""
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "def who_asks" in block]
     exec(code, names := {})
     claims: Json = names["who_asks"](token, jwks, hub, address)

@@ -1,4 +1,4 @@
-"""What an ask costs stays bounded: the calls it makes, and the modules and functions of ours that it runs through.
+"""The cost of an ask stays bounded: the calls it makes, and our modules and functions that it runs through.
 
 A limit is 10 % above what was reached. `python -m lab.bench.calls --top 60` says where the calls are made.
 """

@@ -1,4 +1,4 @@
-"""What can be asked for, sent, set or refused has its line in docs/reference, and no link leads nowhere."""
+"""Every address, frame, setting and refusal has its line in docs/reference, and no link leads nowhere."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""How many modules the command and an embedded hub import: more of them start slower and hold more memory.
+"""The modules that the command and an embedded hub import, by number: more start slower and hold more memory.
 
 `python -m lab.bench.start` measures what that costs; `python -X importtime` shows which modules they are. Import
 what one deployment needs where it is built: docs/adr/0163.

@@ -1,4 +1,4 @@
-"""Where packages come from is the machine's business: no file of ours names a registry or a download."""
+"""The machine decides where packages come from: no file of ours names a registry or a download."""
 
 import json
 import re

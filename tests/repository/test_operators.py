@@ -1,4 +1,4 @@
-"""What operators can be told is in one table, and each of its codes and frames in docs/reference."""
+"""The frames to operators are in one table, and each of its codes and frames in docs/reference."""
 
 import re
 

@@ -32,7 +32,7 @@ def find_words_in_code(text: str) -> list[str]:
 
 
 def may_hold_one(text: str) -> bool:
-    """Whether a word may be in a text: a look for parts of words takes a tenth of the time of the patterns."""
+    """True if a word may be in a text: a look for parts of words takes a tenth of the time of the patterns."""
     lower = text.lower()
     return any(stem in lower for stem in STEMS.split("|"))
 

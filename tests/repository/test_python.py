@@ -1,4 +1,4 @@
-"""Which Python `make` takes for a new environment."""
+"""The Python that `make` takes for a new environment."""
 
 import os
 import shutil

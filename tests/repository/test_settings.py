@@ -31,7 +31,7 @@ def reads_settings(text: str) -> bool:
 
 
 def copies_settings(text: str) -> bool:
-    """Whether a module imports a constant of an app's `settings.py`: the copy would keep an old value."""
+    """True if a module imports a constant of an app's `settings.py`: the copy would keep an old value."""
     may = any(module in text for module in MODULES_OF_APPS)  # to parse every file takes seconds
     return may and any(name.rpartition(".")[0] in MODULES_OF_APPS for name in imported(text))
 
@@ -48,7 +48,7 @@ def test_every_variable_that_is_read_is_declared() -> None:
 
 
 def ours(parts: tuple[str, ...]) -> bool:
-    """Whether a file is of the product."""
+    """True if a file is of the product."""
     return parts[len(ROOT.parts)] in OUTSIDE_HUB | {"hub"}
 
 

@@ -1,4 +1,4 @@
-"""Where tasks are kept is said by one setting; a home in which that cannot work does not start."""
+"""One setting says where tasks are kept; a hub in which that cannot work does not start."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which tests `make test` runs, on which worker, and in which order.
+"""The tests that `make test` runs, their workers, and their order.
 
 Tests that share a fixture of their module or package run on one worker, so that it is set up once.
 """

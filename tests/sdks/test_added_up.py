@@ -117,7 +117,7 @@ async def added_up(environment: str, program: str, seen: list[Json]) -> list[Mad
 
 
 def random_pieces(some: random.Random, *, is_remote: bool) -> list[Piece]:
-    """What an agent, or a remote server, may send; also parts for an artifact that was never begun."""
+    """Pieces that an agent, or a remote server, may send; also parts for an artifact that was never begun."""
     contents = (
         lambda n: Part(text=f"words {n}"),
         lambda n: Part(data={"n": n}),

@@ -38,7 +38,7 @@ async def test_each_address_leads_an_sdk_to_the_agent(embedded_hub: HubProcess, 
 async def test_the_plugin_of_openclaw_is_given_the_hub_and_the_path_of_a_card(
     embedded_hub: HubProcess, client_03: SdkClient
 ) -> None:
-    """It uses @a2a-js/sdk 0.3 with both."""
+    """The plugin uses @a2a-js/sdk 0.3 with both."""
     token = embedded_hub.mint("alice", "session")
     async with online(embedded_hub, Echo) as agent:
         up = "/".join([".."] * len(rpc_path(agent.handle).strip("/").split("/")))

@@ -1,4 +1,4 @@
-"""What both versions of A2A promise, by the official clients with their own settings; only a token is added."""
+"""The promises of both versions of A2A, by the official clients with their own settings and a token."""
 
 import asyncio
 import re

@@ -16,7 +16,7 @@ ENDS_WITHIN_S = 60
 
 
 async def run_program(name: str, *arguments: str) -> dict[str, Any]:
-    """What the client saw; skips the test where there is no node."""
+    """The observations of the client; skips the test on a machine without node."""
     try:
         folder = await asyncio.to_thread(ENVIRONMENTS["js-openai"].ready)
     except Missing as missing:

@@ -1,4 +1,4 @@
-"""What A2A 0.3 has besides, or has not, by its official clients."""
+"""Features that A2A 0.3 has besides, or lacks, by its official clients."""
 
 import asyncio
 

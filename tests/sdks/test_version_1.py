@@ -1,4 +1,4 @@
-"""What A2A 1.0 has besides, by its official clients and over both bindings."""
+"""Features that A2A 1.0 has besides, by its official clients and over both bindings."""
 
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess

@@ -1,4 +1,4 @@
-"""What `clawbridge` says besides answers: agents and tasks; and how it signs in."""
+"""Lists of agents and tasks by `clawbridge`, and its sign-in."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the two wheels install: `clawbridge`, a small client, and `clawbridge-hub`, each as one package."""
+"""The content of the two wheels: `clawbridge`, a small client, and `clawbridge-hub`, each as one package."""
 
 import os
 import sys
@@ -63,7 +63,7 @@ def modules(rooms: Iterable[str]) -> set[str]:
 
 
 def dependencies(wheel: Wheel, extra: str) -> set[str]:
-    """What the wheel needs, or what it needs more for one extra, by name."""
+    """The dependencies of the wheel, or those of one extra, by name."""
     needed = [one.partition(";") for one in wheel.metadata.get_all("Requires-Dist", [])]
     return {name.partition(">")[0] for name, _, when in needed if extra in when and bool(extra) == bool(when)}
 

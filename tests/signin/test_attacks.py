@@ -1,4 +1,4 @@
-"""What must not work. docs/reference/security.md names each of these tests beside its attack."""
+"""Attacks that must fail. docs/reference/security.md names each of these tests beside its attack."""
 
 import json
 import re

@@ -283,7 +283,7 @@ VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
 
 def landing(answer: Any) -> dict[str, str]:
-    """What the listener of a command line is told."""
+    """The parameters that the listener of a command line gets."""
     address = urlsplit(answer["Location"])
     assert f"{address.scheme}://{address.netloc}{address.path}" == CLI["redirect_uri"]
     return {name: one for name, [one] in parse_qs(address.query).items()}

@@ -1,4 +1,4 @@
-"""What is revoked or suspended stops within two seconds, in every process, also for open sockets."""
+"""Revoked tokens and suspended users are cut off within two seconds, in every process, also open sockets."""
 
 import asyncio
 import time

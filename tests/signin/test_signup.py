@@ -1,4 +1,4 @@
-"""Who may join, and whose a login is."""
+"""The users who may join, and the owner of a login."""
 
 from collections.abc import Callable
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Who may ask: Bearer tokens, and the cookie of our own pages only."""
+"""Authentication of callers: Bearer tokens, and the cookie of our own pages only."""
 
 import httpx
 import pytest

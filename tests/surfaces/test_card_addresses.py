@@ -1,4 +1,4 @@
-"""Which addresses lead to an agent's card, and that what a card lists does what the card says."""
+"""The addresses of an agent's card; the addresses that a card lists do what the card says."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def post(client: httpx.AsyncClient, url: str, method: str, params: Any, ve
 
 
 async def does_over_rpc(client: httpx.AsyncClient, url: str) -> tuple[bool, bool]:
-    """Whether an interface of 1.0 over JSON-RPC has push notifications, and the extended card."""
+    """True if an interface of 1.0 over JSON-RPC has push notifications, and the extended card."""
     asked = await post(client, url, "SendMessage", question("hello"), "1.0")
     task_id = asked["result"]["task"]["id"]
     named = {"taskId": task_id}

@@ -37,7 +37,7 @@ def is_strict(answer: httpx.Response) -> bool:
 
 
 def empties(value: Any) -> bool:
-    """Whether there is an empty text, list or object in a JSON value."""
+    """True if a JSON value holds an empty text, list or object."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return value in ("", [], {}, None) or any(empties(one) for one in inside)
 

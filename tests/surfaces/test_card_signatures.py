@@ -47,7 +47,7 @@ def check(payload: str, signature: Json, keys: Json) -> None:
 
 
 def without_empties(value: Any) -> Any:
-    """What the official SDKs leave of a card before they verify it."""
+    """A card as the official SDKs reduce it before they verify it."""
     if isinstance(value, dict):
         kept = {name: left for name, one in value.items() if (left := without_empties(one)) is not None}
         return kept or None

@@ -25,7 +25,7 @@ async def get(hub: HubProcess, path: str, verb: str = "GET", **headers: str) -> 
 
 
 async def entries(hub: HubProcess, path: str) -> dict[str, Json]:
-    """What a catalog lists, by address; follows the catalogs it nests."""
+    """The entries of a catalog, by address; follows the catalogs it nests."""
     listed = (await get(hub, path)).json()["entries"]
     return {one["url"]: one for one in listed}
 

@@ -18,7 +18,7 @@ REGISTER = {"type": "register", "host": "h", "cwd": "/w", "osUser": None, "pid":
 
 
 async def frames_until_closed(socket: ClientConnection) -> list[Json]:
-    """What the hub says until it hangs up."""
+    """The frames of the hub until it closes the socket."""
     frames = []
     try:
         while True:

@@ -37,7 +37,7 @@ class Target:
         return answer
 
     async def refuse(self, body: bytes | str, code: int, rpc_id: Any = None) -> None:
-        """These bytes get that error, and nothing reaches the agent."""
+        """Check that these bytes get that error, and that nothing reaches the agent."""
         seen = len(self.agent.prompts)
         answer = await self.post(body)
         assert "error" in answer, answer

@@ -1,4 +1,4 @@
-"""What clients and agents wait for, on a hub whose durations are those that ship: the contract's own seconds."""
+"""The waits of clients and agents on a hub with the durations that ship: the contract's own seconds."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What docs/howto/ask-from-python.md does with an HTTP client alone works, as it is written there."""
+"""The steps of docs/howto/ask-from-python.md with an HTTP client alone work as they are written there."""
 
 import asyncio
 import re

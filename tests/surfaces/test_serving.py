@@ -1,4 +1,4 @@
-"""What an operator meets: the demo and its curl, refusals to start, health, the second hub, the second signal."""
+"""Steps of an operator: the demo and its curl, refusals to start, health, the second hub, the second signal."""
 
 import asyncio
 import json

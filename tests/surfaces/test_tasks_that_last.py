@@ -41,7 +41,7 @@ async def until_held(caller: Caller) -> list[Event]:
 
 
 async def follow(caller: Caller, seen: str, method: str = "SubscribeToTask") -> list[Event]:
-    """What a client gets that comes back with the id of the last frame it saw."""
+    """The frames for a client that comes back with the id of the last frame that it saw."""
     params = {"id": seen.rpartition(".")[0]} if method == "SubscribeToTask" else {"message": message(LONG)}
     async with caller.open(method, params, Last_Event_ID=seen) as events:
         return [event async for event in events]

@@ -74,7 +74,7 @@ async def open_many(
 
 
 async def read_to_its_end(socket: ClientConnection) -> list[Json]:
-    """What a socket said until it was closed."""
+    """The frames of a socket until it was closed."""
     frames: list[Json] = []
     with suppress(ConnectionClosed):
         while True:
@@ -109,7 +109,7 @@ async def test_sockets_without_a_token_are_bounded_for_their_address(
 async def test_sockets_with_a_wrong_token_are_closed_at_once(
     real_hub: HubProcess, origin: dict[str, str], path: str, flaw: object, code: int
 ) -> None:
-    """So none waits, and none is counted: sockets of that address are let in afterwards."""
+    """No socket waits or is counted: sockets of that address are let in afterwards."""
     address = real_hub.url.replace("http", "ws", 1) + path
     async with AsyncExitStack() as stack, asyncio.timeout(CLOSED_WITHIN_S):
         opened = await open_many(stack, address, OPENED, **origin, **bearer("cw_chan_unknown"))
@@ -125,7 +125,7 @@ async def test_sockets_with_a_wrong_token_are_closed_at_once(
 async def test_sockets_with_an_expired_token_are_bounded_for_their_address(
     real_hub: HubProcess, origin: dict[str, str]
 ) -> None:
-    """They wait for another token, as those that named none."""
+    """Such sockets wait for another token, as sockets without a token do."""
     expired = await mint(real_hub, "had-a-token", scopes=["ask", "read"], format="jwt", expires_in=3600)
     expire(real_hub, expired, -1)
     address = real_hub.url.replace("http", "ws", 1) + "/gateway"

@@ -18,7 +18,7 @@ CODES = {403: {"forbidden", "blocked"}}
 
 
 async def answer(tenants: World, name: str, caller: Caller, names: Names) -> Json:
-    """What a caller gets for a frame; asks are put again while the agent is busy with another caller's."""
+    """The answer to a caller's frame; asks are put again while the agent is busy with another caller's."""
 
     async def free() -> Json | None:
         said = await once(tenants, name, caller, names)

@@ -34,7 +34,7 @@ def objects_of(name: str) -> set[str]:
 
 
 def has_owner(name: str) -> bool:
-    """Whether a rule names what may belong to the suspended."""
+    """True if a rule names rows that may belong to the suspended user."""
     return ASKED[name].may not in WITHOUT_STRANGER and bool(objects_of(name))
 
 
@@ -99,7 +99,7 @@ def test_anothers_object_is_not_found_through_ones_own(tenants: World, name: str
 
 
 def told(name: str, answer: Answer, names: dict[str, Any]) -> Told:
-    """What an answer says, without the names that were asked for, the time and the mask of a form."""
+    """The text of an answer, without the names that were asked for, the time and the mask of a form."""
     text = MASKED.sub("", answer.text)
     for key in objects_of(name):
         text = re.sub(rf"\b{re.escape(str(names[key]))}\b", f"<{key}>", text)
@@ -117,7 +117,7 @@ def check_refusal(answer: Answer, one: str, caller: Caller) -> None:
 
 
 def changes_own(rule: Rule, caller: Caller) -> bool:
-    """Whether a caller may change things, but only their own."""
+    """True if a caller may change things, but only their own."""
     return rule.may in (May.SIGNED_IN, May.BY_SESSION) and rule.body is not None and caller.rank < 4
 
 

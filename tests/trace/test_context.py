@@ -1,4 +1,4 @@
-"""What counts as a traceparent, and what becomes of one step after another."""
+"""Values that count as a traceparent, and the traceparent of each further step."""
 
 import logging
 from contextvars import copy_context

@@ -1,4 +1,4 @@
-"""What a turn used reaches its caller in every dialect, and its owner's audit."""
+"""The usage of a turn reaches its caller in every dialect, and its owner's audit."""
 
 from typing import Any
 

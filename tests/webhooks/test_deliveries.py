@@ -180,7 +180,7 @@ def test_a_lease_that_ran_out_is_taken_again_and_the_late_word_does_not_count(al
 
 @pytest.mark.django_db(transaction=True)
 def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_other(alice: Person) -> None:
-    """Each takes the webhook first: in a circle, PostgreSQL would fail one of them after a second."""
+    """Both lock the webhook first: in a circle, PostgreSQL would fail one of them after a second."""
     for _ in range(10):
         one = subscribed(alice.user).subscription
         for _ in range(EACH_SUBSCRIPTION):

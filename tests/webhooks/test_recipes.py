@@ -1,4 +1,4 @@
-"""What docs/howto/receive-webhooks.md tells receivers to do works, as it is written there."""
+"""The steps of docs/howto/receive-webhooks.md for receivers work as they are written there."""
 
 import json
 import os

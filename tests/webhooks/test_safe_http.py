@@ -342,7 +342,7 @@ def test_who_answers_before_reading_is_heard() -> None:
 
 
 def test_who_answers_and_leaves_without_reading_is_heard(tmp_path: Path) -> None:
-    """It resets the connection while the hub still sends; its answer came before that."""
+    """The server resets the connection while the hub still sends; its answer came before that."""
     shown, trusted = make_tls(tmp_path, "hook.example")
 
     def leave(connection: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""What an operator may write, and that a bad value is said without saying a secret."""
+"""Values that an operator may write; the error of a bad value shows no secret."""
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured

@@ -44,7 +44,7 @@ class Operation(StrEnum):
 
 
 STREAMS = frozenset({Operation.STREAM, Operation.SUBSCRIBE})
-# What each operation does, for the public description; a method or a binding may have a sentence of its own.
+# Texts about each operation, for the public description; a method or a binding may have a sentence of its own.
 TEXTS: Mapping[Operation, str] = {
     Operation.SEND: "Ask, and get the finished task.",
     Operation.STREAM: "Ask, and follow the task as events.",
@@ -186,7 +186,7 @@ class Dialect:
     render_answer: Callable[[Task, Request], object]
     # The first frames of a stream.
     render_opening: Callable[[Task, Request], Sequence[object]]
-    # What renders the events of one stream, in their order, after frames that showed this task.
+    # Makes a renderer for the events of one stream, in their order, after frames that showed this task.
     follow: Callable[[Task], EventRenderer]
     # A message without a task, by its context; needed where a reader sets `Send.takes_direct` or leaves `question`
     # empty.

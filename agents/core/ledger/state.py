@@ -27,8 +27,8 @@ _HOOKED = statement("""
 SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
 FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
 """)
-# What `accounts.authn.find_holder` asks, here in one round trip with the agent. It reads the clock: there is no
-# transaction, and so no moment of a batch.
+# The query of `accounts.authn.find_holder`, here in one round trip with the agent. The query reads the clock: a
+# look-up has no transaction, and so no moment of a batch.
 _CLOCK = sql.NOW["sqlite"].replace("%%", "%")  # SQLite's driver takes `%` in statements with named values as it is
 _IDENTITIES = statement(
     """

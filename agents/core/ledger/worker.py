@@ -189,7 +189,7 @@ class Worker:
                 answered.append(item)
                 answers.append(result)
             if isinstance(found, LookUpResult) and found.identity is not None and found.identity.is_stale:
-                # It may fail: the next look-up of a stale credential writes it again.
+                # The write may fail: the next look-up of a stale credential repeats it.
                 used[found.identity.credential_id] = Item(Touch(found.identity.credential_id), item.loop, None)
         if answered:
             _answer(answered, answers)

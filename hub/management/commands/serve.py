@@ -31,7 +31,7 @@ class Command(HubCommand):
         """Serve until a signal; exits 0 after a clean drain."""
         _check_port()
         if settings.IS_EMBEDDED:
-            # Its descriptor is never closed: the lock holds until the process ends, however it ends.
+            # The descriptor is never closed: the lock holds until the process ends, however it ends.
             lock(settings.DATA_DIR)
             # Under the lock: two processes must not migrate one SQLite file.
             embedded_schema.bring_up_to_date()
