@@ -56,7 +56,7 @@ def keyed_asks_are_answered(found: Evidence) -> Cases:
         yield ok, f"{keyed['nonce']} ({keyed['kind']}, {keyed['fault']}, {keyed['attempts']} attempts): {said}"
 
 
-@invariant("I9", "a prompt is handed to one socket, once")
+@invariant("I9", "a prompt is sent to one socket, once")
 def prompts_go_out_once(found: Evidence) -> Cases:
     """I9, at the agent: the hub sends a prompt once."""
     sockets: dict[str, list[int]] = defaultdict(list)
@@ -66,7 +66,7 @@ def prompts_go_out_once(found: Evidence) -> Cases:
         yield len(got) == 1, f"{chat_id} went to sockets {got}"
 
 
-@invariant("I10", "streams are complete over breaks: every event once, in order, to the end the table has")
+@invariant("I10", "streams are complete after breaks: every event once, in order, to the end in the table")
 def streams_are_complete(found: Evidence) -> Cases:
     """I10, of streams that the caller read without a break."""
     for ask, ok, detail in _streams(found):
@@ -74,7 +74,7 @@ def streams_are_complete(found: Evidence) -> Cases:
             yield ok, detail
 
 
-@invariant("I10", "streams that their reader breaks off 1 to 5 times are complete all the same")
+@invariant("I10", "streams that their reader cuts 1 to 5 times are complete, too")
 def cut_streams_are_complete(found: Evidence) -> Cases:
     """I10, of streams that the caller cut and followed again, up to their end."""
     for ask, ok, detail in _streams(found):
@@ -118,7 +118,7 @@ def webhooks_arrive(found: Evidence) -> Cases:
             yield count == 1, f"{turn['chat_id']} is in the outbox {count} times"
 
 
-@invariant("F15", "asks taken in during a rolling restart are answered")
+@invariant("F15", "asks admitted during a rolling restart are answered")
 def nothing_lost_in_a_drain(found: Evidence) -> Cases:
     """F15. The hub answers each ask that it admitted during a restart; a refused ask may be repeated."""
     for ask in found.asks:
@@ -129,7 +129,7 @@ def nothing_lost_in_a_drain(found: Evidence) -> Cases:
         yield ok, f"{ask['nonce']} ({ask['kind']}): {ask['text']}, in the audit {[t['reason'] for t in taken]}"
 
 
-@invariant("F2", "a delivery in the hands of a killed worker comes again, within 60 s and 30 for a busy machine")
+@invariant("F2", "a delivery that a killed worker was sending arrives within 60 s and 30 for a busy machine")
 def deliveries_come_again(found: Evidence) -> Cases:
     """F2. The lease of a delivery is 60 s; the sweep after its end sends the delivery again."""
     at = {one["event_id"]: one["delivered_at"] for one in found.rows(DELIVERED)}
@@ -140,7 +140,7 @@ def deliveries_come_again(found: Evidence) -> Cases:
         yield took_s is not None and took_s <= AGAIN_WITHIN_S, f"{held['event_id']}: after {took_s} s"
 
 
-@invariant("F6", "no 5xx but 503 with Retry-After, whatever is done")
+@invariant("F6", "no 5xx but 503 with Retry-After, under every fault")
 def errors_say_when_to_retry(found: Evidence) -> Cases:
     """F6, and all others: a hub that cannot serve answers 503 with Retry-After."""
     for said in (line for op in ("ask", "read", "reread", "peek") for line in found.lines[op]):

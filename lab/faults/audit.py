@@ -35,7 +35,7 @@ ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a r
 ENDS = ["completed", "failed", "canceled", "rejected"]
 
 
-@invariant("I1", "one audit row for each ask, none without one")
+@invariant("I1", "each ask has one audit row, and each audit row an ask")
 def one_row_an_ask(found: Evidence) -> Cases:
     """I1. A refusal may be counted in the row of another one (`repeats`): the sums by caller and agent must agree.
 
@@ -91,7 +91,7 @@ def claims_are_released(found: Evidence) -> Cases:
             yield held <= GRACE + SLACK, f"{turn['chat_id']} held for {held} after its end"
 
 
-@invariant("I4", "all claims on a session are one caller's, and at most its cap")
+@invariant("I4", "all claims on a session belong to one caller, and are at most its cap")
 def one_caller_at_a_time(found: Evidence) -> Cases:
     """I4: the claims of a session that overlap belong to one caller."""
     open_now: list[dict[str, Any]] = []
@@ -164,7 +164,7 @@ def _left_open(found: Evidence) -> Iterator[tuple[dict[str, Any], datetime]]:
             yield turn, at
 
 
-@invariant("F1", "what a killed process left open ends within 45 s")
+@invariant("F1", "open turns of a killed process end within 45 s")
 def turns_of_the_dead_end(found: Evidence) -> Cases:
     """F1: open turns of a killed process end in time."""
     for turn, died_at in _left_open(found):
@@ -172,7 +172,7 @@ def turns_of_the_dead_end(found: Evidence) -> Cases:
         yield ok, f"{turn['chat_id']}"
 
 
-@invariant("F1", "what it held is free within 35 s, and 5 for a busy machine")
+@invariant("F1", "claims of a killed process are free within 35 s, and 5 for a busy machine")
 def claims_of_the_dead_end(found: Evidence) -> Cases:
     """F1: claims of a killed process are free in time."""
     for turn, died_at in _left_open(found):

@@ -21,7 +21,7 @@ from lab.faults.stack import FaultStack
 SERVED_EVERY_S = 0.3
 LOOKS_EVERY_S = 0.2
 OWNER = "owner-1"  # the first owner's webhook hears of its agents only
-DONE = "was done to its end, and callers asked to theirs"  # noted of every fault
+DONE = "the fault was injected to its end, and its callers ended"  # noted of every fault
 
 AgentKind = TypeVar("AgentKind", bound=EchoAgent)
 _numbers = itertools.count(1)

@@ -25,7 +25,7 @@ TOLD_WITHIN_S = 90
 UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
 DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pending'"
 
-UNSEEN = "every hub was started, and looked into afterwards"
+UNSEEN = "every hub was started, and checked after its faults"
 Todo = Sequence[tuple[Fault, int]]
 
 
@@ -96,7 +96,7 @@ async def _on_one_hub(
         show_progress("waiting for what is still under way")
         log.fault = "I6"
         scene = Scene(stack, participants, Load(participants, 0), log, 0)
-        await _to_its_end(scene, "the hub came to rest", _settle(scene))
+        await _to_its_end(scene, "all turns and deliveries ended after the faults", _settle(scene))
         await participants.leave()
         outcome.asks += log.asks
         show_progress("checking")

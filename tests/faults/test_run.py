@@ -20,7 +20,7 @@ from lab.faults.stack import FaultStack
 
 def test_a_row_that_must_be_filled_and_is_not_is_seen() -> None:
     rows = [
-        InvariantRow("F2", "a delivery in the hands of a killed worker comes again", 1),
+        InvariantRow("F2", "a delivery that a killed worker was sending arrives", 1),
         InvariantRow("F4", DONE, 1),
     ]
     assert [(row.name, row.n, len(row.violations)) for row in empty(rows, [TABLE["F2"], TABLE["F15"]])] == [

@@ -60,11 +60,11 @@ async def _one_left(scene: Scene, racing: list[EchoAgent]) -> list[EchoAgent]:
         settled = [one for one in racing if one.is_over or one.is_connected]
         if len(live) == 1 and len(settled) == len(racing):
             break
-    scene.note("of rival sockets one is left", len(live) == 1, f"{len(live)} of {len(racing)}")
+    scene.note("one of several rival sockets stays connected", len(live) == 1, f"{len(live)} of {len(racing)}")
     for one in racing:
         if one not in live:
             ok = one.bye.get("reason") == "superseded" and not one.bye["retry"]
-            scene.note("rival sockets that lost were told so, and not to come back", ok, f"{one.bye}")
+            scene.note("every other rival socket gets `bye`: superseded, no retry", ok, f"{one.bye}")
     return live
 
 
@@ -215,7 +215,7 @@ async def _be_silent(scene: Scene, silent: SilentAgent, number: int) -> None:
     finally:
         silent.wake()
     back = await became_true(lambda: silent.times_online > before, BACK_WITHIN_S)
-    scene.note(f"an agent that was {how} comes back by itself", back, silent.agent.name)
+    scene.note(f"an agent that was {how} reconnects by itself", back, silent.agent.name)
     if back:
         await _check_echo(scene, silent, number, f"an agent that was {how} answers again")
 
@@ -233,7 +233,7 @@ async def _given_up(scene: Scene, silent: SilentAgent, since: float, how: str) -
     silent_after_s = scene.stack.seconds(SILENT_AFTER_S, at_least_s=12.0)
     gone = await became_true(is_gone, since + silent_after_s + SLACK_S - time.monotonic())
     took_s = time.monotonic() - since
-    scene.note(f"an agent that is {how} is off line 60 s after its last word", gone, f"{took_s:.0f} s")
+    scene.note(f"an agent that is {how} is offline 60 s after its last frame", gone, f"{took_s:.0f} s")
     free = await became_true(lambda: _count(scene, HELD, silent) == 0, AT_ONCE_S)
     scene.note(f"no claim is left on an agent that was {how}", free, silent.agent.name)
 
@@ -255,7 +255,7 @@ def _count(scene: Scene, statement: str, silent: SilentAgent) -> int:
 
 
 FAULTS = [
-    Fault("F9", "rival sockets race for one session", 4, 500, race_for_a_session, fills=("of rival sockets",)),
+    Fault("F9", "rival sockets race for one session", 4, 500, race_for_a_session, fills=("one of several",)),
     Fault("F10", "agents that come and go", 1, 20, flap, fills=("while agents flap", "asks are answered")),
     Fault("F20", "500 agents connect in 2 s, 500 asks in 1 s at one agent", 0, 10, herd,
           fills=("500 agents", "connections to PostgreSQL", "an ask of 500")),

@@ -69,7 +69,7 @@ async def skew(scene: Scene) -> None:
         _none(scene, f"no asks are counted on another day than the database's {by}", NOT_TODAY, newest)
         _none(scene, f"turns are dated by the database {by}", NOT_NOW, newest, began)
         _none(scene, f"tasks are dated by the database {by}", TASKS_OFF, newest, began)
-        _none(scene, f"no living process is taken for dead {by}", GIVEN_UP, newest)
+        _none(scene, f"no living process counts as dead {by}", GIVEN_UP, newest)
     await _restart(scene, 0, 0)
     await scene.check_served("processes whose clocks were put right serve", SERVED_WITHIN_S)
 
@@ -129,7 +129,7 @@ async def _check_tokens(scene: Scene, by: str) -> None:
             token = bearer(minted["token"])
             scene.stack.tokens[minted["token"][-6:], "app"] = minted["token"]  # I15 looks for it
             taken = (await far.get("/api/v1/me", headers=token)).status_code
-            scene.note(f"a token of one process is taken by the other {by}", taken == 200, str(taken))
+            scene.note(f"a token of one process is accepted by the other {by}", taken == 200, str(taken))
             [newest, *_] = (await far.get("/api/v1/tokens", headers=owner)).json()["items"]
             revoked = await far.delete(f"/api/v1/tokens/{newest['id']}", headers=owner)
             refused = (await near.get("/api/v1/me", headers=token)).status_code

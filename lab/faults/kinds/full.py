@@ -47,16 +47,16 @@ async def read_only(scene: Scene) -> None:
             await _ask_in_vain(scene, number := number + 1)
             await _read(scene, number)
         ((still,),) = scene.stack.sql(NEWEST)
-        scene.note("a database that only reads holds no half of an ask", still == newest, f"{newest} {still}")
+        scene.note("a read-only database has no half of an ask", still == newest, f"{newest} {still}")
     finally:
         _set_read_only(scene, "off")
-    await scene.check_served("every process serves when it may write again", SERVED_WITHIN_S)
+    await scene.check_served("every process serves after the database accepts writes again", SERVED_WITHIN_S)
 
 
 async def _ask_in_vain(scene: Scene, number: int) -> None:
     answer = await scene.ask(scene.agent(number), number)
     ok = answer.status == 503 and answer.retry_after and answer.took_s < ANSWERED_WITHIN_S
-    scene.note("an ask of a database that only reads: 503 with Retry-After", ok, answer.summary)
+    scene.note("an ask while the database is read-only: 503 with Retry-After", ok, answer.summary)
 
 
 async def _read(scene: Scene, number: int) -> None:
@@ -165,7 +165,7 @@ def _check_whole(scene: Scene, hub: HubProcess, prompts: int) -> None:
     scene.note("a database whose disk was full is sound", sound == "ok", str(sound))
     scene.note("no turn is left open by a full disk", still_open == 0, f"{still_open}")
     ok = counted == charged == prompts
-    scene.note("what was counted, written and asked is the same", ok, f"{counted} {charged} {prompts}")
+    scene.note("as many questions were counted as written and asked", ok, f"{counted} {charged} {prompts}")
 
 
 def _limit(hub: HubProcess, size: int) -> None:
@@ -180,5 +180,5 @@ def _largest(folder: Path) -> int:
 
 FAULTS = [
     Fault("F18", "nothing can be written: read-only PostgreSQL, a full disk", 1, 5, nothing_written,
-          fills=("an ask of a database that only reads", "an ask while the disk is full", "reads go on")),
+          fills=("an ask while the database is read-only", "an ask while the disk is full", "reads go on")),
 ]  # fmt: skip

@@ -119,7 +119,7 @@ async def rolling_restart(scene: Scene) -> None:
             code = await scene.stack.web_exited(url, "SIGTERM", within_s=2 * GONE_WITHIN_S)
             took_s = time.monotonic() - began
             ok = code == 0 and took_s <= GONE_WITHIN_S
-            scene.note("a drained process leaves with 0 within 25 s", ok, f"{code} after {took_s:.1f} s")
+            scene.note("a drained process exits with 0 within 25 s", ok, f"{code} after {took_s:.1f} s")
             await scene.stack.serve(url)
             await scene.asked(ASKS_BETWEEN)
 
@@ -182,15 +182,15 @@ async def _die_unswept(scene: Scene, number: int) -> None:
             return bool(scene.stack.sql(OPEN, dead)[0][0] == 0)
 
         clean = await became_true(is_clean, CLEAN_WITHIN_S)
-        scene.note("the next beat ends what was left open meanwhile, within 45 s", clean, dead)
+        scene.note("the next beat ends turns that were left open, within 45 s", clean, dead)
 
 
 FAULTS = [
     Fault("F1", "kill -9 of a web process at six points of a turn", 6, 300, kill_at_points,
           fills=("a process died",)),
     Fault("F2", "kill -9 of the Celery worker mid-delivery", 1, 50, kill_mid_delivery,
-          fills=("a delivery in the hands of a killed worker",)),
-    Fault("F15", "rolling restart", 1, 30, rolling_restart, fills=("asks taken in", "a drained process")),
+          fills=("a delivery that a killed worker",)),
+    Fault("F15", "rolling restart", 1, 30, rolling_restart, fills=("asks admitted", "a drained process")),
     Fault("F19", "two beats, and none", 1, 10, two_beats_and_none,
           fills=("asks are answered while no beat runs", "the next beat")),
 ]  # fmt: skip

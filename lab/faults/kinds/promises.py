@@ -36,7 +36,7 @@ async def limit_callers(scene: Scene) -> None:
         answers = await asyncio.gather(*asking)
         passed = sum("over your rate limit" not in answer.text for answer in answers)
         if time.monotonic() - began < 60:
-            what = "of one caller's asks in a minute, over all processes, at most the limit and one more pass"
+            what = "at most one ask above the limit passes for a caller in a minute, over all processes"
             scene.note(what, passed <= PER_MINUTE + 1, f"{passed} of {len(answers)}")
 
 
@@ -153,7 +153,7 @@ FAULTS = [
     Fault("I12", "a caller over the rate limit, four processes", 0, 20, limit_callers,
           stack={"processes": 4, "env": {"CALLER_RATE_PER_MINUTE": PER_MINUTE}},
           loops=0,
-          fills=("of one caller's asks",)),
+          fills=("at most one ask above the limit",)),
     Fault("I13", "tokens are revoked", 1, 50, revoke_tokens,
           fills=("the next request", "an open stream", "the socket")),
     Fault("I16", "everything is killed and started again", 0, 5, restart_everything,

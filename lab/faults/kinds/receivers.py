@@ -121,7 +121,7 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
         await scene.participants.call(owner, "DELETE", f"/api/v1/webhooks/{webhook_id}")
     took = _took(scene, since)
     detail = f"{took[1]:.2f} s of {took[0]}, {calm:.2f} s before"
-    what = "others' deliveries take at most 5 s longer (p95) beside bad receivers"
+    what = "deliveries to other receivers take at most 5 s longer (p95) beside bad receivers"
     scene.note(what, took[0] > 0 and took[1] < calm + DELIVERED_P95_S, detail)
 
 
@@ -151,5 +151,5 @@ async def _longest_held(scene: Scene) -> tuple[float, float]:
 FAULTS = [
     Fault("F17", "bad webhook receivers", 8, 80, bad_receivers,
           loops=2,
-          fills=("a bad receiver holds no sender", "every bad receiver was tried", "others' deliveries")),
+          fills=("a bad receiver holds no sender", "every bad receiver was tried", "deliveries to other")),
 ]  # fmt: skip

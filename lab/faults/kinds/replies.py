@@ -250,10 +250,12 @@ async def _be_slow(
     scene.note("streams that are not read are closed within 60 s", in_time, f"{closed_after_s:.0f} s")
     ((last,),) = scene.stack.sql(LAST, task_id)
     of = f"{len(good)} events, the last is {last}"
-    scene.note("who reads gets each event once, beside those who do not", _is_whole(good, last), of)
+    scene.note("a caller that reads gets each event once, beside callers that do not", _is_whole(good, last), of)
     p95_s = await others
     detail = f"{p95_s:.2f} s, {calm_s:.2f} s beside one who reads"
-    what = "others' asks take at most 10 % longer (p95), and 0.25 s for a busy machine, beside slow readers"
+    what = (
+        "asks of other callers take at most 10 % longer (p95), and 0.25 s for a busy machine, beside slow readers"
+    )
     scene.note(what, p95_s <= 1.1 * calm_s + NOISE_S, detail)
     for reader in readers:
         await reader.close()
@@ -261,7 +263,7 @@ async def _be_slow(
         told = reader.seqs + rest
         how = "a byte a second" if reader.reads else "not at all"
         detail = f"{len(reader.seqs)} events, then {len(rest)}, of {last}; {time.monotonic() - began:.0f} s"
-        scene.note(f"read {how}, then taken up by Last-Event-ID: each event once", _is_whole(told, last), detail)
+        scene.note(f"read {how}, then resumed by Last-Event-ID: each event once", _is_whole(told, last), detail)
     return float(most - before - own_cost) / len(readers)
 
 
@@ -313,7 +315,7 @@ async def _ask_meanwhile(scene: Scene, number: int) -> float:
         for turn in range(20):
             answer = await scene.ask(other, number + turn, url=0)
             took.append(answer.took_s)
-            scene.note("others are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
+            scene.note("other callers are answered meanwhile", answer.outcome == "completed", f"{answer} ({turn})")
     return percentile(took, 0.9)  # of so few the 95th is the slowest
 
 
@@ -321,5 +323,5 @@ FAULTS = [
     Fault("F14", "replies drop by drop, without end, far too large", 5, 50, bad_replies,
           fills=("bad replies cost",)),
     Fault("F13", "slow and stopped readers of a stream", 20, 200, slow_readers,
-          fills=("memory of a stream", "streams that are not read", "who reads gets each event", "read ")),
+          fills=("memory of a stream", "streams that are not read", "a caller that reads", "read ")),
 ]  # fmt: skip

@@ -131,7 +131,7 @@ async def _ask_meanwhile(scene: Scene, url: int) -> None:
         answer = await scene.ask(scene.agent(number), number, url=url)
         is_told = answer.outcome in ("completed", "failed") or (answer.status == 503 and answer.retry_after)
         ok = is_told and answer.took_s <= REFUSED_WITHIN_S
-        scene.note("an ask while Redis is away: an end or 503, within 5 s", ok, f"{answer}")
+        scene.note("an ask while Redis is stopped ends, or gets 503, within 5 s", ok, f"{answer}")
         number += 1
         await asyncio.sleep(ASK_EVERY_S)
 
@@ -188,7 +188,7 @@ async def _while_silent(scene: Scene, agents: Sequence[EchoAgent], for_s: float)
                 what = "an agent of the same process is reached while Redis is silent"
                 scene.note(what, answer.outcome == "completed", answer.summary)
             else:
-                what = "an agent of another process: an answer or a clear end within 10 s"
+                what = "an ask to an agent of another process ends within 10 s while Redis is silent"
                 scene.note(what, answer.took_s < ENDED_WITHIN_S, answer.summary)
         await _sign_in(scene)
 
@@ -199,7 +199,7 @@ async def _sign_in(scene: Scene) -> None:
         response = await client.post("/api/v1/auth/device/code", json={"app_name": "faults"})
     took_s = time.monotonic() - began
     ok = response.status_code == 200 and took_s < ENDED_WITHIN_S
-    scene.note("signing in opens while its limit cannot be counted", ok, f"{response.status_code} {took_s:.1f} s")
+    scene.note("sign-in works while its limit cannot be counted", ok, f"{response.status_code} {took_s:.1f} s")
 
 
 async def _ask_far(scene: Scene, what: str) -> float:
@@ -239,7 +239,7 @@ async def _restart(scene: Scene, mode: str) -> None:
         said = {log: log.stat().st_size for log in scene.stack.logs()}
         await scene.asked(ASKS_BETWEEN)
         stale = [log.name for log, size in said.items() if STALE.search(log.read_bytes()[size:])]
-        scene.note("after 10 s no process uses a connection of before", not stale, f"{stale}")
+        scene.note("10 s after a restart no process uses an old connection", not stale, f"{stale}")
 
 
 FAULTS = [
@@ -247,7 +247,7 @@ FAULTS = [
           fills=("agents are back", "asks are answered again")),
     Fault("F4", "Redis is silent for 60 s", 1, 20, silence_redis,
           stack=VIA,
-          fills=("/readyz", "reads", "an agent of the same process", "an agent of another process", "signing in")),
+          fills=("/readyz", "reads", "an agent of the same", "an ask to an agent of another", "sign-in")),
     Fault("F5", "Redis is 300 ms slower", 1, 10, slow_redis,
           stack=VIA, fills=("asks across processes", "an ask across processes")),
     Fault("F6", "PostgreSQL restarts (fast)", 1, 30, restart_fast, fills=("asks are answered again",)),
