@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clawbridge import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
+from clawbridge.checks import hub_address
 from clawbridge.shapes import QuestionPage, QuestionState, Task
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -206,22 +207,10 @@ def checked_hub(url: str) -> str:
     Raises:
         BadArguments: the text is no address of a hub.
     """
-    problem = BadArguments(f"hub {url!r}: want an address such as https://hub.example")
     try:
-        parts = urlsplit(url.strip())
-        port = parts.port
-    except ValueError:
-        raise problem from None
-    extras = (parts.username, parts.password, parts.query, parts.fragment)
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or port == 0
-        or any(extras)
-        or not url.isascii()
-    ):
-        raise problem
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+        return hub_address(url)
+    except ValueError as problem:
+        raise BadArguments(str(problem)) from None
 
 
 def is_token(text: str) -> bool:

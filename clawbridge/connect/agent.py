@@ -7,18 +7,17 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import chain, repeat
 from socket import gethostname
-from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
+from clawbridge.checks import hub_address
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
 from clawbridge.connect.connection import Ending, HubConnection, open_socket
-from clawbridge.connect.frames import AgentHost, Welcome
+from clawbridge.connect.frames import Welcome
 from clawbridge.connect.tasks import running
 
 SOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
@@ -26,13 +25,14 @@ TOKEN = re.compile(r"ck_live_[!-~]+")
 NAME = re.compile(r"[a-z0-9-]+")
 
 
-def channel_url(hub: str) -> str:
-    """Give the address of the agents' socket on the hub with this public address.
+def socket_url(hub: str, path: str) -> str:
+    """Give the address of a socket on the hub with this public address.
 
     Raises:
         ValueError: `hub` is not an http, https, ws or wss address.
     """
-    return f"{_socket_origin(hub)}/channel"
+    scheme, _, rest = hub_address(hub, SOCKET_SCHEMES).partition(":")
+    return f"{SOCKET_SCHEMES[scheme]}:{rest}{path}"
 
 
 def gateway_url(hub: str) -> str:
@@ -41,21 +41,8 @@ def gateway_url(hub: str) -> str:
     Raises:
         ValueError: `hub` is not an http, https, ws or wss address.
     """
-    address = _socket_origin(hub)
-    return address if hub.startswith("ws") else f"{address}/gateway"
-
-
-def _socket_origin(hub: str) -> str:
-    problem = f"hub {hub!r}: want an address such as https://hub.example"
-    try:
-        parts = urlsplit(hub)
-        is_origin = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise ValueError(problem) from None
-    extras = (parts.username, parts.password, parts.query, parts.fragment)
-    if not is_origin or any(extras) or parts.scheme not in SOCKET_SCHEMES:
-        raise ValueError(problem)
-    return f"{SOCKET_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}"
+    address = hub_address(hub, SOCKET_SCHEMES)
+    return address if address.startswith("ws") else socket_url(address, "/gateway")
 
 
 def checked_token(token: str) -> str:
@@ -197,7 +184,7 @@ class Agent:
             self._connection = None
 
     def _url_of(self, hub: str, name: str | None) -> str:
-        return channel_url(hub)
+        return socket_url(hub, "/channel")
 
     def _make_connection(self, socket: ClientConnection) -> HubConnection:
         return HubConnection(
@@ -215,15 +202,13 @@ class Agent:
             self._report_welcome(welcome)
 
     def _register(self) -> str:
-        return frames.register(
-            self._host, version=VERSION, session_id=self._session_id, name=self._name, now=datetime.now(UTC)
-        )
+        return frames.register(self._host, version=VERSION, session_id=self._session_id, name=self._name)
 
 
-def this_host() -> AgentHost:
-    """Describe the running process to the hub."""
+def this_host() -> dict[str, object]:
+    """The machine and the process of the agent, as `register` names them."""
     try:
         os_user = getpass.getuser()
     except (KeyError, OSError):  # a container's user need not have a name
         os_user = None
-    return AgentHost(host=gethostname(), cwd=os.getcwd(), os_user=os_user, pid=os.getpid())
+    return {"host": gethostname(), "cwd": os.getcwd(), "osUser": os_user, "pid": os.getpid()}

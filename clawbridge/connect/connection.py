@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
@@ -17,18 +16,9 @@ from websockets.typing import Subprotocol
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer
-from clawbridge.connect.frames import (
-    ByeFrame,
-    CancelFrame,
-    DecisionFrame,
-    ErrorFrame,
-    HubFrame,
-    PingFrame,
-    Question,
-    Welcome,
-)
+from clawbridge.connect.frames import Question, Welcome
 from clawbridge.connect.replies import ProgramReply
-from clawbridge.connect.reply_parts import Failed
+from clawbridge.connect.reply_parts import Failed, text_of
 from clawbridge.connect.tasks import cancel_all
 
 
@@ -196,38 +186,42 @@ class HubConnection:
 
     async def _take(self, raw: str | bytes) -> Ending | None:
         try:
-            frame = frames.decode(raw)
+            return await self._handle(frames.read_object(raw))
         except frames.UnreadableFrame as bad:
-            logger.warning("a frame of the hub was ignored: %s", bad)
+            logger.warning("a frame was ignored: %s", bad)
             return None
-        return await self._handle(frame)
 
-    async def _handle(self, frame: HubFrame | None) -> Ending | None:
-        match frame:
-            case Question():
-                self._questions.take(frame)
-            case CancelFrame():
-                if not self._has_ended(frame.chat_id):
-                    if reply := self._replies.get(frame.chat_id):
+    async def _handle(self, fields: dict[str, Any]) -> Ending | None:
+        """Do what a frame says; frames of other types are for other clients."""
+        match text_of(fields, "type"):
+            case "prompt":
+                self._questions.take(frames.read_question(fields))
+            case "cancel":
+                chat_id = frames.read_text(fields, "chatId")
+                if not self._has_ended(chat_id):
+                    if reply := self._replies.get(chat_id):
                         reply.drop_requests()
-                    self._questions.drop(frame.chat_id)
-            case DecisionFrame():
+                    self._questions.drop(chat_id)
+            case "permission_response":
+                request_id, decision = frames.read_text(fields, "requestId"), frames.read_decision(fields)
                 for reply in self._replies.values():
-                    reply.take_decision(frame)
-            case PingFrame():
+                    reply.take_decision(request_id, decision)
+            case "ping":
                 # The hub may have closed the socket meanwhile; what it sent before that, a bye, is read next.
                 with suppress(ConnectionClosed):
-                    await self._send(frames.pong(frame))
-            case Welcome():
-                self._takes_more = frame.takes_more_than_text
-                self._on_welcome(frame)
-            case ErrorFrame():
-                if frame.code == TOO_MANY_REQUESTS:
+                    await self._send(frames.pong(fields.get("ts")))
+            case "welcome":
+                welcome = frames.read_welcome(fields)
+                self._takes_more = welcome.takes_more_than_text
+                self._on_welcome(welcome)
+            case "error":
+                code, message = frames.read_shown(fields, "code"), frames.read_shown(fields, "message")
+                if code == TOO_MANY_REQUESTS:
                     for reply in self._replies.values():
-                        reply.deny_requests(frame.message)
-                return error_ending(frame)
-            case ByeFrame():
-                return bye_ending(frame)
+                        reply.deny_requests(message)
+                return error_ending(code, message)
+            case "bye":
+                return bye_ending(frames.read_shown(fields, "reason"), retry=fields.get("retry") is not False)
         return None
 
     async def _reply(self, question: Question) -> None:
@@ -244,7 +238,7 @@ class HubConnection:
     async def _report_canceled(self, chat_id: str) -> None:
         """The hub frees the agent for others once it knows that the answer has ended."""
         if not self._has_ended(chat_id):
-            await self._send(frames.task_status(chat_id, Failed("canceled"), now=datetime.now(UTC)))
+            await self._send(frames.task_status(chat_id, Failed("canceled")))
         self._replies.pop(chat_id, None)
 
     async def _send(self, text: str) -> None:
@@ -259,19 +253,19 @@ class HubConnection:
             self._socket.transport.abort()
 
 
-def error_ending(error: ErrorFrame) -> Ending | None:
+def error_ending(code: str, message: str) -> Ending | None:
     """Log an error of the hub, and say whether it is the end."""
-    if error.code not in FATAL_CODES:
-        logger.warning("the hub reports %s: %s", error.code, error.message)
+    if code not in FATAL_CODES:
+        logger.warning("the hub reports %s: %s", code, message)
         return None
-    logger.error("the hub refused the token (%s): %s", error.code, error.message)
+    logger.error("the hub refused the token (%s): %s", code, message)
     return Ending.REFUSED
 
 
-def bye_ending(bye: ByeFrame) -> Ending:
+def bye_ending(reason: str, *, retry: bool) -> Ending:
     """Log why the hub closes the connection, and return the kind of end."""
-    if bye.retry:
-        logger.info("the hub closes the connection for now: %s", bye.reason)
+    if retry:
+        logger.info("the hub closes the connection for now: %s", reason)
         return Ending.LOST
-    logger.warning("the hub closes the connection: %s", bye.reason)
-    return Ending.SUPERSEDED if bye.reason == "superseded" else Ending.DISMISSED
+    logger.warning("the hub closes the connection: %s", reason)
+    return Ending.SUPERSEDED if reason == "superseded" else Ending.DISMISSED

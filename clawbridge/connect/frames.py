@@ -1,17 +1,14 @@
-"""The hub's JSON frames: text in, frozen values out, and back. The module does no I/O.
-
-The frames are those of the `/channel` wire. Frames this client has no use for decode to None.
-"""
+"""The frames of `/channel`: what the connector reads of them, and those that it sends. The module does no I/O."""
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from clawbridge.connect.reply_parts import (
     Artifact,
     Decision,
+    Json,
     ProgramPermissionRequest,
     ReplyEnd,
     Status,
@@ -29,16 +26,6 @@ class UnreadableFrame(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentHost:
-    """The machine and process of the agent, as the hub shows them to the owner."""
-
-    host: str
-    cwd: str
-    os_user: str | None
-    pid: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Welcome:
     """The hub accepted the agent; `session_id` brings it back to the same session later.
 
@@ -53,13 +40,6 @@ class Welcome:
     def takes_more_than_text(self) -> bool:
         """True if notes, artifacts and ends of other kinds can be sent as such."""
         return {"task_status", "task_artifact"} <= self.features
-
-
-@dataclass(frozen=True)
-class PingFrame:
-    """The hub asks whether the agent lives; `ts` goes back as it came."""
-
-    ts: object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,52 +61,6 @@ class Question:
     traceparent: str = ""
 
 
-@dataclass(frozen=True)
-class CancelFrame:
-    """No caller waits for the answer to that question any more."""
-
-    chat_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecisionFrame:
-    """The decision on a permission request of this agent."""
-
-    request_id: str
-    decision: Decision
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorFrame:
-    """An error that the hub reports."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ByeFrame:
-    """The hub is about to close the socket."""
-
-    reason: str
-    retry: bool
-
-
-HubFrame = Welcome | PingFrame | Question | CancelFrame | DecisionFrame | ErrorFrame | ByeFrame
-Fields = Mapping[str, Any]
-
-
-def decode(raw: str | bytes) -> HubFrame | None:
-    """Read one frame of the hub; None stands for a type this client does not know.
-
-    Raises:
-        UnreadableFrame: not a JSON object, or a known type without a field it needs.
-    """
-    fields = read_object(raw)
-    read = READERS.get(text_of(fields, "type"))
-    return read(fields) if read else None
-
-
 def read_object(raw: str | bytes) -> dict[str, Any]:
     """The members of a frame of any kind.
 
@@ -142,51 +76,89 @@ def read_object(raw: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def register(host: AgentHost, *, version: str, session_id: str | None, name: str | None, now: datetime) -> str:
+def read_text(fields: Json, name: str) -> str:
+    """A member that must be a text.
+
+    Raises:
+        UnreadableFrame: it is none.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise UnreadableFrame(f"{name} is not a string")
+    return value
+
+
+def read_shown(fields: Json, name: str) -> str:
+    """A member as a text for a terminal: at most 500 characters, all of them printable."""
+    value = str(fields.get(name, ""))[:MAX_SHOWN_CHARS]
+    return "".join(char if char.isprintable() else " " for char in value)
+
+
+def read_welcome(fields: Json) -> Welcome:
+    """The welcome of a frame. Raises UnreadableFrame."""
+    name, features = read_shown(fields, "routingName").removeprefix("@"), fields.get("features")
+    known = [one for one in features if isinstance(one, str)] if isinstance(features, list) else ()
+    return Welcome(session_id=read_text(fields, "sessionId"), routing_name=name, features=frozenset(known))
+
+
+def read_question(fields: Json) -> Question:
+    """The question of a frame. Raises UnreadableFrame."""
+    asker, parts = fields.get("askerUser"), fields.get("parts")
+    return Question(
+        chat_id=read_text(fields, "chatId"),
+        text=read_text(fields, "text"),
+        asker=asker if isinstance(asker, str) else None,
+        task_id=text_of(fields, "taskId"),
+        context_id=text_of(fields, "contextId"),
+        message_id=text_of(fields, "messageId"),
+        parts=parts if isinstance(parts, list) else [],
+        traceparent=text_of(fields, "traceparent"),
+    )
+
+
+def read_decision(fields: Json) -> Decision:
+    """The decision on a permission request of this agent. Raises UnreadableFrame."""
+    decided = read_text(fields, "decision")
+    message = text_of(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
+    return Decision(decided == "allow", message)
+
+
+def register(host: Json, *, version: str, session_id: str | None, name: str | None) -> str:
     """Encode the first frame of a connection; `session_id` asks for the session of an earlier welcome."""
-    frame: dict[str, object] = {
-        "type": "register",
-        "host": host.host,
-        "cwd": host.cwd,
-        "osUser": host.os_user,
-        "pid": host.pid,
-        "channelVersion": version,
-        "sessionId": session_id,
-        "features": FEATURES,
-        "ts": stamp(now),
-    }
-    return _encode(frame if name is None else {**frame, "routingName": name})
+    named = {} if name is None else {"routingName": name}
+    agent = {"channelVersion": version, "sessionId": session_id, "features": FEATURES, **named}
+    return _encode({"type": "register", **host, **agent, "ts": _now()})
 
 
-def pong(ping: PingFrame) -> str:
-    """Encode the answer to a ping."""
-    return _encode({"type": "pong", "ts": ping.ts})
+def pong(ts: object) -> str:
+    """Encode the answer to a ping; `ts` goes back as it came."""
+    return _encode({"type": "pong", "ts": ts})
 
 
-def reply(chat_id: str, text: str, *, usage: Usage | None = None, now: datetime) -> str:
+def reply(chat_id: str, text: str, *, usage: Usage | None = None) -> str:
     """Encode a whole reply."""
-    return _chat_event("reply", {"chatId": chat_id, "text": text, **_used(usage)}, now)
+    return _chat_event("reply", {"chatId": chat_id, "text": text, **_used(usage)})
 
 
-def reply_chunk(chat_id: str, text: str, *, done: bool, usage: Usage | None = None, now: datetime) -> str:
+def reply_chunk(chat_id: str, text: str, *, done: bool, usage: Usage | None = None) -> str:
     """Encode a piece of a reply; the piece with `done` is the last."""
-    return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done, **_used(usage)}, now)
+    return _chat_event("reply_chunk", {"chatId": chat_id, "text": text, "done": done, **_used(usage)})
 
 
-def task_status(chat_id: str, part: Status | ReplyEnd, *, usage: Usage | None = None, now: datetime) -> str:
+def task_status(chat_id: str, part: Status | ReplyEnd, *, usage: Usage | None = None) -> str:
     """Encode a note, or an end that is not plain completion."""
-    return _chat_event("task_status", {"chatId": chat_id, **_members(part), **_used(usage)}, now)
+    return _chat_event("task_status", {"chatId": chat_id, **_members(part), **_used(usage)})
 
 
-def task_artifact(chat_id: str, artifact: Artifact, *, now: datetime) -> str:
+def task_artifact(chat_id: str, artifact: Artifact) -> str:
     """Encode an artifact, or more of one."""
-    return _chat_event("task_artifact", {"chatId": chat_id, **_members(artifact)}, now)
+    return _chat_event("task_artifact", {"chatId": chat_id, **_members(artifact)})
 
 
-def permission_request(chat_id: str, request_id: str, asked: ProgramPermissionRequest, *, now: datetime) -> str:
+def permission_request(chat_id: str, request_id: str, asked: ProgramPermissionRequest) -> str:
     """Encode the request to use a tool, for the question of that chat id."""
     named = {"requestId": request_id, "chatId": chat_id, "tool": asked.tool, "inputPreview": asked.input_preview}
-    return _encode({"type": "permission_request", **named, "ts": stamp(now)})
+    return _encode({"type": "permission_request", **named, "ts": _now()})
 
 
 def size_of(part: Status | Artifact | ReplyEnd) -> int:
@@ -194,13 +166,13 @@ def size_of(part: Status | Artifact | ReplyEnd) -> int:
     return len(_encode(_members(part)).encode())
 
 
-def stamp(now: datetime) -> str:
-    """Write an aware UTC time as the wire does: ISO-8601, milliseconds, `Z`."""
-    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _now() -> str:
+    """The time as the wire has it: ISO-8601, milliseconds, `Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _chat_event(event_type: str, payload: dict[str, object], now: datetime) -> str:
-    return _encode({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": stamp(now)})
+def _chat_event(event_type: str, payload: dict[str, object]) -> str:
+    return _encode({"type": "chat_event", "eventType": event_type, "payload": payload, "ts": _now()})
 
 
 def _members(part: Status | Artifact | ReplyEnd) -> dict[str, object]:
@@ -231,53 +203,3 @@ def _present(**members: object) -> dict[str, object]:
 
 def _encode(frame: dict[str, object]) -> str:
     return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
-
-
-def _text(fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise UnreadableFrame(f"{name} is not a string")
-    return value
-
-
-def _shown(fields: Fields, name: str) -> str:
-    value = str(fields.get(name, ""))[:MAX_SHOWN_CHARS]
-    return "".join(char if char.isprintable() else " " for char in value)  # it ends up on a terminal
-
-
-def _welcome(fields: Fields) -> Welcome:
-    name = _shown(fields, "routingName").removeprefix("@")
-    features = fields.get("features")
-    known = [one for one in features if isinstance(one, str)] if isinstance(features, list) else ()
-    return Welcome(session_id=_text(fields, "sessionId"), routing_name=name, features=frozenset(known))
-
-
-def _question(fields: Fields) -> Question:
-    asker, parts = fields.get("askerUser"), fields.get("parts")
-    return Question(
-        chat_id=_text(fields, "chatId"),
-        text=_text(fields, "text"),
-        asker=asker if isinstance(asker, str) else None,
-        task_id=text_of(fields, "taskId"),
-        context_id=text_of(fields, "contextId"),
-        message_id=text_of(fields, "messageId"),
-        parts=parts if isinstance(parts, list) else [],
-        traceparent=text_of(fields, "traceparent"),
-    )
-
-
-def _permission_response(fields: Fields) -> DecisionFrame:
-    decided = _text(fields, "decision")
-    message = text_of(fields, "message") or (NOT_DECIDED if decided == "expired" else "")
-    return DecisionFrame(request_id=_text(fields, "requestId"), decision=Decision(decided == "allow", message))
-
-
-READERS: dict[str, Callable[[Fields], HubFrame]] = {
-    "welcome": _welcome,
-    "ping": lambda fields: PingFrame(fields.get("ts")),
-    "prompt": _question,
-    "cancel": lambda fields: CancelFrame(_text(fields, "chatId")),
-    "permission_response": _permission_response,
-    "error": lambda fields: ErrorFrame(code=_shown(fields, "code"), message=_shown(fields, "message")),
-    "bye": lambda fields: ByeFrame(reason=_shown(fields, "reason"), retry=fields.get("retry") is not False),
-}

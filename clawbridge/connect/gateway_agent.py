@@ -14,8 +14,8 @@ from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import Agent, gateway_url
 from clawbridge.connect.answers import Answer, as_text, sendable
 from clawbridge.connect.connection import Ending, HubConnection
-from clawbridge.connect.frames import Question, UnreadableFrame, Welcome
-from clawbridge.connect.gateway_frames import AGENT_NAME, GatewayFrame
+from clawbridge.connect.frames import Question, Welcome
+from clawbridge.connect.gateway_frames import AGENT_NAME, GatewayFrame, Json
 from clawbridge.connect.reply_parts import Failed, Rejected, ReplyEnd, ReplyPart
 from clawbridge.connect.tasks import running
 
@@ -77,12 +77,8 @@ class GatewaySeat(HubConnection):
         async with running(self._send_pings()):
             return await super().serve(register)
 
-    async def _take(self, raw: str | bytes) -> Ending | None:
-        try:
-            frame = gateway_frames.decode(raw)
-        except UnreadableFrame as bad:
-            logger.warning("a frame of the gateway was ignored: %s", bad)
-            return None
+    async def _handle(self, fields: Json) -> Ending | None:
+        frame = gateway_frames.read_frame(fields)
         match frame.type:
             case "auth-response":
                 self._name = str(frame.content.get("agent", ""))

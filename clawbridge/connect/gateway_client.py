@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from clawbridge.connect import gateway_frames
 from clawbridge.connect.agent import gateway_url
 from clawbridge.connect.connection import CLOSE_WAIT_S, OPEN_WAIT_S, open_socket
-from clawbridge.connect.frames import UnreadableFrame
+from clawbridge.connect.frames import UnreadableFrame, read_object
 from clawbridge.connect.gateway_frames import ConnectionState, GatewayError, GatewayFrame, Json
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class GatewayClient:
         try:
             async for raw in socket:
                 try:
-                    await self._take(socket, gateway_frames.decode(raw))
+                    await self._take(socket, gateway_frames.read_frame(read_object(raw)))
                 except UnreadableFrame as bad:
                     logger.warning("a frame of the gateway was ignored: %s", bad)
         except ConnectionClosed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from clawbridge.connect.frames import UnreadableFrame, read_object
+from clawbridge.connect.frames import UnreadableFrame
 from clawbridge.connect.reply_parts import text_of
 
 SUBPROTOCOL = "a2a-v1"
@@ -80,13 +80,12 @@ class GatewayFrame:
         )
 
 
-def decode(raw: str | bytes) -> GatewayFrame:
+def read_frame(fields: Json) -> GatewayFrame:
     """Read one frame.
 
     Raises:
-        UnreadableFrame: the message is no frame.
+        UnreadableFrame: the object is no frame.
     """
-    fields = read_object(raw)
     if not isinstance(fields.get("type"), str):
         raise UnreadableFrame("not an object with a type")
     content, metadata = fields.get("content"), fields.get("metadata")

@@ -1,32 +1,193 @@
-"""Answers questions with one tool of an MCP server (`--mcp`). Needs the SDK `mcp`, which the connector does not.
+"""Answers questions with one tool of an MCP server (`--mcp`), over connections that are kept.
 
-`connect.cli` imports this module only for `--mcp`.
+The module needs the SDK `mcp`, which the connector does not: `connect.__main__` imports it only for `--mcp`.
 """
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Self
-from urllib.parse import urlsplit
 
+import anyio
+import httpx2
+from mcp.client import Client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, CallToolResult, Implementation, Tool
 
+from clawbridge.checks import is_web_url
+from clawbridge.connect.agent import VERSION
 from clawbridge.connect.answers import AnswerFailed, CannotStart, ProgramAnswer
 from clawbridge.connect.frames import Question
-from clawbridge.connect.mcp_calls import BadToolArguments, compact, read_arguments, read_result, text_property
-from clawbridge.connect.mcp_connection import ToolConnection
-from clawbridge.connect.mcp_servers import MCP_TOKEN_VARIABLE, ProgramServer, ServerFailed, SessionEnded, WebServer
-from clawbridge.connect.reply_parts import Rejected, ReplyPart, Status
+from clawbridge.connect.mcp_calls import BadToolArguments, describe_skill, read_arguments, read_result
+from clawbridge.connect.mcp_servers import (
+    MCP_TOKEN_VARIABLE,
+    ProgramServer,
+    ServerFailed,
+    ServerLoss,
+    SessionEnded,
+    WebServer,
+)
+from clawbridge.connect.reply_parts import Rejected, ReplyPart, Status, cleaned
 from clawbridge.connect.tasks import running
+
+logger = logging.getLogger(__name__)
 
 MAX_WAITING_NOTES = 20
 MAX_TIMEOUT_S = 86_400.0
-MAX_ID_CHARS = 64
-MAX_NAME_CHARS = 120
-MAX_DESCRIPTION_CHARS = 4_096
+CLIENT = Implementation(name="clawbridge-connect", version=VERSION)
+MAX_TOOL_PAGES = 50
+MAX_SHOWN_TOOLS = 50
+MAX_TEXT_CHARS = 500
+OPEN_WAIT_S = 60.0
+CLOSE_WAIT_S = 8.0
+LOST = "the connection to the MCP server was lost"
+UNREACHABLE = "the MCP server cannot be reached, or does not speak MCP"
+# What the SDK raises, alone or in a group, when a server or a connection fails.
+SDK_ERRORS = (
+    *(MCPError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RuntimeError, ExceptionGroup),
+    *(anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream),
+)
+
+
+class ToolConnection:
+    """A connection to the server, with the tool as the server describes it now.
+
+    The SDK requires that the task which opens a connection also closes it, so one task holds it meanwhile.
+    """
+
+    def __init__(self, server: ProgramServer | WebServer, tool_name: str) -> None:
+        self._server = server
+        self._tool_name = tool_name
+        self._loss = ServerLoss()
+        self._is_retired = False
+        self._uses = 0
+        self._opened: asyncio.Future[tuple[Client, Tool]] = asyncio.get_running_loop().create_future()
+        self.holder = asyncio.create_task(self._hold())
+
+    @property
+    def is_usable(self) -> bool:
+        """True if another question may use it."""
+        return not self._is_retired and not self._loss.reason
+
+    async def open(self) -> Tool:
+        """Wait until it is open.
+
+        Raises:
+            ServerFailed: the server cannot be reached, or has no such tool.
+        """
+        _, tool = await asyncio.shield(self._opened)
+        return tool
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[None]:
+        """One question uses the connection. If a question fails or takes too long, no later one uses it."""
+        self._uses += 1
+        try:
+            yield
+        except (ServerFailed, TimeoutError):
+            self._is_retired = True
+            raise
+        finally:
+            self._uses -= 1
+            if self._is_retired and not self._uses:
+                self._end()
+
+    async def call(self, arguments: dict[str, Any], on_progress: ProgressFnT) -> CallToolResult:
+        """Call the tool.
+
+        Raises:
+            AnswerFailed: the server refuses the arguments.
+            SessionEnded: the tool was not called; a new connection may do it.
+            ServerFailed: the connection is lost, or what comes over it is not MCP.
+        """
+        client, tool = await asyncio.shield(self._opened)
+        try:
+            return await client.call_tool(tool.name, cleaned(arguments), progress_callback=on_progress)
+        except MCPError as error:
+            text = f"the MCP server refused the call: {error.error.message[:MAX_TEXT_CHARS]}"
+            if error.code == INVALID_PARAMS:
+                raise AnswerFailed(text) from None
+            is_lost = error.code == CONNECTION_CLOSED
+            if self._loss.has_session_ended and not is_lost:
+                raise SessionEnded(text) from None
+            raise ServerFailed((self._loss.reason or LOST) if is_lost else text) from None
+        except (ValueError, RuntimeError) as problem:
+            logger.warning("the result of the tool %s is not usable: %s", tool.name, describe_problem(problem))
+            raise ServerFailed("the result of the MCP server is not as MCP or its schema wants") from None
+
+    async def close(self) -> None:
+        """Close it at once."""
+        self._end()
+        await asyncio.wait({self.holder}, timeout=CLOSE_WAIT_S)
+
+    def _end(self) -> None:
+        self._loss.report(LOST)
+        if not self._opened.done():
+            self.holder.cancel()
+
+    async def _hold(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(OPEN_WAIT_S) as deadline:
+                async with Client(self._server.connect(self._loss), client_info=CLIENT) as client:
+                    self._opened.set_result((client, await find_tool(client, self._tool_name)))
+                    deadline.reschedule(None)
+                    await self._loss.wait()
+                    deadline.reschedule(loop.time() + CLOSE_WAIT_S)
+        except (ServerFailed, *SDK_ERRORS) as problem:
+            cause = find_cause(problem)
+            if isinstance(cause, ServerFailed):
+                self._fail(cause)
+            else:
+                logger.warning("the connection to the MCP server failed: %s", describe_problem(cause))
+        finally:
+            self._fail(ServerFailed(self._loss.reason or UNREACHABLE))
+
+    def _fail(self, failed: ServerFailed) -> None:
+        self._loss.report(str(failed))
+        if not self._opened.done():
+            self._opened.set_exception(failed)
+            self._opened.exception()  # no question may be waiting for it
+
+
+async def find_tool(client: Client, name: str) -> Tool:
+    """The tool as the server lists it.
+
+    Raises:
+        ServerFailed: the server has no tool of that name; the text lists the tools that it has.
+    """
+    names: list[str] = []
+    cursor = None
+    for _ in range(MAX_TOOL_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            if tool.name == name:
+                return tool
+            names.append(tool.name)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    shown = ", ".join(names[:MAX_SHOWN_TOOLS]) + (", …" if len(names) > MAX_SHOWN_TOOLS else "")
+    wanted = f"the MCP server has no tool {name!r}; " if name else "want --tool NAME; "
+    raise ServerFailed(wanted + (f"its tools are {shown}" if names else "it has no tools"))
+
+
+def find_cause(problem: Exception) -> Exception:
+    """The first exception of a group, of whatever depth."""
+    while isinstance(problem, ExceptionGroup):
+        problem = problem.exceptions[0]
+    return problem
+
+
+def describe_problem(problem: Exception) -> str:
+    """An exception of the SDK in one line, for the log."""
+    text = str(problem) or type(problem).__name__
+    return "".join(char if char.isprintable() else " " for char in text[:MAX_TEXT_CHARS])
 
 
 class McpToolAnswer(ProgramAnswer):
@@ -65,6 +226,10 @@ class McpToolAnswer(ProgramAnswer):
         """The tool as the server describes it."""
         return await self._connect().open()
 
+    async def read_skill(self) -> str:
+        """The tool as a skill of the agent's card."""
+        return describe_skill(await self.find_tool())
+
     async def __call__(self, question: Question) -> AsyncIterator[ReplyPart]:
         """Yield the tool's progress, then its result.
 
@@ -94,7 +259,8 @@ class McpToolAnswer(ProgramAnswer):
     async def _call(self, question: Question, notes: asyncio.Queue[Status | None]) -> Sequence[ReplyPart]:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             if notes.qsize() < MAX_WAITING_NOTES:
-                notes.put_nowait(Status(text=message or describe_progress(progress, total)))
+                known = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+                notes.put_nowait(Status(text=message or known))
 
         try:
             try:
@@ -126,7 +292,7 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
     if not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise ValueError(f"--tool-timeout: want seconds above 0, up to {MAX_TIMEOUT_S:g}")
     if where.startswith(("http://", "https://")):
-        if not urlsplit(where).hostname:
+        if not is_web_url(where):
             raise ValueError(f"--mcp {where}: want an address such as https://tools.example/mcp")
         server: ProgramServer | WebServer = WebServer(where, os.environ.get(MCP_TOKEN_VARIABLE))
         return McpToolAnswer(server, tool_name or "", timeout_s=timeout_s)
@@ -137,53 +303,3 @@ def build_mcp_answer(where: str, tool_name: str | None, *, timeout_s: float) -> 
     if not argv or shutil.which(argv[0]) is None:
         raise ValueError(f"--mcp: want an http address, or a command that is installed, not {where!r}")
     return McpToolAnswer(ProgramServer(argv), tool_name or "", timeout_s=timeout_s)
-
-
-def describe_progress(progress: float, total: float | None) -> str:
-    """The progress of a tool as text, when the tool sent no words for it."""
-    return f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-
-
-def describe_skill(tool: Tool) -> str:
-    """The tool as a skill of the agent's card, in the lines that the hub's form reads."""
-    title = tool.title or (tool.annotations.title if tool.annotations else None) or tool.name
-    description = _one_block(_with_schema((tool.description or title).strip(), tool.input_schema))
-    takes_text = text_property(tool.input_schema) or not tool.input_schema.get("properties")
-    modes = ["text/plain"] if takes_text else []
-    return "\n".join(
-        (
-            f"id: {_one_line(tool.name)[:MAX_ID_CHARS]}",
-            f"name: {_one_line(title)[:MAX_NAME_CHARS]}",
-            f"description: {description}",
-            "tag: mcp",
-            *(f"input: {mode}" for mode in [*modes, "application/json"]),
-        )
-    )
-
-
-def _with_schema(description: str, schema: dict[str, Any]) -> str:
-    """The description with the schema; what is too long is without notes, and at last cut."""
-    for shown in (schema, _without_notes(schema)):
-        text = f"{description}\nArguments, as a JSON Schema: {compact(shown)}"
-        if len(text) <= MAX_DESCRIPTION_CHARS:
-            return text
-    return f"{text[: MAX_DESCRIPTION_CHARS - 1]}…"
-
-
-def _without_notes(schema: Any) -> Any:
-    """A schema without what is for readers: descriptions and titles are texts, properties of that name are not."""
-    if isinstance(schema, list):
-        return [_without_notes(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    notes = {name for name in ("description", "title") if isinstance(schema.get(name), str)}
-    return {name: _without_notes(one) for name, one in schema.items() if name not in notes}
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _one_block(text: str) -> str:
-    """The text without empty lines; two spaces continue a value."""
-    return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())

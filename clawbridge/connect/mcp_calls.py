@@ -1,4 +1,4 @@
-"""From a question to the arguments of an MCP tool, and from its result to parts of a reply.
+"""From a question to the arguments of an MCP tool, from its result to parts of a reply, and the tool as a skill.
 
 The module does no I/O.
 """
@@ -21,13 +21,14 @@ from mcp_types import (
     ImageContent,
     ResourceLink,
     TextContent,
+    Tool,
 )
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from clawbridge.checks import is_base64, is_web_url
 from clawbridge.connect.frames import Question
 from clawbridge.connect.reply_parts import Artifact, Failed, ReplyPart
-from clawbridge.part_checks import is_base64, is_web_url
 
 MAX_ERROR_CHARS = 300
 MAX_SCHEMA_CHARS = 4_000
@@ -241,3 +242,53 @@ def _adds(structured: Any, texts: list[str]) -> bool:
         return False
     text = "\n".join(texts)
     return structured != {"result": text} and as_json != f'{{"result": {text}}}'
+
+
+MAX_SKILL_ID_CHARS = 64
+MAX_SKILL_NAME_CHARS = 120
+MAX_DESCRIPTION_CHARS = 4_096
+
+
+def describe_skill(tool: Tool) -> str:
+    """The tool as a skill of the agent's card, in the lines that the hub's form reads."""
+    title = tool.title or (tool.annotations.title if tool.annotations else None) or tool.name
+    description = _one_block(_with_schema((tool.description or title).strip(), tool.input_schema))
+    takes_text = text_property(tool.input_schema) or not tool.input_schema.get("properties")
+    modes = ["text/plain"] if takes_text else []
+    return "\n".join(
+        (
+            f"id: {_one_line(tool.name)[:MAX_SKILL_ID_CHARS]}",
+            f"name: {_one_line(title)[:MAX_SKILL_NAME_CHARS]}",
+            f"description: {description}",
+            "tag: mcp",
+            *(f"input: {mode}" for mode in [*modes, "application/json"]),
+        )
+    )
+
+
+def _with_schema(description: str, schema: dict[str, Any]) -> str:
+    """The description with the schema; what is too long is without notes, and at last cut."""
+    for shown in (schema, _without_notes(schema)):
+        text = f"{description}\nArguments, as a JSON Schema: {compact(shown)}"
+        if len(text) <= MAX_DESCRIPTION_CHARS:
+            return text
+    return f"{text[: MAX_DESCRIPTION_CHARS - 1]}…"
+
+
+def _without_notes(schema: Any) -> Any:
+    """A schema without what is for readers: descriptions and titles are texts, properties of that name are not."""
+    if isinstance(schema, list):
+        return [_without_notes(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    notes = {name for name in ("description", "title") if isinstance(schema.get(name), str)}
+    return {name: _without_notes(one) for name, one in schema.items() if name not in notes}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _one_block(text: str) -> str:
+    """The text without empty lines; two spaces continue a value."""
+    return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())

@@ -18,7 +18,7 @@ import websockets
 NAME = "connect.pyz"
 MIN_PYTHON = (3, 11)
 EPOCH = (1980, 1, 1, 0, 0, 0)
-OWN = ("__init__.py", "breaker.py", "part_checks.py", "agnt/*.py", "connect/*.py")
+OWN = ("__init__.py", "breaker.py", "checks.py", "agnt/*.py", "connect/*.py")
 LIBRARY = ("*.py", "asyncio/*.py", "extensions/*.py")
 LEFT_OUT = frozenset({"cli.py", "__main__.py", "asyncio/server.py", "asyncio/router.py", "server.py", "auth.py"})
 MAIN = f"""\

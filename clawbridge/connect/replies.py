@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from uuid import uuid4
 
 from clawbridge.connect import frames
 from clawbridge.connect.answers import Answer, as_text, sendable
-from clawbridge.connect.frames import DecisionFrame, Question
+from clawbridge.connect.frames import Question
 from clawbridge.connect.reply_parts import (
     Artifact,
     Decision,
@@ -116,7 +115,7 @@ class ProgramReply:
                     break
         if end is None:
             text = "".join(texts)
-            await self._send(frames.reply(self._chat_id, text, usage=self._usage, now=datetime.now(UTC)))
+            await self._send(frames.reply(self._chat_id, text, usage=self._usage))
             self.has_ended = True
             return
         self._chunks.add("".join(texts))
@@ -143,10 +142,10 @@ class ProgramReply:
                     await self._end(Failed(TOO_MANY))
                     return
 
-    def take_decision(self, frame: DecisionFrame) -> None:
+    def take_decision(self, request_id: str, decision: Decision) -> None:
         """Pass the decision on, if this reply has the request."""
-        if asked := self._asked.pop(frame.request_id, None):
-            asked.on_decision(frame.decision)
+        if asked := self._asked.pop(request_id, None):
+            asked.on_decision(decision)
 
     def deny_requests(self, why: str) -> None:
         """Deny the program what it asks permission for: the hub took no more requests, and does not say which."""
@@ -178,29 +177,29 @@ class ProgramReply:
         if isinstance(part, ProgramPermissionRequest):
             request_id = str(uuid4())
             self._asked[request_id] = part
-            await self._send(frames.permission_request(self._chat_id, request_id, part, now=datetime.now(UTC)))
+            await self._send(frames.permission_request(self._chat_id, request_id, part))
             return True
         if isinstance(part, Status):
             if self._takes_notes:
                 self._chunks.count()
-                await self._send(frames.task_status(self._chat_id, part, now=datetime.now(UTC)))
+                await self._send(frames.task_status(self._chat_id, part))
             return True
         if self._chunks.taken >= LAST_ARTIFACT:
             return False
         self._chunks.count()
-        await self._send(frames.task_artifact(self._chat_id, part, now=datetime.now(UTC)))
+        await self._send(frames.task_artifact(self._chat_id, part))
         return True
 
     async def _end(self, end: ReplyEnd | None) -> None:
         if end is None:
             await self._send_chunk("", done=True)
         else:
-            await self._send(frames.task_status(self._chat_id, end, usage=self._usage, now=datetime.now(UTC)))
+            await self._send(frames.task_status(self._chat_id, end, usage=self._usage))
         self.has_ended = True
 
     async def _send_chunk(self, text: str, *, done: bool = False) -> None:
         usage = self._usage if done else None
-        await self._send(frames.reply_chunk(self._chat_id, text, done=done, usage=usage, now=datetime.now(UTC)))
+        await self._send(frames.reply_chunk(self._chat_id, text, done=done, usage=usage))
 
 
 async def _pump(parts: AsyncGenerator[ReplyPart, None], inbox: Inbox) -> None:

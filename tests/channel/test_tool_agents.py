@@ -7,7 +7,8 @@ import sys
 
 from agents.pages.card_fields import read_skills
 from clawbridge.connect import Agent, Welcome
-from clawbridge.connect.mcp_answer import build_mcp_answer, describe_skill
+from clawbridge.connect.mcp_answer import build_mcp_answer
+from clawbridge.connect.mcp_calls import describe_skill
 from lab import ROOT
 from lab.agents import publish
 from lab.callers import bearer, rpc_path, web

@@ -11,8 +11,8 @@ import pytest
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
-from clawbridge.connect import Agent, Ending, cli, packing
-from clawbridge.connect.__main__ import build_parser
+from clawbridge.connect import Agent, Ending, packing
+from clawbridge.connect.__main__ import build_agent, build_parser
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "ck_live_test"
@@ -148,7 +148,7 @@ async def online(hub, tmp_path, monkeypatch):
 
         async def online(*arguments, features=None):
             options = build_parser("connect").parse_args(["--hub", hub.url, "--new-session", *arguments])
-            agent, command = cli.build_agent(options)
+            agent, command = build_agent(options)
             stack.push_async_callback(end, agent, command, asyncio.create_task(agent.run()))
             return await hub.welcome(**({} if features is None else {"features": features}))
 

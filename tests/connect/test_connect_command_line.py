@@ -12,7 +12,7 @@ import time
 import pytest
 
 from clawbridge.connect import Agent, Ending, echo
-from clawbridge.connect.cli import EXIT_CODES
+from clawbridge.connect.__main__ import EXIT_CODES
 from tests.connect.command_lines import refused
 
 SESSION = "5a0c4b6e-7b4e-4a43-9a0f-3f6f8f1f0001"

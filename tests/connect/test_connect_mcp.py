@@ -1,6 +1,5 @@
 """`--mcp`: a tool of an MCP server answers; servers that fail fail one question each."""
 
-import argparse
 import asyncio
 import json
 import logging
@@ -14,7 +13,7 @@ import uvicorn
 from tool_server import server
 
 from agents.pages.card_fields import SkillsField
-from clawbridge.connect import cli, options
+from clawbridge.connect.__main__ import WANTS_SDK, main
 from clawbridge.connect.answers import AnswerFailed, CannotStart
 from clawbridge.connect.frames import Question
 from clawbridge.connect.mcp_answer import build_mcp_answer
@@ -257,15 +256,9 @@ async def test_the_command_line_answers_and_ends_its_server(hub, start, tmp_path
     await lifeline.all_gone()
 
 
-def run_cli(*arguments):
-    parser = argparse.ArgumentParser()
-    options.add_arguments(parser)
-    return cli.run(parser.parse_args(arguments))
-
-
 def test_the_skill_is_printed_as_the_form_of_the_card_reads_it(capsys, tmp_path):
     where = command("bad_tool_server.py", str(tmp_path))
-    assert run_cli("--mcp", where, "--tool", "work", "--skill") == 0
+    assert main(["--mcp", where, "--tool", "work", "--skill"]) == 0
     [skill] = SkillsField().clean(capsys.readouterr().out)
     assert skill == {
         "id": "work",
@@ -309,7 +302,7 @@ def test_what_cannot_begin_is_one_line(capsys, tmp_path, subtests):
     for arguments, error in REFUSED:
         with subtests.test(arguments=arguments):
             given = [one.replace("BAD", command("bad_tool_server.py", str(tmp_path))) for one in arguments]
-            assert run_cli(*place, *given) == 2
+            assert main([*place, *given]) == 2
             last = capsys.readouterr().err.splitlines()[-1]
             assert last.startswith("connect: ")
             assert error in last
@@ -318,4 +311,4 @@ def test_what_cannot_begin_is_one_line(capsys, tmp_path, subtests):
 async def test_connect_pyz_without_the_sdk_says_what_to_install(start, tmp_path, pyz):
     program = await start("--mcp", "cat", command=pyz, cwd=tmp_path)
     status, errors = await program.ended()
-    assert (status, errors) == (2, f"connect: {cli.WANTS_SDK}\n")
+    assert (status, errors) == (2, f"connect: {WANTS_SDK}\n")

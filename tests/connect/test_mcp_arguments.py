@@ -5,10 +5,11 @@ from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
 from agents.pages.card_fields import SkillsField
 from clawbridge.connect.frames import Question
-from clawbridge.connect.mcp_answer import MAX_DESCRIPTION_CHARS, describe_skill
 from clawbridge.connect.mcp_calls import (
+    MAX_DESCRIPTION_CHARS,
     MAX_SCHEMA_CHARS,
     BadToolArguments,
+    describe_skill,
     read_arguments,
     read_result,
     text_property,

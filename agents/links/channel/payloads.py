@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct
 
 from agents.models.choices import Interruption, TurnFailure
 from agents.transcript.pieces import ArtifactPiece, Json, Part, ReportedUsage, StatusNote
-from clawbridge.part_checks import MAX_URL_CHARS, is_base64, is_web_url
+from clawbridge.checks import MAX_URL_CHARS, is_base64, is_web_url
 from kit import strict_json
 from kit.strict_json import UnreadableText
 

@@ -1,10 +1,10 @@
 """`manage.py connect`: make any program an agent (the `connect` package, from the hub's own checkout)."""
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from clawbridge.connect.cli import run
+from clawbridge.connect.__main__ import run
 from clawbridge.connect.options import add_arguments
 from hub.management.command import HubCommand
 
@@ -19,10 +19,4 @@ class Command(HubCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until told to stop."""
         del args
-        sys.exit(run(_namespace(options)))
-
-
-def _namespace(options: dict[str, Any]) -> Any:
-    namespace = ArgumentParser().parse_args([])
-    vars(namespace).update(options)
-    return namespace
+        sys.exit(run(Namespace(**options)))
