@@ -1,6 +1,6 @@
 """Documents that programs only read: open to pages of every origin, with validators for readers with a copy.
 
-Here also the documents of an agent: its card, and its usage sheet. A change shows from the next request on.
+The documents of an agent, its card and its usage sheet, are here, too. A change shows from the next request on.
 """
 
 import hashlib

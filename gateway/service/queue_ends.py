@@ -162,7 +162,7 @@ def _make_reply(stored: Letter, session_id: int, frame: Json) -> RoutedMessage:
         user_id=owner.pk,
         login=owner.login,
         chain=(stored.recipient_id,),
-        # What an agent answers a stranger is not its owner's own.
+        # An agent's answer to a stranger is not its owner's own.
         passed_by_stranger=stored.passed_by_stranger or stored.sender_owner_id != owner.pk,
     )
     behalf = ActingFor(asker, stored.recipient_id)

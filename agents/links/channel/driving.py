@@ -154,7 +154,7 @@ def register_agent(registration: AgentRegistration, *, process_id: str) -> Regis
 def find_unfinished(session_id: int) -> list[PostedPrompt]:
     """The questions of the last 15 minutes that the agent has neither answered nor reported as ended.
 
-    Their `wait_s` is the time for which the agent may still work on them. A program that lost its socket continues
+    The `wait_s` of each is the time left to work on it. A program that lost its socket continues
     with a stranger's question: it must not act for its owner then. A program that reports the ends of its turns
     may also continue after its answer to a stranger.
     """

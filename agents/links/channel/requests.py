@@ -85,7 +85,7 @@ class ReplyNotes:
 
 
 class Requests:
-    """What the requests of all agents of a process share: how to ask, few reads at once, reports of tells."""
+    """The shared parts of requests of all agents of a process: how to ask, few reads at once, reports of tells."""
 
     def __init__(self, asking: AskStarter, notifier: Notifier) -> None:
         self.asking = asking
