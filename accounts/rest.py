@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db.models import Model, QuerySet
@@ -36,6 +36,8 @@ from accounts.models import User
 from accounts.signing import NoKey
 from kit import strict_json
 from kit.asgi import MAX_BODY_BYTES, RETRY_SOON, RequestRefused, is_json, too_large
+from kit.columns import make_rest_field
+from kit.rows import fields_of
 from kit.sql import DATABASE_UNAVAILABLE
 
 logger = logging.getLogger(__name__)
@@ -153,6 +155,35 @@ class Body(serializers.Serializer[Any]):
                 raise exceptions.ValidationError(dict.fromkeys(required, MISSING_FIELD))
             data = {name: one.default for name, one in self.fields.items() if one.default is not empty} | {**data}
         return super().to_internal_value(data)
+
+
+class ColumnBody(Body):
+    """A body that writes the columns `Meta.columns` of `Meta.model`, by their names in `Meta.shape`.
+
+    A column that the shape does not show has no field. A field that the class declares replaces the one of a
+    column, or is added. Null is the empty text of a column without null that the shape shows as null.
+    """
+
+    _without_null: ClassVar[frozenset[str]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Declare the fields in the order of the columns, then those that the class adds."""
+        super().__init_subclass__(**options)
+        meta: Any = cls.Meta  # type: ignore[attr-defined]
+        names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
+        columns = [meta.model._meta.get_field(name) for name in meta.columns]
+        shown = [(one, *names[path]) for one in columns if (path := (one.name,)) in names]
+        made = {name: make_rest_field(one, name, is_nullable=is_nullable) for one, name, is_nullable in shown}
+        cls._declared_fields = made | cls._declared_fields
+        cls._without_null = frozenset(one.name for one in columns if not one.null)
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The value as DRF reads it, with the empty text for null in a column that has no null."""
+        values = super().to_internal_value(data)
+        for name in self._without_null & values.keys():
+            if values[name] is None:
+                values[name] = ""
+        return values
 
 
 def check_no_fields(request: Request) -> None:

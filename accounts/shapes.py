@@ -10,7 +10,6 @@ from rest_framework.request import Request
 from accounts.models import Credential
 from accounts.paging import read_query
 from accounts.rest import caller_of
-from accounts.tokens import Minted
 from kit.clock import iso
 from kit.describe import Time, Url
 from kit.rows import RowSource, show
@@ -101,22 +100,22 @@ class SessionText(TypedDict):
     """The token of a session, this once."""
 
     token: str
-    expiresAt: Time | None
+    expiresAt: Annotated[Time | None, RowSource("credential.expires_at")]
 
 
 class SignedIn(TypedDict):
     """The answer to a command line that exchanged its code."""
 
-    user: ApiUser
-    session: SessionText
+    user: Annotated[ApiUser, RowSource("credential.user")]
+    session: Annotated[SessionText, RowSource("")]
 
 
 class ExchangedApp(TypedDict):
     """The answer to an app that exchanged its code."""
 
     token: str
-    tokenName: str
-    expiresAt: Time | None
+    tokenName: Annotated[str, RowSource("credential.name")]
+    expiresAt: Annotated[Time | None, RowSource("credential.expires_at")]
 
 
 class DeviceCodes(TypedDict):
@@ -156,12 +155,6 @@ def show_auth_session(credential: Credential, current: int) -> AuthSession:
         lastUsedAt=iso(credential.last_used_at or credential.created_at),
         isCurrent=credential.pk == current,
     )
-
-
-def show_signed_in(minted: Minted) -> SignedIn:
-    """The answer to a command line that exchanged its code."""
-    session = show(SessionText, minted.credential, token=minted.token)
-    return {"user": show(ApiUser, minted.credential.user), "session": session}
 
 
 def user_agent_of(request: Request) -> str:

@@ -56,7 +56,7 @@ from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
 from openai_api.surface.endpoint import V1 as MODELS  # noqa: E402
 from openai_api.surface.team_agents import is_team_agent  # noqa: E402
-from operators.surface.api import find_call  # noqa: E402
+from operators.surface.api import CALLS as OPERATOR_CALLS  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")
@@ -150,8 +150,9 @@ def _serve_api(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
     if request.method != "OPTIONS":
         if request.path == FIPA_PATH:
             return runtime.hub_services.fipa(request, send)
-        if (asked := find_call(request.path)) is not None:
-            return runtime.hub_services.operators(request, *asked, send)
+        for call in OPERATOR_CALLS:
+            if found := call.path.fullmatch(request.path):
+                return runtime.hub_services.operators(request, call, found.groupdict(), send)
         if request.path == QUESTIONS_PATH:
             return runtime.hub_services.questions(request, send)
     return bounded_django.serve(request, send)

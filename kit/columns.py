@@ -5,15 +5,13 @@ bounds and its choices. A shape (`kit.rows`) declares its name in REST.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from django import forms
 from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.text import capfirst
 from rest_framework import serializers
-
-from kit.rows import fields_of
 
 Column: TypeAlias = "models.Field[Any, Any]"
 Made = TypeVar("Made", bound=forms.Field)
@@ -24,35 +22,6 @@ def list_editable(model: type[models.Model]) -> tuple[str, ...]:
     """The names of the columns that a form may write; those that refer to other rows are not among them."""
     columns = (one for one in model._meta.concrete_fields if not one.is_relation)
     return tuple(one.name for one in columns if one.editable and not one.primary_key)
-
-
-class ColumnBody(serializers.Serializer[Any]):
-    """A body that writes the columns `Meta.columns` of `Meta.model`, by their names in `Meta.shape`.
-
-    A column that the shape does not show has no field. A field that the class declares replaces the one of a
-    column, or is added. Null is the empty text of a column without null that the shape shows as null.
-    """
-
-    _without_null: ClassVar[frozenset[str]]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Declare the fields in the order of the columns, then those that the class adds."""
-        super().__init_subclass__(**options)
-        meta: Any = cls.Meta  # type: ignore[attr-defined]
-        names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
-        columns = [meta.model._meta.get_field(name) for name in meta.columns]
-        shown = [(one, *names[path]) for one in columns if (path := (one.name,)) in names]
-        made = {name: make_rest_field(one, name, is_nullable=is_nullable) for one, name, is_nullable in shown}
-        cls._declared_fields = made | cls._declared_fields
-        cls._without_null = frozenset(one.name for one in columns if not one.null)
-
-    def to_internal_value(self, data: Any) -> Any:
-        """The value as DRF reads it, with the empty text for null in a column that has no null."""
-        values = super().to_internal_value(data)
-        for name in self._without_null & values.keys():
-            if values[name] is None:
-                values[name] = ""
-        return values
 
 
 def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializers.Field[Any, Any, Any, Any]:

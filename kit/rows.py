@@ -1,8 +1,9 @@
 """Shows rows as the shapes of answers declare: each field of a `TypedDict` is an attribute of the row.
 
-The attribute has the name of the field in snake_case, unless `Annotated[..., Source("venue.slug")]` names another.
-Times and UUIDs become text. An empty text becomes null where the field may be null, and leaves out a field that is
-`NotRequired`.
+The attribute has the name of the field in snake_case, unless `Annotated[..., RowSource("venue.slug")]` names
+another. Times and UUIDs become text, and rows the shape that the type names. An empty text becomes null where the
+field may be null, and leaves out a field that is `NotRequired`. A field whose type has one value (`None`,
+`Literal[True]`), or that is `Always` the same, needs no attribute.
 """
 
 import re
@@ -10,7 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 from uuid import UUID
 
 from kit.clock import iso
@@ -21,15 +33,32 @@ _CAPITAL = re.compile(r"(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """The attribute that a field shows. Dots lead to other rows; a field of an absent row is null."""
+    """The attribute that a field shows. Dots lead to other rows; a field of an absent row is null. Empty: the row.
+
+    `unit`: how many of the attribute's units are one of the field's, such as a million micro-dollars for a dollar.
+    """
 
     path: str
+    unit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """The value of a field that is the same for every row."""
+
+    value: Any
 
 
 class ShapeField(NamedTuple):
-    """The way in which a field of a shape is read from a row."""
+    """The way in which a field of a shape is read from a row: `path` in its `unit`, or `constant`.
+
+    `shape`: of the row, or of each of the rows, that the attribute is.
+    """
 
     path: tuple[str, ...]
+    unit: int
+    constant: Always | None
+    shape: Any
     is_nullable: bool
     may_be_absent: bool
 
@@ -57,16 +86,35 @@ def fields_of(shape: Any) -> Mapping[str, ShapeField]:
     for name, declared in get_type_hints(shape, include_extras=True).items():
         may_be_absent = get_origin(declared) is NotRequired
         hint = get_args(declared)[0] if may_be_absent else declared
-        sources = [one.path for one in getattr(hint, "__metadata__", ()) if isinstance(one, RowSource)]
-        [path] = sources or [_CAPITAL.sub("_", name).lower()]
-        is_nullable = type(None) in get_args(hint.__origin__ if sources else hint)
-        fields[name] = ShapeField(tuple(path.split(".")), is_nullable, may_be_absent)
+        metadata = getattr(hint, "__metadata__", ())
+        source = next((one for one in metadata if isinstance(one, RowSource)), None)
+        source = source or RowSource(_CAPITAL.sub("_", name).lower())
+        constant = next((one for one in metadata if isinstance(one, Always)), _find_only_value(hint))
+        plain = hint.__origin__ if metadata else hint
+        shapes = [one for one in (plain, *get_args(plain)) if is_typeddict(one)]
+        is_nullable = type(None) in get_args(plain)
+        path = tuple(filter(None, source.path.split(".")))
+        shape_of_row = shapes[0] if shapes else None
+        fields[name] = ShapeField(path, source.unit, constant, shape_of_row, is_nullable, may_be_absent)
     return fields
 
 
+def _find_only_value(hint: Any) -> Always | None:
+    if hint is type(None):
+        return Always(None)
+    values = get_args(hint) if get_origin(hint) is Literal else ()
+    return Always(values[0]) if len(values) == 1 else None
+
+
 def _read(row: Any, field: ShapeField) -> Any:
+    if field.constant is not None:
+        return field.constant.value
     for name in field.path:
         row = getattr(row, name) if row is not None else None
+    if field.unit != 1:
+        return row if row is None else row / field.unit
+    if field.shape is not None:
+        return _show_rows(field.shape, row)
     if isinstance(row, datetime):
         return iso(row)
     if isinstance(row, date):
@@ -74,3 +122,10 @@ def _read(row: Any, field: ShapeField) -> Any:
     if isinstance(row, UUID):
         return str(row)
     return None if field.is_nullable and row == "" else row
+
+
+def _show_rows(shape: Any, rows: Any) -> Any:
+    """One row or several as a shape; what a column of JSON holds has the shape already."""
+    if rows is None or isinstance(rows, Mapping):
+        return rows
+    return [_show_rows(shape, one) for one in rows] if isinstance(rows, Iterable) else show(shape, rows)

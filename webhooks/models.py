@@ -74,6 +74,11 @@ class Subscription(models.Model):
         """The events that are sent to this address."""
         return self.events.split()
 
+    @property
+    def is_paused(self) -> bool:
+        """True while nothing is queued for it or sent to it."""
+        return self.paused_at is not None
+
     def sealed_secrets(self, now: datetime) -> list[str]:
         """The secrets that sign, newest first."""
         is_rolling = self.previous_until is not None and now < self.previous_until

@@ -32,7 +32,7 @@ from a2a_bridge.wire.versions import DIALECTS
 from accounts.models import User
 from accounts.oauth.signin_methods import find_signin_methods
 from accounts.pages import signed_in
-from agents.core.directory import AgentActivity, find_askable, load_agent_activity
+from agents.core.directory import find_askable, load_agent_activity
 from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.reasons import Explanation
 from agents.models import Agent
@@ -147,8 +147,8 @@ def _picked(request: HttpRequest) -> AgentChoice | None:
 
 def _choices(agents: Iterable[Agent]) -> list[AgentChoice]:
     listed = list(agents)
-    activity = load_agent_activity(listed)
-    return [AgentChoice(agent, _facts(agent, activity[agent.pk])) for agent in listed]
+    load_agent_activity(listed)
+    return [AgentChoice(agent, _facts(agent)) for agent in listed]
 
 
 def _speech(one: Dialect) -> dict[str, Any]:
@@ -162,14 +162,14 @@ def _speech(one: Dialect) -> dict[str, Any]:
     }
 
 
-def _facts(agent: Agent, activity: AgentActivity) -> dict[str, Any]:
+def _facts(agent: Agent) -> dict[str, Any]:
     return {
         "handle": agent.handle,
         "name": agent.name,
         "tagline": agent.tagline,
         "isolated": agent.isolated,
-        "online": activity.is_online,
-        "queriesToday": activity.queries_today,
+        "online": agent.activity.is_online,
+        "queriesToday": agent.activity.queries_today,
         "dailyBudgetQueries": agent.daily_budget,
     }
 

@@ -42,13 +42,12 @@ from accounts.shapes import (
     DeviceGranted,
     ExchangedApp,
     SignedIn,
-    show_signed_in,
     user_agent_of,
 )
 from accounts.throttle import check_address
 from accounts.tokens import Minted
-from kit.clock import iso_or_none
 from kit.describe import ErrorBody, as_pattern
+from kit.rows import show
 
 KEPT = "public, max-age=300"
 FORM = "application/x-www-form-urlencoded"
@@ -149,7 +148,7 @@ class OAuthToken(PublicView):
         """A session for a command line's code."""
         check_address(request._request, "exchange")
         check_signin_possible()
-        return Response(show_signed_in(_exchange_code(request, Purpose.CLI)), headers=NO_STORE)
+        return Response(show(SignedIn, _exchange_code(request, Purpose.CLI)), headers=NO_STORE)
 
 
 class SpaStart(PublicView):
@@ -176,13 +175,7 @@ class SpaExchange(PublicView):
     def post(self, request: Request) -> Response:
         """An app token for an app's code."""
         check_address(request._request, "exchange")
-        minted = _exchange_code(request, Purpose.APP)
-        shown: ExchangedApp = {
-            "token": minted.token,
-            "tokenName": minted.credential.name,
-            "expiresAt": iso_or_none(minted.credential.expires_at),
-        }
-        return Response(shown, headers=NO_STORE)
+        return Response(show(ExchangedApp, _exchange_code(request, Purpose.APP)), headers=NO_STORE)
 
 
 class DeviceCode(PublicView):

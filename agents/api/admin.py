@@ -25,7 +25,7 @@ from agents.models.session import SEEN_AT, online_sessions
 from kit.clock import iso
 from kit.describe import Page, Time, Uuid
 from kit.ids import read_uuid
-from kit.rows import RowSource, show, show_each
+from kit.rows import Always, RowSource, show, show_each
 
 
 class IsStaff(BasePermission):
@@ -75,8 +75,8 @@ class ListedAgent(TypedDict):
     ownerLogin: Annotated[str, RowSource("owner.login")]
     tagline: str
     isolated: bool
-    liveView: bool
-    publicAsk: bool
+    liveView: Annotated[bool, Always(False)]
+    publicAsk: Annotated[bool, Always(False)]
     access: Access
     sessionRoute: Annotated[str | None, RowSource("session.shown_name")]
     online: bool
@@ -157,13 +157,7 @@ class AdminTokens(StaffView):
 def _show_agents(agents: Sequence[Agent]) -> list[ListedAgent]:
     online = online_sessions([agent.session_id for agent in agents if agent.deleted_at is None])
     return [
-        show(
-            ListedAgent,
-            agent,
-            liveView=False,
-            publicAsk=False,
-            online=agent.deleted_at is None and agent.session_id in online,
-        )
+        show(ListedAgent, agent, online=agent.deleted_at is None and agent.session_id in online)
         for agent in agents
     ]
 
@@ -283,7 +277,6 @@ def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
         show(
             ListedSession,
             one,
-            managedByMachineId=None,
             connected=session_id in online,
             shareCount=counts.get(session_id, 0),
             agentHandle=handles.get(session_id),

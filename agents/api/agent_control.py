@@ -16,7 +16,7 @@ from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
 from agents.api.admin import StaffView
 from agents.api.agents import get_own_agent, show_agent
-from agents.api.remote import ApiCardChange, ApiCardMember, CardDecision
+from agents.api.remote import ApiCardChange, CardDecision
 from agents.api.shapes import ApiAgent
 from agents.core import halt_rules
 from agents.core.bulk_changes import MAX_AT_ONCE, BulkAction, change_agents
@@ -190,8 +190,8 @@ def _made(made: Halt, is_new: bool) -> Response:
 class ApiAgentResult(TypedDict):
     """The result for one agent. `same`: no change was needed; `kept`: an administrator's halt stays."""
 
-    id: int
-    handle: str
+    id: Annotated[int, RowSource("agent.pk")]
+    handle: Annotated[str, RowSource("agent.handle")]
     result: Literal["changed", "same", "kept"]
 
 
@@ -224,11 +224,7 @@ class BulkChanges(APIView):
         """Publish, unpublish, halt or resume agents of the caller's; the report has each. Again is fine."""
         wanted = BulkChange.read(request).validated_data
         report = change_agents(caller_of(request), wanted["ids"], BulkAction(wanted["action"]))
-        results: list[ApiAgentResult] = [
-            {"id": one.agent.pk, "handle": one.agent.handle, "result": one.result.value} for one in report.results
-        ]
-        shown: ApiBulkReport = {"results": results, "absent": list(report.absent)}
-        return Response(shown)
+        return Response(show(ApiBulkReport, report))
 
 
 class CardChange(APIView):
@@ -240,8 +236,7 @@ class CardChange(APIView):
     def get(self, request: Request, agent_id: int) -> Response:
         """The differences between the card by which the hub calls a remote server and its present card."""
         _, _, changed = _find_changed_card(agent_id, caller_of(request))
-        members = [show(ApiCardMember, one) for one in changed.changes.shown]
-        return Response(show(ApiCardChange, changed, changes=members))
+        return Response(show(ApiCardChange, changed))
 
     @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, agent_id: int) -> Response:

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_query
-from accounts.rest import Body, Conflict, StrictJSONParser, caller_of, get_one
+from accounts.rest import ColumnBody, Conflict, StrictJSONParser, caller_of, get_one
 from agents.api.remote import ApiRemote, RemoteChanges, RemotePlace, look_up_server, move_server
 from agents.api.shapes import (
     ApiAgent,
@@ -50,11 +50,10 @@ from agents.models.agent import (
     QUEUE_WAIT_S,
 )
 from agents.transcript.pieces import Json
-from kit.clock import db_now, iso_or_none
-from kit.columns import ColumnBody
+from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
-from kit.money import to_microusd, to_usd, to_usd_or_none
+from kit.money import to_microusd
 from kit.rows import show
 
 NO_AGENT = "no such agent"
@@ -65,15 +64,10 @@ LONG_TEXT_FIELDS = (
     "personalization_prompt",
 )  # up to 64 Ki characters each, too much for a list of many
 NOT_OFFERED = "this hub does not offer it yet"
-LEFT_OUT: Json = {  # what an answer does not show: absent, null, or what this hub does not offer
-    **{"liveView": False, "publicAsk": False, "liveViewEnabledAt": None},
-    **dict.fromkeys(("claudeMd", "personalizationPrompt")),
-    **dict.fromkeys(("remote", "allowedLogins", "callerBudgets"), ""),
-    **dict.fromkeys(("dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"), ""),
-}
+OWNERS_FIELDS = ("allowedLogins", "callerBudgets", "dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd")
 
 
-class AgentChanges(Body, ColumnBody):
+class AgentChanges(ColumnBody):
     """The body of PATCH: any subset."""
 
     suggestedPrompts = prompts("suggested_prompts")
@@ -170,7 +164,7 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     The users that an agent is limited to, callers' own budgets, and costs are shown to its owner alone.
     `with_papers`: with the two long texts of the owner.
     """
-    facts = load_agent_activity(agents)
+    load_agent_activity(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
     ids = [agent.pk for agent in own]
     granted, budgets = load_granted_logins(ids), load_caller_budgets(ids)
@@ -178,24 +172,16 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
     now = db_now() if remote else None
     shown = []
     for agent in agents:
-        activity, given = facts[agent.pk], {**LEFT_OUT}
-        if with_papers:
-            given |= {"claudeMd": agent.claude_md, "personalizationPrompt": agent.personalization_prompt}
+        given: Json = {} if with_papers else {"claudeMd": None, "personalizationPrompt": None}
         if agent.pk in granted:
-            given["allowedLogins"], given["callerBudgets"] = granted[agent.pk], budgets[agent.pk]
-            given["dailyCostLimitUsd"] = to_usd_or_none(agent.daily_limit_microusd)
-            given["callerCostLimitUsd"] = to_usd_or_none(agent.caller_limit_microusd)
-            given["costTodayUsd"] = to_usd(activity.cost_today_microusd)
+            given |= {"allowedLogins": granted[agent.pk], "callerBudgets": budgets[agent.pk]}
+        else:
+            given |= dict.fromkeys(OWNERS_FIELDS, "")  # left out
+        given["remote"] = ""
         if now and (server := remote.get(agent.session_id)):
             keys = [thumbprint(key) for key in server.card_keys]
             given["remote"] = show(ApiRemote, server, breaker=server.breaker(now), cardKeys=keys)
-        given |= {
-            "online": activity.is_online,
-            "queriesToday": activity.queries_today,
-            "queriesAllTime": activity.queries_all_time,
-            "lastQueryAt": iso_or_none(activity.last_query_at),
-            "queueing": {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None,
-        }
+        given["queueing"] = {"max": agent.queue_max, "waitS": agent.queue_wait_s} if agent.queue_max else None
         shown.append(show(ApiAgent, agent, **given))
     return shown
 

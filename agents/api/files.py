@@ -112,7 +112,7 @@ class OneFile(APIView):
     def delete(self, request: Request, file_id: int) -> Response:
         """Delete a file; a repeated call succeeds."""
         file = get_file(request, file_id, SessionRole.PROMPTER)
-        return Response(show(FileDeleted, files.delete(file), ok=True))
+        return Response(show(FileDeleted, files.delete(file)))
 
 
 class FileContent(APIView):

@@ -60,7 +60,7 @@ class ApiCardChange(TypedDict):
     digest: str
     since: Time
     asked: Annotated[bool, RowSource("is_asked")]
-    changes: list[ApiCardMember]
+    changes: Annotated[list[ApiCardMember], RowSource("changes.shown")]
     more: Annotated[int, RowSource("changes.more")]
 
 

@@ -193,5 +193,5 @@ class ResolvePermission(APIView):
             raise NotFound("no such permission request") from None
         except AlreadyResolved as resolved:
             raise Conflict(str(resolved)) from None
-        given = {"ok": True, "sessionId": str(session.public_id), "resolverLogin": resolver.login}
+        given = {"sessionId": str(session.public_id), "resolverLogin": resolver.login}
         return Response(show(PermissionDecided, row, decision=said["decision"], **given))

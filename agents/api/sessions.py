@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Model
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
@@ -21,9 +22,9 @@ from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Sess
 from agents.models.session import SEEN_AT, online_sessions
 from agents.transcript.access import NotAllowed, SessionRole, find_session, role_of, sessions_visible_to
 from agents.transcript.session_deletion import Deletion, PruningPlan, delete_sessions, plan_pruning
-from kit.clock import db_now, iso
+from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
-from kit.rows import RowSource, show
+from kit.rows import Always, RowSource, show
 
 
 def get_session(request: Request, public_id: UUID, *, at_least: SessionRole = SessionRole.VIEWER) -> Session:
@@ -60,6 +61,16 @@ class SessionDeleted(TypedDict):
     agents: int
 
 
+DELETED_ROWS: dict[str, type[Model]] = {
+    "events": Event,
+    "opMessages": OpMessage,
+    "shares": Share,
+    "files": File,
+    "permissionRequests": PermissionRequest,
+    "tokenUsage": TokenUsage,
+    "turns": Turn,
+    "agents": Agent,
+}
 MAX_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
 
 
@@ -85,10 +96,10 @@ class ApiSession(TypedDict):
     connected: bool
     agentHandle: str | None
     managedBy: None
-    autoStart: bool
-    autoEnter: bool
-    extraFlags: list[str]
-    preserveSessionId: bool
+    autoStart: Annotated[bool, Always(False)]
+    autoEnter: Annotated[bool, Always(False)]
+    extraFlags: Annotated[list[str], Always(())]
+    preserveSessionId: Annotated[bool, Always(False)]
 
 
 class SessionQuery(serializers.Serializer[Any]):
@@ -159,7 +170,8 @@ class OneSession(APIView):
         gone = delete_sessions([session.pk])
         if session.pk not in gone.session_ids:
             raise NotFound("no such session")
-        return Response(_show_gone(str(public_id), gone))
+        counts = {name: gone.count(model) for name, model in DELETED_ROWS.items()}
+        return Response(show(SessionDeleted, gone, sessionId=str(public_id), **counts))
 
 
 def most_listed() -> int:
@@ -182,40 +194,16 @@ def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]
     online = online_sessions(ids)
     published = Agent.objects.askable_by(user_id).filter(session_id__in=ids)
     handles = dict(published.values_list("session_id", "handle"))
-    return [_show(session, session.pk in online, handles.get(session.pk)) for session in sessions]
-
-
-def _show_gone(session_id: str, gone: Deletion) -> SessionDeleted:
-    return {
-        "ok": True,
-        "sessionId": session_id,
-        "deleted": True,
-        "blobsSwept": gone.blobs_swept,
-        "bytesFreed": gone.bytes_freed,
-        "events": gone.count(Event),
-        "opMessages": gone.count(OpMessage),
-        "shares": gone.count(Share),
-        "files": gone.count(File),
-        "permissionRequests": gone.count(PermissionRequest),
-        "tokenUsage": gone.count(TokenUsage),
-        "turns": gone.count(Turn),
-        "agents": gone.count(Agent),
-    }
-
-
-def _show(session: Session, is_online: bool, handle: str | None) -> ApiSession:
-    return show(
-        ApiSession,
-        session,
-        role=role_of(session).word,
-        connected=is_online,
-        agentHandle=handle,
-        managedBy=None,
-        autoStart=False,
-        autoEnter=False,
-        extraFlags=[],
-        preserveSessionId=False,
-    )
+    return [
+        show(
+            ApiSession,
+            one,
+            role=role_of(one).word,
+            connected=one.pk in online,
+            agentHandle=handles.get(one.pk),
+        )
+        for one in sessions
+    ]
 
 
 class ApiPeer(TypedDict):
@@ -245,7 +233,7 @@ class SessionArchived(TypedDict):
 
     ok: Literal[True]
     alreadyArchived: bool
-    sessionId: Uuid
+    sessionId: Annotated[Uuid, RowSource("public_id")]
     archivedAt: Time
 
 
@@ -291,14 +279,8 @@ class ArchiveSession(APIView):
         """Take a session off the lists; it comes back when its agent does."""
         session = get_session(request, public_id, at_least=SessionRole.OWNER)
         check_no_fields(request)
-        archived, archived_at = archive(session)
-        answer: SessionArchived = {
-            "ok": True,
-            "alreadyArchived": not archived,
-            "sessionId": str(session.public_id),
-            "archivedAt": iso(archived_at),
-        }
-        return Response(answer)
+        archived, session.archived_at = archive(session)
+        return Response(show(SessionArchived, session, alreadyArchived=not archived))
 
 
 class PruneSessions(APIView):

@@ -13,8 +13,8 @@ from agents.models.agent import (
     QUEUE_WAIT_S,
 )
 from kit.describe import Time, Uuid
-from kit.money import DECIMAL_PLACES
-from kit.rows import RowSource
+from kit.money import DECIMAL_PLACES, MICRO
+from kit.rows import Always, RowSource
 
 Access = Literal["public", "limited", "private"]
 
@@ -57,23 +57,23 @@ class ApiAgent(TypedDict):
     description: str
     status: Literal["draft", "published"]
     access: Access
-    online: bool
+    online: Annotated[bool, RowSource("activity.is_online")]
     concurrencyCap: int
     dailyBudgetQueries: Annotated[int, RowSource("daily_budget")]
     callerBudgetQueries: Annotated[int | None, RowSource("caller_budget")]
     waitS: int | None
     agentStyle: Literal["hybrid", "task-generating"]
-    queriesToday: int
-    queriesAllTime: int
-    lastQueryAt: Time | None
+    queriesToday: Annotated[int, RowSource("activity.queries_today")]
+    queriesAllTime: Annotated[int, RowSource("activity.queries_all_time")]
+    lastQueryAt: Annotated[Time | None, RowSource("activity.last_query_at")]
     publishedAt: Time | None
     createdAt: Time
     isolated: bool
     callerApprovals: bool
     claudeMd: str | None
     personalizationPrompt: str | None
-    liveView: bool
-    publicAsk: bool
+    liveView: Annotated[bool, Always(False)]
+    publicAsk: Annotated[bool, Always(False)]
     liveViewEnabledAt: None
     suggestedPrompts: list[str]
     skills: list[ApiSkill]
@@ -85,9 +85,9 @@ class ApiAgent(TypedDict):
     remote: NotRequired[ApiRemote]
     allowedLogins: NotRequired[list[str]]
     callerBudgets: NotRequired[dict[str, int]]
-    dailyCostLimitUsd: NotRequired[float | None]
-    callerCostLimitUsd: NotRequired[float | None]
-    costTodayUsd: NotRequired[float]
+    dailyCostLimitUsd: NotRequired[Annotated[float | None, RowSource("daily_limit_microusd", MICRO)]]
+    callerCostLimitUsd: NotRequired[Annotated[float | None, RowSource("caller_limit_microusd", MICRO)]]
+    costTodayUsd: NotRequired[Annotated[float, RowSource("activity.cost_today_microusd", MICRO)]]
 
 
 class PublishedAgent(ApiAgent):

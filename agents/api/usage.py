@@ -29,7 +29,7 @@ from agents.transcript.access import SessionGone, SessionRole
 from agents.transcript.token_usage import ModelUsage, store_usage_report
 from kit.clock import db_now, iso
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
-from kit.money import to_usd, to_usd_or_none
+from kit.money import MICRO, to_usd
 from kit.rows import RowSource, show
 
 RECENT = 100
@@ -49,7 +49,7 @@ class TurnUsage(TypedDict):
 
     inputTokens: int | None
     outputTokens: int | None
-    costUsd: float | None
+    costUsd: Annotated[float | None, RowSource("cost_microusd", MICRO)]
 
 
 class Sums(TypedDict):
@@ -97,7 +97,7 @@ class Asked(TypedDict):
     routeId: str | None
     deniedReason: str | None
     traceId: str | None
-    usage: TurnUsage | None
+    usage: Annotated[TurnUsage | None, RowSource("")]
 
 
 class InboundLog(TypedDict):
@@ -170,9 +170,7 @@ def _show_turn(turn: Turn) -> Asked:
         latencyMs=turn.latency_ms if ok else None,
         routeId=None if turn.outcome == Outcome.DENIED else turn.chat_id,
         deniedReason=None if ok else (turn.reason or turn.outcome) if turn.outcome else OPEN_REASON,
-        usage=None
-        if reported == (None, None, None)
-        else show(TurnUsage, turn, costUsd=to_usd_or_none(turn.cost_microusd)),
+        **({"usage": None} if reported == (None, None, None) else {}),
     )
 
 

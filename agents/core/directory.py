@@ -6,7 +6,6 @@ budgets of callers, and the users whom an owner does not answer.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -19,6 +18,7 @@ from agents.core.admission import CallerSpending
 from agents.core.agent_moves import NotMovable, check_move, lock_sessions
 from agents.core.presence import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
+from agents.models.agent import AgentActivity
 from agents.models.choices import Outcome
 from agents.models.session import online_sessions
 from kit.clock import approximate_now, db_now
@@ -72,45 +72,33 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
     return {pk: one for pk, one in found.items() if one.budget is not None or one.limit_microusd is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentActivity:
-    """The presence of an agent, and its usage.
-
-    `last_query_at`: the time of the last ask that was not refused.
-    """
-
-    is_online: bool
-    queries_today: int
-    queries_all_time: int
-    cost_today_microusd: int
-    last_query_at: datetime | None
+UNUSED = {"queries_today": 0, "queries_all_time": 0, "cost_today_microusd": 0}
 
 
-def load_agent_activity(agents: Collection[Agent]) -> dict[int, AgentActivity]:
-    """The activity by agent id, in three queries for any number of agents."""
+def load_agent_activity(agents: Collection[Agent]) -> None:
+    """Set `activity` of each agent, in three queries for any number of agents."""
     ids = [agent.pk for agent in agents]
     online = online_sessions({agent.session_id for agent in agents})
     usage = DailyUsage.objects.filter(agent_id__in=ids).values("agent_id")
     is_today = Q(day=db_now().date())
     summed = usage.annotate(
-        today=Sum("queries", filter=is_today, default=0),
-        ever=Sum("queries"),
-        cost=Sum("cost_microusd", filter=is_today, default=0),
+        queries_today=Sum("queries", filter=is_today, default=0),
+        queries_all_time=Sum("queries"),
+        cost_today_microusd=Sum("cost_microusd", filter=is_today, default=0),
     )
     used = {row["agent_id"]: row for row in summed}
     asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
     newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])  # from the end of each log, however long
     last_asked = dict(Agent.objects.filter(pk__in=ids).values_list("pk", newest))
-    return {
-        agent.pk: AgentActivity(
+    for agent in agents:
+        numbers = used.get(agent.pk, UNUSED)
+        agent.activity = AgentActivity(
             is_online=agent.session_id in online,
-            queries_today=used[agent.pk]["today"] if agent.pk in used else 0,
-            queries_all_time=used[agent.pk]["ever"] if agent.pk in used else 0,
-            cost_today_microusd=used[agent.pk]["cost"] if agent.pk in used else 0,
+            queries_today=numbers["queries_today"],
+            queries_all_time=numbers["queries_all_time"],
+            cost_today_microusd=numbers["cost_today_microusd"],
             last_query_at=last_asked.get(agent.pk),
         )
-        for agent in agents
-    }
 
 
 CallerBudgets = Mapping[User, int]

@@ -1,5 +1,7 @@
 """A published way to ask a session, and what limits it: who may ask, and how often."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
@@ -65,11 +67,28 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(handle_key=handle.lower()) if handle.isprintable() else self.none()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity:
+    """The presence of an agent, and its usage.
+
+    `last_query_at`: the time of the last ask that was not refused.
+    """
+
+    is_online: bool
+    queries_today: int
+    queries_all_time: int
+    cost_today_microusd: int
+    last_query_at: datetime | None
+
+
 class Agent(models.Model):
     """A session others may ask, as `@owner/slug`. The handle is fixed when the row is made.
 
     Labels and hints of the columns that an owner writes are those of the forms (`kit.columns`).
+    `load_agent_activity` of `agents.core.directory` sets `activity`.
     """
+
+    activity: AgentActivity
 
     class Status(models.TextChoices):
         DRAFT = "draft"

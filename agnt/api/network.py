@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import read_query
-from accounts.rest import Body, caller_of, get_one
+from accounts.rest import ColumnBody, caller_of, get_one
 from agnt.api import bookings, keys, venues
 from agnt.models import Network
 from agnt.models.network import RULES
@@ -20,7 +20,6 @@ from agnt.service.figures import load_days
 from agnt.service.keys import list_keys
 from agnt.service.networks import change_rules, find_network
 from kit.clock import db_now
-from kit.columns import ColumnBody
 from kit.describe import ErrorBody
 from kit.money import CENT, decimal_usd
 from kit.rows import RowSource, show
@@ -56,7 +55,7 @@ class ApiUsage(TypedDict):
     revenueUsd: str
 
 
-class NetworkBody(Body, ColumnBody):
+class NetworkBody(ColumnBody):
     """The rules to change."""
 
     class Meta:

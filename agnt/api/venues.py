@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Body, Conflict, HasUnlimitedToken, caller_of, get_one
+from accounts.rest import Body, ColumnBody, Conflict, HasUnlimitedToken, caller_of, get_one
 from accounts.shapes import NO_STORE
 from agents.api.files import OF_UPLOADS, AnyType
 from agnt.models import Network, Venue
@@ -46,7 +46,7 @@ from agnt.service.venues.file import BadFile, export_venues
 from agnt.service.venues.importing import import_venues
 from kit.asgi import RequestRefused
 from kit.async_db import stream_slices
-from kit.columns import ColumnBody, list_editable
+from kit.columns import list_editable
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Page, Time, Uuid
 from kit.rows import RowSource, show
@@ -85,7 +85,7 @@ class ApiVenue(TypedDict):
     updatedAt: Time
 
 
-class VenueBody(Body, ColumnBody):
+class VenueBody(ColumnBody):
     """The body of POST, and any part of it that of PATCH."""
 
     slug = serializers.RegexField(

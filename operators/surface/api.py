@@ -155,14 +155,6 @@ CALLS = (
 OPERATIONS = tuple(call.operation for call in CALLS)
 
 
-def find_call(path: str) -> tuple[OperatorCall, Names] | None:
-    """The call of a path, and the variable parts of the path."""
-    for call in CALLS:
-        if found := call.path.fullmatch(path):
-            return call, found.groupdict()
-    return None
-
-
 def session_id_of(text: str) -> UUID:
     """A session's public id.
 

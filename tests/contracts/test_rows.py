@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 import pytest
 
 from kit.describe import Time, Uuid
-from kit.rows import RowSource, show
+from kit.rows import Always, RowSource, show
 
 NIL = UUID(int=0)
 
@@ -89,3 +89,42 @@ def test_a_shape_has_the_fields_of_the_shape_that_it_extends() -> None:
 def test_a_field_that_is_neither_an_attribute_nor_given_is_an_error() -> None:
     with pytest.raises(AttributeError, match="price"):
         show(Shown, BOOKING)
+
+
+class ShownVenue(TypedDict):
+    id: Annotated[Uuid, RowSource("public_id")]
+    city: str
+
+
+class ShownWithVenue(TypedDict):
+    ok: Literal[True]
+    deletedAt: None
+    shared: Annotated[bool, Always(False)]
+    venue: ShownVenue | None
+    place: Annotated[ShownVenue, RowSource("venue")]
+    self: Annotated[list[ShownInPart], RowSource("alike")]
+    usd: Annotated[float | None, RowSource("microusd", 1_000_000)]
+
+
+@dataclass
+class PricedBooking(Booking):
+    microusd: int | None = None
+    alike: tuple[object, ...] = ()
+
+
+def test_rows_of_a_row_units_and_fields_of_one_value() -> None:
+    booking = PricedBooking(NIL, Venue(NIL, "Canggu"), "s1", "", AT, AT.date(), microusd=2_500_000)
+    booking.alike = (booking, {"slot": "kept as JSON"})
+    venue = {"id": str(NIL), "city": "Canggu"}
+    assert show(ShownWithVenue, booking) == {
+        "ok": True,
+        "deletedAt": None,
+        "shared": False,
+        "venue": venue,
+        "place": venue,
+        "self": [{"slot": "s1"}, {"slot": "kept as JSON"}],
+        "usd": 2.5,
+    }
+    booking.venue = booking.microusd = None
+    shown = show(ShownWithVenue, booking)
+    assert (shown["venue"], shown["usd"]) == (None, None)

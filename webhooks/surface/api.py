@@ -55,9 +55,9 @@ class Webhook(TypedDict):
     id: int
     url: str
     events: Annotated[list[str], RowSource("event_names")]
-    filters: WebhookFilters
+    filters: Annotated[WebhookFilters, RowSource("")]
     status: Literal["active", "unhealthy"]
-    paused: bool
+    paused: Annotated[bool, RowSource("is_paused")]
     consecutiveFailures: int
     createdAt: Time
     lastDeliveryAt: Time | None
@@ -117,29 +117,23 @@ class SubscriptionBody(Body):
             raise serializers.ValidationError(str(refused)) from None
         return url
 
-    def fields_of_row(self) -> Json:
+    def validate(self, attrs: Json) -> Json:
         """The checked body as fields of `Subscription`."""
-        body = self.validated_data
-        fields: Json = {"url": body["url"]} if "url" in body else {}
-        if "events" in body:
-            fields["events"] = " ".join(dict.fromkeys(body["events"]))
-        if "filters" in body:
-            filters = body["filters"] or {}
+        fields: Json = {"url": attrs["url"]} if "url" in attrs else {}
+        if "events" in attrs:
+            fields["events"] = " ".join(dict.fromkeys(attrs["events"]))
+        if "filters" in attrs:
+            filters = attrs["filters"] or {}
             fields["session_id"] = str(filters.get("sessionId") or "")
             fields["routing_name"] = filters.get("routingName") or ""
-        if "paused" in body:
-            fields["paused_at"] = db_now() if body["paused"] else None
+        if "paused" in attrs:
+            fields["paused_at"] = db_now() if attrs["paused"] else None
         return fields
-
-
-def show_subscription(one: Subscription) -> Webhook:
-    """A webhook without its secret."""
-    return show(Webhook, one, filters=show(WebhookFilters, one), paused=one.paused_at is not None)
 
 
 def show_with_secret(made: WithSecret) -> WebhookWithSecret:
     """A webhook and its secret, for the one answer that holds it."""
-    return {**show_subscription(made.subscription), "signingSecret": made.secret}
+    return show(WebhookWithSecret, made.subscription, signingSecret=made.secret)
 
 
 class WebhooksView(APIView):
@@ -180,14 +174,14 @@ class Webhooks(WebhooksView):
     def get(self, request: Request) -> Response:
         """Your webhooks, newest first, without their secrets."""
         own = self.find_own(request).order_by("-pk")
-        return page(request, own, lambda rows: [show_subscription(one) for one in rows])
+        return page(request, own, show_each(Webhook))
 
     @extend_schema(request=SubscriptionBody, responses={201: WebhookWithSecret, 409: ErrorBody})
     def post(self, request: Request) -> Response:
         """Subscribe; the signing secret is in this answer and nowhere else."""
         body = self.body_class.read(request)
         try:
-            made = self.subscribe(request, body.fields_of_row())
+            made = self.subscribe(request, body.validated_data)
         except QuotaExceeded as many:
             raise Conflict(str(many)) from None
         return Response(show_with_secret(made), status=201, headers=NO_STORE)
@@ -208,7 +202,7 @@ class OneWebhook(WebhooksView):
     @extend_schema(responses=Webhook)
     def get(self, request: Request, webhook_id: int) -> Response:
         """One of your webhooks, without its secret."""
-        return Response(show_subscription(self.get_own(request, webhook_id)))
+        return Response(show(Webhook, self.get_own(request, webhook_id)))
 
     @extend_schema(request=SubscriptionBody(partial=True), responses={200: Webhook, 403: ErrorBody})
     def patch(self, request: Request, webhook_id: int) -> Response:
@@ -219,11 +213,11 @@ class OneWebhook(WebhooksView):
         """
         own = self.get_own(request, webhook_id)
         body = self.body_class.read(request, partial=True)
-        if body.validated_data.keys() - {"paused"}:
+        if body.validated_data.keys() - {"paused_at"}:
             self.check_change(own)
-        if not subscription_changes.revise(own, body.fields_of_row()):
+        if not subscription_changes.revise(own, body.validated_data):
             raise NotFound(NO_WEBHOOK)
-        return Response(show_subscription(own))
+        return Response(show(Webhook, own))
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, webhook_id: int) -> Response:
@@ -263,7 +257,7 @@ class RollSecret(WebhooksView):
 
 def check_not_paused(own: Subscription) -> None:
     """409 while it is paused."""
-    if own.paused_at is not None:
+    if own.is_paused:
         raise Conflict(PAUSED)
 
 

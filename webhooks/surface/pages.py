@@ -80,7 +80,7 @@ class SubscriptionForm:
         filters = {"sessionId": self.session_id or None, "routingName": self.routing_name or None}
         body = SubscriptionBody(data={"url": self.url, "events": self.events, "filters": filters})
         if body.is_valid():
-            return body.fields_of_row()
+            return dict(body.validated_data)
         self.errors = dict(_sentences(body.errors))
         return None
 
@@ -182,7 +182,7 @@ def resume(request: HttpRequest, own: Subscription) -> HttpResponse:
 @_own_view(posts=True, is_of_keys=False)
 def test(request: HttpRequest, own: Subscription) -> HttpResponse:
     """Queue a test event."""
-    if own.paused_at is not None:
+    if own.is_paused:
         return _refused_paused(request, own)
     event_id = subscription_changes.send_test(own)
     messages.success(request, f"A test is on its way: {event_id}.")
@@ -210,7 +210,7 @@ def delete(request: HttpRequest, own: Subscription) -> HttpResponse:
 def replay(request: HttpRequest, own: Subscription) -> HttpResponse:
     """Send a delivery again."""
     found = _get_delivery(own, request.POST.get("delivery", ""))
-    if own.paused_at is not None:
+    if own.is_paused:
         return _refused_paused(request, own)
     is_queued = send_again(found)
     said = "will be sent again, under the same id." if is_queued else "is being sent at this moment."
@@ -282,7 +282,7 @@ def _deliveries(request: HttpRequest, own: Subscription) -> dict[str, object]:
         "query": urlencode({name: value for name, value in asked.items() if value}),
         "deliveries": shown,
         "older": shown[-1].pk if len(found) > SHOWN else None,
-        "is_moving": any(one.status in Delivery.UNSETTLED for one in shown) and own.paused_at is None,
+        "is_moving": any(one.status in Delivery.UNSETTLED for one in shown) and not own.is_paused,
     }
 
 

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.paging import PageQuery, page, read_filters
-from accounts.rest import Body, caller_of, get_one
+from accounts.rest import Body, ColumnBody, caller_of, get_one
 from accounts.shapes import NO_STORE
 from gateway.models import EnvelopeKey, Proposal, TeamAgent, TeamPolicy, Vote
 from gateway.models.team import RULES
@@ -35,7 +35,6 @@ from gateway.service.team_rules import (
     make_key,
 )
 from gateway.wire.frame_types import is_agent_name
-from kit.columns import ColumnBody
 from kit.describe import ErrorBody, Items, Page, Time
 from kit.list_fields import NameList
 from kit.rows import RowSource, show
@@ -72,7 +71,7 @@ class ApiTeamPolicy(TypedDict):
     framesKeptDays: int
 
 
-class TeamAgentBody(Body, ColumnBody):
+class TeamAgentBody(ColumnBody):
     """The fields of an agent to change."""
 
     config = serializers.DictField(required=False)
@@ -96,7 +95,7 @@ class TeamAgentBody(Body, ColumnBody):
         return config
 
 
-class TeamPolicyBody(Body, ColumnBody):
+class TeamPolicyBody(ColumnBody):
     """The rules to change."""
 
     members = NameList(rule=VOTERS, allow_empty=False)
