@@ -31,6 +31,7 @@ from agents.core.ledger.worker import DiskReserve
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link, Spans
 from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
+from agents.core.rest_server import RestServer
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
@@ -55,7 +56,6 @@ from gateway.service.seat import GATEWAY_LINK
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
-from gateway.surface.http import GatewayHttp
 from gateway.surface.sign_in import too_many_sockets
 from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
@@ -166,9 +166,9 @@ class HubServices:
                 None if settings.IS_EMBEDDED else post.is_reachable,
             ),
         )
-        gateway_http = GatewayHttp(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+        rest = RestServer(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
         self.team_agents = team_agents = TeamModels(
-            gateway_http, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S
+            rest, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S
         )
         self.venue_asker = venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
         envelopes = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
@@ -192,8 +192,8 @@ class HubServices:
         self.models = ModelEndpoint(
             runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
         )
-        self.questions = QuestionList(reader, ledger, settings.PUBLIC_URL, settings.APP_ORIGINS, _preview)
-        self.operators = Operators(prompt_service, ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
+        self.questions = QuestionList(reader, rest, _preview)
+        self.operators = Operators(prompt_service, rest)
         self.agent_socket = partial(
             AgentSocket,
             link=link,
@@ -225,8 +225,8 @@ class HubServices:
             process_id=process_id,
             public_url=settings.PUBLIC_URL,
         )
-        self.agent_protocol = AgentProtocol(gateway_http, StepRunner(gateway, settings.REPLY_WAIT_S))
-        self.fipa = FipaEndpoint(gateway_http, gateway)
+        self.agent_protocol = AgentProtocol(rest, StepRunner(gateway, settings.REPLY_WAIT_S))
+        self.fipa = FipaEndpoint(rest, gateway)
         self.gateway_health = TeamHealth(ledger, gateway.health)
         self.canceller = Canceller(venue_asker.ask)
         # Last: the message sender delivers to the services built above.

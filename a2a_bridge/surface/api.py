@@ -4,12 +4,11 @@ The call is a plain ASGI callable, because task stores are read by coroutines (d
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import parse_qsl
 
-import msgspec
 from msgspec import Struct
 
 from a2a_bridge.service.my_questions import (
@@ -26,15 +25,13 @@ from a2a_bridge.service.my_questions import (
 )
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.wire.task import State, Task
-from accounts.authn import TokenScope, presented
+from accounts.authn import TokenScope
 from accounts.error_responses import UNAVAILABLE_TEXT
-from accounts.middleware import allowing
-from agents.core.ledger import Ledger
-from agents.core.rest_errors import public_refusal
+from agents.core.rest_server import RestAnswer, RestServer, json_answer
 from agents.transcript.pieces import text_in
 from clawbridge.shapes import QuestionState
 from kit import asgi
-from kit.asgi import ClientLeft, Header, RequestRefused, Send, respond
+from kit.asgi import RequestRefused, Send
 from kit.async_db import db_call
 from kit.clock import iso
 from kit.describe import DescribedAnswer, DescribedOperation, ErrorBody, Parameter, Time, Url
@@ -60,8 +57,6 @@ PARAMETERS = (
     Parameter(name="before", shape=Cursor, text="the `next` of the page before"),
     Parameter(name="limit", shape=Limit, text="default 25"),
 )
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ApiQuestion(Struct, frozen=True, rename="camel", kw_only=True):
@@ -119,36 +114,24 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """Serves the list. `app_origins`: whose pages may read answers. `preview`: `to_line` of `kit.markdown`."""
+    """Serves the list. `preview`: `to_line` of `kit.markdown`."""
 
     reader: TaskReader
-    ledger: Ledger
-    public_url: str
-    app_origins: Sequence[str]
+    http: RestServer
     preview: Callable[[str, int], str]
 
     async def __call__(self, request: asgi.HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        headers: Sequence[Header] = ()
-        try:
-            status, body = 200, _encode(await self._answer(request))
-        except ClientLeft:
-            return
-        except Exception as failure:  # noqa: BLE001  each becomes the answer
-            refused = public_refusal(failure, "questions.failed", request.path)
-            status, body, headers = refused.status, refused.body, refused.headers
-        cors = allowing(request.headers.get("origin"), self.app_origins)
-        await respond(send, status, body, [*headers, (b"cache-control", b"no-store"), *cors])
+        await self.http.serve(request, send, self._answer(request), "questions.failed")
 
-    async def _answer(self, request: asgi.HttpRequest) -> Questions:
+    async def _answer(self, request: asgi.HttpRequest) -> RestAnswer:
         await request.read_checked(METHODS)
-        token = presented(request.headers, request.method, self.public_url)
-        caller = await self.ledger.get_caller(token, TokenScope.READ)
+        caller = await self.http.get_caller(request, TokenScope.READ)
         query = query_of(request)
         page = await db_call(find_questions)(caller.user_id, query)
         # One after the other: tasks may be large, and only the beginning of each reply stays in memory.
         items = [await self._show(one, caller.user_id) for one in page.questions]
-        return Questions([one for one in items if query.state in (None, one.state)], page.next)
+        return json_answer(Questions([one for one in items if query.state in (None, one.state)], page.next))
 
     async def _show(self, one: AskedQuestion, caller_id: int) -> ApiQuestion:
         task = await self.reader.find(one.task_id, caller_id) if one.task_id and one.is_askable else None
@@ -165,7 +148,7 @@ class QuestionList:
             repeats=one.repeats,
             task_id=one.task_id or None,
             is_kept=task is not None,
-            url=f"{self.public_url}/agents/{one.handle}?task={one.task_id}" if task else None,
+            url=f"{self.http.public_url}/agents/{one.handle}?task={one.task_id}" if task else None,
             reply=reply[:MAX_REPLY_CHARS] or None,
             reply_is_cut=len(reply) > MAX_REPLY_CHARS,
             reply_preview=self.preview(reply, MAX_PREVIEW_CHARS) or None,

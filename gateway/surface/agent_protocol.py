@@ -11,11 +11,11 @@ from uuid import UUID
 from django.utils.http import content_disposition_header
 
 from accounts.authn import TokenScope
+from agents.core.rest_server import RestAnswer, RestServer, json_answer
 from gateway.service import protocol_tasks
 from gateway.service.protocol_shapes import invalid, read_agent, read_body, read_form, read_page
 from gateway.service.protocol_steps import StepRunner
-from gateway.surface.http import GatewayAnswer, GatewayHttp, json_answer, reply_error
-from gateway.wire.errors import FrameRefused
+from gateway.wire.errors import FrameRefused, reply_error, request_error
 from kit.asgi import HttpRequest, Send
 from kit.async_db import db_call
 
@@ -29,28 +29,28 @@ INERT = (
 _ID = "[^/]+"
 
 Names = Mapping[str, UUID]
-Handle = Callable[["AgentProtocol", HttpRequest, Names], Awaitable[GatewayAnswer]]
+Handle = Callable[["AgentProtocol", HttpRequest, Names], Awaitable[RestAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProtocol:
     """Serves `ROUTES`. Owners see their own tasks alone."""
 
-    http: GatewayHttp
+    http: RestServer
     runner: StepRunner
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        await self.http.serve(request, send, self._answer(request))
+        await self.http.serve(request, send, self._answer(request), "gateway.http_failed", explain=request_error)
 
-    async def _answer(self, request: HttpRequest) -> GatewayAnswer:
+    async def _answer(self, request: HttpRequest) -> RestAnswer:
         for path, reads, creates in ROUTES:
             if found := path.fullmatch(request.path):
                 handle = creates if request.method == "POST" and creates is not None else reads
                 return await handle(self, request, _ids_in(found.groupdict()))
         raise protocol_tasks.absent("address")
 
-    async def create_task(self, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def create_task(self, request: HttpRequest, names: Names) -> RestAnswer:
         """`POST /tasks`"""
         body = await request.read_checked(("POST",))
         identity = await self.http.get_caller(request, TokenScope.ASK)
@@ -62,7 +62,7 @@ class AgentProtocol:
             raise invalid(f"additional_input.agent: {refused}") from None
         return json_answer(await db_call(protocol_tasks.create_task)(identity.user_id, agent, wanted))
 
-    async def run_step(self, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def run_step(self, request: HttpRequest, names: Names) -> RestAnswer:
         """`POST /tasks/{task_id}/steps`: waits for the agent."""
         body = await request.read_checked(("POST",))
         identity = await self.http.get_caller(request, TokenScope.ASK)
@@ -72,20 +72,20 @@ class AgentProtocol:
             raise reply_error(done)
         return json_answer(done)
 
-    async def add_artifact(self, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def add_artifact(self, request: HttpRequest, names: Names) -> RestAnswer:
         """`POST /tasks/{task_id}/artifacts`: a form."""
         body = await request.read_checked(("POST",), takes_form=True)
         identity = await self.http.get_caller(request, TokenScope.ASK)
         upload = read_form(request.headers.get("content-type", ""), body)
         return json_answer(await db_call(protocol_tasks.add_artifact)(identity.user_id, names["task"], upload))
 
-    async def download_artifact(self, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def download_artifact(self, request: HttpRequest, names: Names) -> RestAnswer:
         """`GET /tasks/{task_id}/artifacts/{artifact_id}`: its bytes, to be saved and never shown."""
         user_id = await self.reader(request)
         found = await db_call(protocol_tasks.get_artifact)(user_id, names["task"], names["artifact"])
         disposition = content_disposition_header(True, found.file_name) or "attachment"
         headers = (*INERT, (b"content-disposition", disposition.encode("latin-1")))
-        return GatewayAnswer(200, bytes(found.data), headers)
+        return RestAnswer(200, bytes(found.data), headers)
 
     async def reader(self, request: HttpRequest) -> int:
         """The user of a request that reads."""
@@ -96,7 +96,7 @@ class AgentProtocol:
 def _read(load: Callable[..., object]) -> Handle:
     """Answers with what `load` finds of a user, by the ids in the address."""
 
-    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> RestAnswer:
         return json_answer(await db_call(load)(await self.reader(request), *names.values()))
 
     return answer
@@ -105,7 +105,7 @@ def _read(load: Callable[..., object]) -> Handle:
 def _list(load: Callable[..., object]) -> Handle:
     """As `_read`, of a list: `load` gets its page, too."""
 
-    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> GatewayAnswer:
+    async def answer(self: AgentProtocol, request: HttpRequest, names: Names) -> RestAnswer:
         user_id = await self.reader(request)
         return json_answer(await db_call(load)(user_id, *names.values(), page=read_page(request)))
 

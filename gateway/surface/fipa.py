@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.authn import Identity, TokenScope
+from agents.core.rest_server import RestAnswer, RestServer, json_answer
 from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import begin_note
 from gateway.service.messages import FrameSender
@@ -18,9 +19,8 @@ from gateway.service.seat import Seat
 from gateway.service.team_rules import check_signature
 from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers.table import get_handler
-from gateway.surface.http import GatewayAnswer, GatewayHttp, json_answer
 from gateway.wire import frames, permissions
-from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing
+from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing, request_error
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
 from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_type
 from gateway.wire.permissions import Action, check_action
@@ -32,7 +32,7 @@ from kit.tasks import start_apart
 
 PATH = "/api/v1/gateway/fipa"
 SENT = frozenset({"message", "request", "proposal", "broadcast"})
-NO_CONTENT = GatewayAnswer(204, b"", ())
+NO_CONTENT = RestAnswer(204, b"", ())
 
 
 class RequestClient(TeamClient):
@@ -117,14 +117,14 @@ class RequestClient(TeamClient):
 class FipaEndpoint:
     """Serves `PATH`. A message with `reply-with` waits for its answer, one without is delivered (204)."""
 
-    http: GatewayHttp
+    http: RestServer
     gateway: Gateway
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
-        await self.http.serve(request, send, self._answer(request))
+        await self.http.serve(request, send, self._answer(request), "gateway.http_failed", explain=request_error)
 
-    async def _answer(self, request: HttpRequest) -> GatewayAnswer:
+    async def _answer(self, request: HttpRequest) -> RestAnswer:
         body = await request.read_checked(("POST",))
         identity = await self.http.get_caller(request, TokenScope.ASK)
         try:

@@ -22,7 +22,7 @@ from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
 from agents.core.reasons import RefusalKind
 from agents.models.choices import TurnFailure
 from agents.transcript.access import NotAllowed
-from kit.asgi import Header, retry_after
+from kit.asgi import RETRY_SOON, Header, RequestRefused, retry_after
 
 
 class GatewayErrorCode(IntEnum):
@@ -163,3 +163,29 @@ def failed_turn_error(reason: str, agents_text: str) -> FrameRefused:
     """The error for a turn that ended without a reply. `agents_text`: the agent's own reason, if it gave one."""
     code, name, text = _FAILED.get(reason, (GatewayErrorCode.AGENT_ERROR, reason, "the agent did not answer"))
     return FrameRefused(code, agents_text or text, reason=name)
+
+
+STATUSES = {
+    GatewayErrorCode.RATE_LIMITED: 429,
+    GatewayErrorCode.AGENT_NOT_FOUND: 409,
+    GatewayErrorCode.AGENT_OFFLINE: 409,
+    GatewayErrorCode.AGENT_BUSY: 409,
+    GatewayErrorCode.INVALID_CONTENT: 422,
+    GatewayErrorCode.PERMISSION_DENIED: 403,
+}
+OUT_OF_BUDGET = 429  # the HTTP status of a limit that has no code in the protocol
+
+
+def request_error(failure: Exception) -> Exception:
+    """The error in REST for what the hub refused before it sent anything; other failures stay as they are."""
+    if not isinstance(failure, FrameRefused):
+        return failure
+    if failure.reason == "unavailable":
+        return RequestRefused(503, "unavailable", str(failure), RETRY_SOON)
+    status = STATUSES.get(failure.code, OUT_OF_BUDGET)
+    return RequestRefused(status, failure.name, str(failure), *failure.retry_headers)
+
+
+def reply_error(refused: FrameRefused) -> RequestRefused:
+    """The error in REST for what was sent, or may have been, and got no reply."""
+    return RequestRefused(504 if refused.reason == "response_timeout" else 502, refused.name, str(refused))

@@ -21,6 +21,7 @@ from a2a_bridge.wire.errors import agent_not_found
 from a2a_bridge.wire.requests import Send as AskedSend
 from a2a_bridge.wire.task import Message, Role, State, Task
 from accounts.authn import Identity, TokenScope, Unauthenticated
+from agents.core.rest_server import RestServer
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
@@ -28,7 +29,6 @@ from agents.transcript.pieces import Part
 from gateway.service.client import Gateway
 from gateway.service.messages import MessageToAsk
 from gateway.service.protocol_steps import output_of
-from gateway.surface.http import GatewayHttp
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, failed_turn_error
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
@@ -77,7 +77,7 @@ class TeamWire(ChatWire):
 class TeamModels:
     """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own."""
 
-    http: GatewayHttp
+    http: RestServer
     gateway: Gateway
     streams: ConcurrencyLimit
     reply_wait_s: float

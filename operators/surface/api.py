@@ -5,26 +5,22 @@ A request is checked by the guard of all surfaces (`accounts.authn`); then the c
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from accounts.authn import TokenScope, presented
-from accounts.middleware import allowing
-from accounts.open_requests import OpenRequests
+from accounts.authn import TokenScope
 from agents.core.ask_starter import AskingUser
 from agents.core.errors import Offline, Unavailable
-from agents.core.ledger import Ledger
-from agents.core.rest_errors import public_refusal
+from agents.core.rest_server import RestAnswer, RestServer, json_answer
 from agents.core.waiting import RunningTurn, left_out_of
 from agents.models.choices import Outcome, Surface, TurnFailure
-from kit.asgi import ClientLeft, Header, HttpRequest, RequestRefused, Send, respond
+from kit.asgi import HttpRequest, RequestRefused, Send
 from kit.clock import iso
 from kit.describe import (
     COMMON_FAILURES,
@@ -190,44 +186,32 @@ async def _with_reply(sent: RouteAnswer, running: RunningTurn, wait_s: float) ->
     return replace(sent, ok=False, timed_out=True, error=message)
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Serves `CALLS`. `public_url`: pages of this origin may use the cookie; `app_origins`: pages that may read
-    answers.
-    """
+    """Serves `CALLS`."""
 
     prompt_service: PromptService
-    ledger: Ledger
-    callers: OpenRequests
-    public_url: str
-    app_origins: Sequence[str]
+    http: RestServer
 
     async def __call__(self, request: HttpRequest, call: OperatorCall, names: Names, send: Send) -> None:
         """Answer one request for a call; nothing a client sends makes this raise."""
-        span = request.enter_trace()
-        headers: Sequence[Header] = ()
-        try:
-            status, body = 200, _encode(await self._answer(request, call, names))
-        except ClientLeft:
-            return
-        except Exception as failure:  # noqa: BLE001  each becomes the answer
-            known = describe_error(failure) if isinstance(failure, REFUSED) else failure
-            refused = public_refusal(known, "operators.failed", request.path, unavailable=Unavailable.text)
-            status, body, headers = refused.status, refused.body, refused.headers
-        cors = allowing(request.headers.get("origin"), self.app_origins)
-        await respond(send, status, body, [*headers, span, *cors])
+        work = self._answer(request, call, names)
+        await self.http.serve(
+            request, send, work, "operators.failed", explain=explain, unavailable=Unavailable.text
+        )
 
-    async def _answer(self, request: HttpRequest, call: OperatorCall, names: Names) -> Any:
+    async def _answer(self, request: HttpRequest, call: OperatorCall, names: Names) -> RestAnswer:
         body = await request.read_checked(("POST",))
-        token = presented(request.headers, request.method, self.public_url)
-        identity = await self.ledger.get_caller(token, TokenScope.ASK)
+        identity = await self.http.get_caller(request, TokenScope.ASK)
         wanted = read_body(body, call.operation.request)
         asker = AskingUser(user_id=identity.user_id, login=identity.login, traceparent=request.traceparent)
         answer = await call.run(self.prompt_service, asker, names, wanted)
-        if not isinstance(answer, Pending):
-            return answer
-        with self.callers.hold(identity.credential_id):
-            return await answer.answer
+        if isinstance(answer, Pending):
+            with self.http.callers.hold(identity.credential_id):
+                answer = await answer.answer
+        return json_answer(answer)
+
+
+def explain(failure: Exception) -> Exception:
+    """The refusal for an error of operators; other failures stay as they are."""
+    return describe_error(failure) if isinstance(failure, REFUSED) else failure

@@ -16,7 +16,7 @@ from accounts.authn import AGENT_KINDS, check_caller, presented
 from agents import limits
 from agents.core.ledger import Ledger
 from agents.core.post import Hook
-from agents.core.rest_errors import public_refusal
+from agents.core.rest_server import public_refusal
 from agents.core.types import HookedSession
 from agents.links.channel.frames import MAX_LEVELS
 from agents.links.sockets import SocketLink

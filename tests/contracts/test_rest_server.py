@@ -4,7 +4,7 @@ import pytest
 from django.db import OperationalError
 
 from agents.core.errors import Unavailable
-from agents.core.rest_errors import public_refusal
+from agents.core.rest_server import public_refusal
 from kit.asgi import RETRY_SOON, RequestRefused
 
 

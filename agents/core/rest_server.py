@@ -1,42 +1,35 @@
-"""The base of the gateway's HTTP endpoints: the caller of a request, the wait for an agent, the errors.
+"""Calls of REST outside of Django, which wait for agents or read tasks: the caller, the wait, the answer.
 
-Errors have the form of REST, `{"error", "message"}`.
+`accounts.rest` has the same for views.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
 from accounts.authn import Identity, TokenScope, presented
+from accounts.error_responses import INTERNAL, INTERNAL_TEXT, UNAVAILABLE_TEXT
 from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
+from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from agents.core.rest_errors import public_refusal
-from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send
+from kit.sql import DATABASE_UNAVAILABLE
 
 JSON_TYPE = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
-_DENIED_STATUS = {
-    GatewayErrorCode.RATE_LIMITED: 429,
-    GatewayErrorCode.AGENT_NOT_FOUND: 409,
-    GatewayErrorCode.AGENT_OFFLINE: 409,
-    GatewayErrorCode.AGENT_BUSY: 409,
-    GatewayErrorCode.INVALID_CONTENT: 422,
-    GatewayErrorCode.PERMISSION_DENIED: 403,
-}
-OUT_OF_BUDGET = 429  # of a limit that has no code in the protocol
 
-
+logger = logging.getLogger(__name__)
 encode = msgspec.json.Encoder().encode
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayAnswer:
+class RestAnswer:
     """A whole response; `headers` with its content type."""
 
     status: int
@@ -44,26 +37,13 @@ class GatewayAnswer:
     headers: Sequence[Header] = (JSON_TYPE,)
 
 
-def json_answer(value: object, status: int = 200) -> GatewayAnswer:
+def json_answer(value: object, status: int = 200) -> RestAnswer:
     """A response with a JSON body."""
-    return GatewayAnswer(status, encode(value))
-
-
-def request_error(refused: FrameRefused) -> RequestRefused:
-    """The error for what the hub refused; nothing was sent to the agent."""
-    if refused.reason == "unavailable":
-        return RequestRefused(503, "unavailable", str(refused), RETRY_SOON)
-    status = _DENIED_STATUS.get(refused.code, OUT_OF_BUDGET)
-    return RequestRefused(status, refused.name, str(refused), *refused.retry_headers)
-
-
-def reply_error(refused: FrameRefused) -> RequestRefused:
-    """The error for what was sent, or may have been, and got no reply."""
-    return RequestRefused(504 if refused.reason == "response_timeout" else 502, refused.name, str(refused))
+    return RestAnswer(status, encode(value))
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayHttp:
+class RestServer:
     """Serves requests. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
 
     ledger: Ledger
@@ -71,17 +51,28 @@ class GatewayHttp:
     public_url: str
     app_origins: Sequence[str]
 
-    async def serve(self, request: HttpRequest, send: Send, work: Awaitable[GatewayAnswer]) -> None:
-        """Send what the work answers; nothing a client sends makes this raise."""
+    async def serve(
+        self,
+        request: HttpRequest,
+        send: Send,
+        work: Awaitable[RestAnswer],
+        log_key: str,
+        *,
+        explain: Callable[[Exception], Exception] = lambda failure: failure,
+        unavailable: str = UNAVAILABLE_TEXT,
+    ) -> None:
+        """Send the answer of the work; nothing a client sends makes this raise.
+
+        `explain`: the refusal for a failure of the surface's own; other arguments are those of `public_refusal`.
+        """
         span = request.enter_trace()
         try:
             answer = await work
         except ClientLeft:
             return
         except Exception as failure:  # noqa: BLE001  each becomes the answer
-            known = request_error(failure) if isinstance(failure, FrameRefused) else failure
-            refused = public_refusal(known, "gateway.http_failed", request.path)
-            answer = GatewayAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
+            refused = public_refusal(explain(failure), log_key, request.path, unavailable=unavailable)
+            answer = RestAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
         cors = allowing(request.headers.get("origin"), self.app_origins)
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [*answer.headers, length, NO_STORE, span, *cors]
@@ -114,3 +105,18 @@ class GatewayHttp:
         if not answer.done():
             raise ClientLeft
         return answer.result()
+
+
+def public_refusal(
+    failure: Exception, log_key: str, path: str, *, unavailable: str = UNAVAILABLE_TEXT
+) -> RequestRefused:
+    """The refusal that the caller gets for a failure. A failure that no code foresaw is logged, and tells nothing.
+
+    `unavailable`: the text where the hub takes nothing now.
+    """
+    if isinstance(failure, RequestRefused):
+        return failure
+    if isinstance(failure, (Unavailable, *DATABASE_UNAVAILABLE)):
+        return RequestRefused(503, "unavailable", unavailable, RETRY_SOON)
+    logger.error(log_key, exc_info=failure, extra={"path": path})
+    return RequestRefused(500, INTERNAL, INTERNAL_TEXT)
