@@ -1,11 +1,9 @@
 """The sessions that the caller owns or that others share: listed, archived, pruned and deleted."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Model
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -20,9 +18,16 @@ from agents import settings
 from agents.core.ask_starter import load_peers
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, TokenUsage, Turn
 from agents.models.session import SEEN_AT, online_sessions
-from agents.transcript.access import NotAllowed, SessionRole, find_session, role_of, sessions_visible_to
+from agents.transcript.access import (
+    NotAllowed,
+    SessionGone,
+    SessionRole,
+    archive_session,
+    find_session,
+    role_of,
+    sessions_visible_to,
+)
 from agents.transcript.session_deletion import Deletion, PruningPlan, delete_sessions, plan_pruning
-from kit.clock import db_now
 from kit.describe import ErrorBody, Items, Page, Time, Uuid
 from kit.rows import Always, RowSource, show
 
@@ -279,7 +284,10 @@ class ArchiveSession(APIView):
         """Take a session off the lists; it comes back when its agent does."""
         session = get_session(request, public_id, at_least=SessionRole.OWNER)
         check_no_fields(request)
-        archived, session.archived_at = archive(session)
+        try:
+            archived, session.archived_at = archive_session(session)
+        except SessionGone:
+            raise NotFound("no such session") from None
         return Response(show(SessionArchived, session, alreadyArchived=not archived))
 
 
@@ -298,21 +306,6 @@ class PruneSessions(APIView):
         if not wanted["dryRun"]:
             gone = delete_sessions([session.pk for session in planned.spare], only_offline=True)
         return Response(_show_pruned(planned, gone))
-
-
-@transaction.atomic
-def archive(session: Session) -> tuple[bool, datetime]:
-    """Archive a session; whether this call archived it, and the time since when it is archived.
-
-    Raises:
-        NotFound: it was deleted meanwhile.
-    """
-    rows = Session.objects.filter(pk=session.pk)
-    changed = rows.filter(archived_at=None).update(archived_at=db_now())
-    archived_at = rows.values_list("archived_at", flat=True).first()
-    if archived_at is None:
-        raise NotFound("no such session")
-    return bool(changed), archived_at
 
 
 def _show_pruned(planned: PruningPlan, gone: Deletion | None) -> Pruned:

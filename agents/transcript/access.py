@@ -13,6 +13,7 @@ from accounts.models import User
 from agents.models import Session, Share
 from agents.models.session import SEEN_AT
 from agents.transcript.announcements import announce_lost_access
+from kit.clock import db_now
 
 
 class SessionRole(IntEnum):
@@ -131,3 +132,18 @@ def lock_session(session: Session) -> None:
     """
     if not Session.objects.select_for_update(no_key=True).filter(pk=session.pk).values_list("pk").first():
         raise SessionGone
+
+
+@transaction.atomic
+def archive_session(session: Session) -> tuple[bool, datetime]:
+    """Archive a session; whether this call archived it, and the time since when it is archived.
+
+    Raises:
+        SessionGone: it was deleted meanwhile.
+    """
+    rows = Session.objects.filter(pk=session.pk)
+    changed = rows.filter(archived_at=None).update(archived_at=db_now())
+    archived_at = rows.values_list("archived_at", flat=True).first()
+    if archived_at is None:
+        raise SessionGone
+    return bool(changed), archived_at

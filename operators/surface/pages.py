@@ -14,17 +14,16 @@ from django.urls import NoReverseMatch, path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from rest_framework.exceptions import NotFound
 
 from accounts.models import User
 from accounts.pages import signed_in, to_signin
-from agents.api.sessions import archive
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online
 from agents.transcript import permissions
 from agents.transcript.access import (
     SessionGone,
     SessionRole,
+    archive_session,
     find_session,
     role_of,
     share_session,
@@ -239,13 +238,13 @@ def _unshare(request: HttpRequest, seen: VisibleSession) -> str:
 
 def _archive(request: HttpRequest, seen: VisibleSession) -> str:
     try:
-        is_new, _ = archive(seen.session)
-    except NotFound:
+        is_new, _ = archive_session(seen.session)
+    except SessionGone:
         return "The session is gone."
     return "Archived. It comes back when its agent does." if is_new else "It was archived already."
 
 
-share, unshare, archive_session = _owner_action(_share), _owner_action(_unshare), _owner_action(_archive)
+share, unshare, archive = _owner_action(_share), _owner_action(_unshare), _owner_action(_archive)
 
 
 @never_cache
@@ -303,6 +302,6 @@ urlpatterns = [
     path(f"{HOME}/files", files, name="operator-files"),
     path(f"{HOME}/share", share, name="operator-share"),
     path(f"{HOME}/unshare", unshare, name="operator-unshare"),
-    path(f"{HOME}/archive", archive_session, name="operator-archive"),
+    path(f"{HOME}/archive", archive, name="operator-archive"),
     path(f"{HOME}/delete", delete, name="operator-delete"),
 ]
