@@ -284,7 +284,7 @@ class RotateToken(APIView):
 
     permission_classes = [HasBrowserSession]
 
-    @extend_schema(request=Rotation, responses={201: MintedChannelToken, 404: ErrorBody, 429: ErrorBody})
+    @extend_schema(request=Rotation, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request, token_id: int) -> Response:
         """A new token like this one; the old one stays good for the overlap, an hour unless said otherwise."""
         body = Rotation.read(request)

@@ -20,7 +20,7 @@ from agents.models import Blob, Event, File, OpMessage, PermissionRequest, Sessi
 from agents.models.choices import Outcome
 from agents.models.session import live_connections
 from kit.clock import db_now, iso
-from kit.describe import ErrorBody, Time
+from kit.describe import Time
 from kit.search import find_first_ids
 from webhooks.models import Delivery
 
@@ -279,7 +279,7 @@ class TimeseriesQuery(serializers.Serializer[Any]):
 class StatsTimeseries(StaffView):
     """`/admin/stats/timeseries/{metric}`"""
 
-    @extend_schema(parameters=[TimeseriesQuery], responses={200: Timeseries, 404: ErrorBody})
+    @extend_schema(parameters=[TimeseriesQuery], responses={200: Timeseries})
     def get(self, request: Request, metric: str) -> Response:
         """One point for each hour or day, empty ones too, oldest first."""
         if metric not in METRICS:

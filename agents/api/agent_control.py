@@ -126,13 +126,13 @@ class NewHalt(Why):
 class HaltAgent(APIView):
     """`/agents/{id}/halt`"""
 
-    @extend_schema(request=Why, responses={201: ApiHalt, 200: ApiHalt, 404: ErrorBody})
+    @extend_schema(request=Why, responses={201: ApiHalt, 200: ApiHalt})
     def post(self, request: Request, agent_id: int) -> Response:
         """Halt an agent of the caller's: asks are refused, open ones end, its socket closes. Again is fine."""
         agent = get_own_agent(agent_id, caller_of(request))
         return _made(*halt_rules.halt_own_agent(agent, Why.read(request).validated_data["reason"]))
 
-    @extend_schema(responses={204: None, 404: ErrorBody})
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, agent_id: int) -> Response:
         """Resume the agent; a repeated call succeeds. A halt by an administrator stays."""
         halt_rules.resume_own_agent(get_own_agent(agent_id, caller_of(request)))
@@ -166,7 +166,7 @@ class AdminHalts(StaffView):
 class AdminHalt(StaffView):
     """`/admin/halts/{id}`"""
 
-    @extend_schema(responses={204: None, 404: ErrorBody})
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, halt_id: int) -> Response:
         """Lift a halt, an owner's too; the row stays. Again is fine."""
         found = Halt.objects.filter(pk=halt_id)
@@ -232,13 +232,13 @@ class CardChange(APIView):
 
     parser_classes = [StrictJSONParser]
 
-    @extend_schema(responses={200: ApiCardChange, 404: ErrorBody})
+    @extend_schema(responses={200: ApiCardChange})
     def get(self, request: Request, agent_id: int) -> Response:
         """The differences between the card by which the hub calls a remote server and its present card."""
         _, _, changed = _find_changed_card(agent_id, caller_of(request))
         return Response(show(ApiCardChange, changed))
 
-    @extend_schema(request=CardDecision, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
+    @extend_schema(request=CardDecision, responses={200: ApiAgent, 409: ErrorBody})
     def post(self, request: Request, agent_id: int) -> Response:
         """Call the server by the changed card, or keep the approved one; 409 when it changed again meanwhile."""
         owner = caller_of(request)

@@ -265,7 +265,7 @@ class OneAgent(APIView):
 
     parser_classes = [StrictJSONParser]
 
-    @extend_schema(request=ChangedAgent, responses={200: ApiAgent, 404: ErrorBody, 409: ErrorBody})
+    @extend_schema(request=ChangedAgent, responses={200: ApiAgent, 409: ErrorBody})
     def patch(self, request: Request, agent_id: int) -> Response:
         """Change what the body names; a draft, and one whose access narrows, is closed to callers at once.
 

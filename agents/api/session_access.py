@@ -65,7 +65,7 @@ class NewShare(Body):
 class Shares(APIView):
     """`/sessions/{id}/shares`"""
 
-    @extend_schema(parameters=[PageQuery], responses={200: Page[ApiShare], 403: ErrorBody})
+    @extend_schema(parameters=[PageQuery], responses={200: Page[ApiShare]})
     def get(self, request: Request, public_id: UUID) -> Response:
         """To whom a session is lent, oldest first."""
         session = get_session(request, public_id, at_least=SessionRole.OWNER)
@@ -139,7 +139,7 @@ class ApiPermission(TypedDict):
 class Permissions(APIView):
     """`/sessions/{id}/permissions`"""
 
-    @extend_schema(parameters=[PageQuery], responses={200: Page[ApiPermission], 403: ErrorBody})
+    @extend_schema(parameters=[PageQuery], responses={200: Page[ApiPermission]})
     def get(self, request: Request, public_id: UUID) -> Response:
         """Permission requests, those that wait for a decision first; of each kind the newest first."""
         session = get_session(request, public_id, at_least=SessionRole.APPROVER)
@@ -173,9 +173,7 @@ class ResolvePermission(APIView):
 
     parser_classes = [StrictJSONParser]
 
-    @extend_schema(
-        request=DecisionBody, responses={200: PermissionDecided, 403: ErrorBody, 404: ErrorBody, 409: ErrorBody}
-    )
+    @extend_schema(request=DecisionBody, responses={200: PermissionDecided, 409: ErrorBody})
     def post(self, request: Request, public_id: UUID, request_id: str) -> Response:
         """Allow or deny a permission request, for good; 409 once it is decided or has run out."""
         session = get_session(request, public_id, at_least=SessionRole.APPROVER)

@@ -289,7 +289,7 @@ class SessionTokenUsage(APIView):
 class AllTokenUsage(APIView):
     """`/token-usage`"""
 
-    @extend_schema(parameters=[TokenUsageQuery], responses={200: UsagePage, 403: ErrorBody})
+    @extend_schema(parameters=[TokenUsageQuery], responses={200: UsagePage})
     def get(self, request: Request) -> Response:
         """The usage that programs of the caller's sessions reported, oldest first; staff may name an owner."""
         wanted, caller = read_query(TokenUsageQuery, request), caller_of(request)

@@ -130,7 +130,7 @@ class NetworkKeys(APIView):
             found = found.filter(tier=query["tier"])
         return page(request, found.order_by("-pk"), show_keys, NetworkKeyQuery)
 
-    @extend_schema(request=NetworkKeyBody, responses={201: MintedNetworkKey, 403: ErrorBody, 429: ErrorBody})
+    @extend_schema(request=NetworkKeyBody, responses={201: MintedNetworkKey, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         """Make a key; its text and its signing secret are in this answer and nowhere else."""
         body = NetworkKeyBody.read(request)

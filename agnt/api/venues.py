@@ -302,7 +302,7 @@ class ImportVenues(APIView):
 
     @extend_schema(
         request={"multipart/form-data": VenueFileForm},
-        responses={200: ApiImport, 400: RefusedImport, 413: ErrorBody, **OF_UPLOADS},
+        responses={200: ApiImport, 400: RefusedImport, **OF_UPLOADS},
     )
     def post(self, request: Request) -> Response:
         """Create and change venues by a CSV file of at most 10 MiB and 10,000 rows: all of its rows, or none.

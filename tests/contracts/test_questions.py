@@ -18,8 +18,10 @@ from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.surface.api import QuestionList
 from a2a_bridge.wire.task import Artifact, State
 from accounts.models import Credential
+from accounts.open_requests import OpenRequests
 from accounts.tokens import TokenLimits, mint
 from agents.core.ledger import Ledger
+from agents.core.rest_server import RestServer
 from agents.models import QueuedAsk, Turn
 from agents.transcript.pieces import Part
 from hub.wiring import HubServices
@@ -241,7 +243,8 @@ class Served:
     def __init__(self, ledger: Ledger) -> None:
         self.store = MemoryTaskStore(time.monotonic)
         reader = TaskReader(StoresById(self.store, {}), Feeds(), reply_wait_s=60)
-        self._list = QuestionList(reader, ledger, PUBLIC_URL, ["https://app.example"], to_line)
+        http = RestServer(ledger, OpenRequests(), PUBLIC_URL, ["https://app.example"])
+        self._list = QuestionList(reader, http, to_line)
 
     async def get(self, token: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, Any]:
         """Status, headers and the decoded body."""

@@ -204,7 +204,7 @@ class OneWebhook(WebhooksView):
         """One of your webhooks, without its secret."""
         return Response(show(Webhook, self.get_own(request, webhook_id)))
 
-    @extend_schema(request=SubscriptionBody(partial=True), responses={200: Webhook, 403: ErrorBody})
+    @extend_schema(request=SubscriptionBody(partial=True), responses={200: Webhook})
     def patch(self, request: Request, webhook_id: int) -> Response:
         """Change what the body names; what waits to be sent goes to the new URL.
 
@@ -229,7 +229,7 @@ class OneWebhook(WebhooksView):
 class SendTest(WebhooksView):
     """`/webhooks/{id}/test`"""
 
-    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 403: ErrorBody, 409: ErrorBody})
+    @extend_schema(request=None, responses={202: QueuedEvent, 400: ErrorBody, 409: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """Queue a `webhook.test`, whatever it is subscribed to; 409 while it is paused."""
         own = self.get_own(request, webhook_id)
@@ -243,7 +243,7 @@ class SendTest(WebhooksView):
 class RollSecret(WebhooksView):
     """`/webhooks/{id}/roll-secret`"""
 
-    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody, 403: ErrorBody})
+    @extend_schema(request=None, responses={200: WebhookWithSecret, 400: ErrorBody})
     def post(self, request: Request, webhook_id: int) -> Response:
         """A new signing secret, in this answer and nowhere else; the one before signs too for 24 hours."""
         own = self.get_own(request, webhook_id)

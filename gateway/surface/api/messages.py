@@ -216,7 +216,7 @@ class ImportSessions(APIView):
 
     @extend_schema(
         request={"multipart/form-data": ImportForm},
-        responses={201: Items[TeamSession], 404: ErrorBody, 413: ErrorBody, **OF_UPLOADS},
+        responses={201: Items[TeamSession], 404: ErrorBody, **OF_UPLOADS},
     )
     def post(self, request: Request) -> Response:
         """Import all sessions of a file, up to 10 MiB, or none; a session whose id is taken gets a new one."""

@@ -213,7 +213,7 @@ class EnvelopeKeys(APIView):
 class OneEnvelopeKey(APIView):
     """`/gateway/keys/{keyId}`"""
 
-    @extend_schema(responses={204: None, 404: ErrorBody})
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, key_id: str) -> Response:
         """Delete a key: what it signs from now on is refused."""
         deleted, _ = EnvelopeKey.objects.filter(owner=caller_of(request), key_id=key_id).delete()
