@@ -1,9 +1,8 @@
 """The admission rules: pure functions over the state that the ledger loaded under its locks."""
 
-from collections import Counter
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from agents.core.errors import (
     AlreadyAsked,
@@ -34,10 +33,9 @@ MAX_DEPTH = 3
 SESSION_CAP = 20
 
 
-@dataclass(slots=True)
-class AgentState:
+class AgentState(Struct):
     """The state of one agent, or of a session without an agent, in a batch; `spent` and the claims change as asks
-    are admitted.
+    are admitted. The fields stand in the order of the columns that `agents.core.ledger.state` reads.
 
     `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner and granted users may
     ask. `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: the agent, its
@@ -57,16 +55,11 @@ class AgentState:
     spent: int = 0
     link: str = CHANNEL_LINK
     is_reachable: bool = False
-    halted: bool = False
     queue_max: int = 0
     queue_wait_s: int = 0
+    halted: bool = False
     limit_microusd: int | None = None
     cost_microusd: int = 0
-
-    @property
-    def is_online(self) -> bool:
-        """True if a prompt can reach it."""
-        return self.is_reachable or self.connection_id is not None
 
 
 class QueuePosition(NamedTuple):
@@ -76,8 +69,7 @@ class QueuePosition(NamedTuple):
     caller_id: int
 
 
-@dataclass(slots=True)
-class CallerSpending:
+class CallerSpending(Struct):
     """The daily limits of one caller at one agent; `spent` grows as asks are admitted.
 
     `budget` None: as many as the agent has. `limit_microusd`, `cost_microusd`: see `AgentState`.
@@ -101,9 +93,9 @@ class CallerSpending:
         return MAX_BUDGET if self.budget is None else max(0, self.budget - self.spent)
 
 
-@dataclass(slots=True)
-class AdmissionState:
-    """The rows that admission needs for a batch: agents and sessions by id, live claims by session and caller.
+class AdmissionState(Struct):
+    """The rows that admission needs for a batch: agents and sessions by id, how many live claims each caller holds
+    on a session, by session and caller.
 
     `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
     among the parents of these asks that were canceled or failed.
@@ -112,46 +104,23 @@ class AdmissionState:
     that is open for it. `queues`: the waiting asks, by session, first to last.
     """
 
-    agents: Mapping[int, AgentState]
-    sessions: Mapping[int, AgentState] = field(default_factory=dict)
-    granted: Set[tuple[int, int]] = frozenset()
-    blocked: Set[tuple[int, int]] = frozenset()
-    halted: Set[int] = frozenset()
-    ended: Set[str] = frozenset()
-    callers: Mapping[tuple[int, int], CallerSpending] = field(default_factory=dict)
-    claims: dict[int, Counter[int]] = field(default_factory=dict)
-    open_asks: dict[tuple[int, int, str], tuple[str, str, str]] = field(default_factory=dict)
+    agents: dict[int, AgentState] = field(default_factory=dict)
+    sessions: dict[int, AgentState] = field(default_factory=dict)
+    granted: set[tuple[int, int]] = field(default_factory=set)
+    blocked: set[tuple[int, int]] = field(default_factory=set)
+    halted: set[int] = field(default_factory=set)
+    ended: frozenset[str] = frozenset()
+    callers: dict[tuple[int, int], CallerSpending] = field(default_factory=dict)
+    claims: dict[int, dict[int, int]] = field(default_factory=dict)
+    open_asks: dict[tuple[int, int, str], tuple[str, ...]] = field(default_factory=dict)
     queues: dict[int, list[QueuePosition]] = field(default_factory=dict)
-
-    def held(self, session_id: int) -> Counter[int]:
-        """The number of turns that each caller holds on a session."""
-        return self.claims.setdefault(session_id, Counter())
-
-    def queue(self, session_id: int) -> list[QueuePosition]:
-        """The asks that wait for a session, first to last."""
-        return self.queues.setdefault(session_id, [])
-
-    def find(self, ask: Ask) -> AgentState | None:
-        """The agent or session that the ask is for; None when it is absent or not open to the caller."""
-        target = ask.target
-        if target.agent_id is None:
-            return self.sessions.get(target.session_id)
-        agent = self.agents.get(target.agent_id)
-        if agent is None or not agent.published or agent.session_id != target.session_id:
-            return None
-        is_open = agent.open_to_all or agent.owner_id == ask.caller_id
-        return agent if is_open or (target.agent_id, ask.caller_id) in self.granted else None
-
-    def has_moved(self, ask: Ask) -> bool:
-        """True if the agent moved to another session after it was looked up for the ask."""
-        agent = self.agents.get(ask.target.agent_id) if ask.target.agent_id is not None else None
-        return agent is not None and agent.published and agent.session_id != ask.target.session_id
 
 
 def decide_ask(
     ask: Ask, state: AdmissionState, *, in_queue: bool = False
-) -> Denied | NotPublished | Unavailable | AlreadyAsked | MustWait | None:
-    """Decide one ask: return the first refusal, or count the claim and the unit of budget of an admitted ask.
+) -> AgentState | Denied | NotPublished | Unavailable | AlreadyAsked | MustWait:
+    """Decide one ask: return the first refusal; or count the claim and the unit of budget of an admitted ask, and
+    return the agent or the session that takes it.
 
     If the agent is busy and has a queue, an ask that may wait gets a position in the queue instead of a refusal.
     `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
@@ -160,30 +129,40 @@ def decide_ask(
     limit on the cost compares what ended turns cost, so asks that are answered at once may exceed it
     (docs/howto/limit-costs.md).
     """
-    asked = state.find(ask)
-    if asked is None and state.has_moved(ask):
-        return Unavailable()
+    target, caller_id, own = ask.target, ask.caller_id, None
+    agent_id, session_id = target.agent_id, target.session_id
+    if agent_id is None:
+        asked = state.sessions.get(session_id)
+    else:
+        asked, own = state.agents.get(agent_id), state.callers.get((agent_id, caller_id))
     if asked is None or not asked.published:
+        return NotPublished()
+    if asked.session_id != session_id:
+        return Unavailable()  # the agent moved after it was looked up: the next look-up finds its session
+    if not (asked.open_to_all or asked.owner_id == caller_id or (agent_id, caller_id) in state.granted):
         return NotPublished()
     if refusal := _caller_denial(ask, asked, state):
         return refusal
-    if ask.message_key and (same := _find_same(ask, state)):
-        return same
-    own = state.callers.get((ask.target.agent_id, ask.caller_id)) if ask.target.agent_id is not None else None
+    if ask.message_key and (same := state.open_asks.get((session_id, caller_id, ask.message_key))):
+        chat_id, task_id, home = same
+        if chat_id != ask.chat_id:  # else it is this ask's own place in the queue
+            return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)  # docs/adr/0089
     now = _denial_for_now(ask, asked, own, state)
     if not asked.queue_max:
         decided: Denied | MustWait | None = now
     elif ask.queues:
         decided = _decide_queued(ask, asked, own, state, now, in_queue=in_queue)
     else:  # an ask that may not wait does not overtake those that do, unless it continues its task
-        is_passing = state.queue(asked.session_id) and not ask.continues_task
+        is_passing = state.queues.get(session_id) and not ask.continues_task
         decided = now or (Busy() if is_passing else None)
-    if decided is None:
-        state.held(asked.session_id)[ask.caller_id] += 1
-        asked.spent += 1
-        if own is not None:
-            own.spent += 1
-    return decided
+    if decided is not None:
+        return decided
+    held = state.claims.setdefault(session_id, {})
+    held[caller_id] = held.get(caller_id, 0) + 1
+    asked.spent += 1
+    if own is not None:
+        own.spent += 1
+    return asked
 
 
 def _denial_for_now(
@@ -192,7 +171,7 @@ def _denial_for_now(
     """Check the state of the agent: online, claims, cap, budgets. `own`: the caller's own budget."""
     if not (asked.is_reachable or asked.connection_id is not None):
         return Offline()
-    if held := state.held(asked.session_id):
+    if held := state.claims.get(asked.session_id):
         own_turns = held.get(ask.caller_id, 0)
         if len(held) > bool(own_turns):
             return Busy()
@@ -230,7 +209,7 @@ def _decide_queued(
     The agent must be online when the wait begins, and may reconnect during it. A caller has at most as many
     positions as turns. A deleted position does not come back: its time was over, or its caller was suspended.
     """
-    queue = state.queue(asked.session_id)
+    queue = state.queues.setdefault(asked.session_id, [])
     chat_ids = [position.chat_id for position in queue]
     ahead = chat_ids.index(ask.chat_id) if ask.chat_id in chat_ids else len(queue)
     has_position = ahead < len(queue)
@@ -251,16 +230,6 @@ def _decide_queued(
             return why
         queue.append(QueuePosition(ask.chat_id, ask.caller_id))
     return MustWait(wait_s=asked.queue_wait_s, refusal=why, is_new=not has_position)
-
-
-def _find_same(ask: Ask, state: AdmissionState) -> AlreadyAsked | None:
-    """The open turn of an identical message (docs/adr/0089)."""
-    session_id = ask.target.session_id
-    found = state.open_asks.get((session_id, ask.caller_id, ask.message_key))
-    if found is None or found[0] == ask.chat_id:  # its own place in the line
-        return None
-    chat_id, task_id, home = found
-    return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)
 
 
 def _caller_denial(ask: Ask, asked: AgentState, state: AdmissionState) -> Denied | None:

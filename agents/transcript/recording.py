@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from django.db import transaction
+from msgspec import Struct
 
 from agents.models import Attachment, Event, OpMessage, Session
 from agents.transcript.announcements import (
@@ -33,8 +33,7 @@ class BadPayload(ValueError):
     """A payload the hub cannot keep; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(Struct, frozen=True):
     """An event to be. `payload` is JSON text without lone surrogates (`payload_of` makes it).
 
     `traceparent`: of the turn it tells of.

@@ -55,7 +55,7 @@ def insert_rows(rows: Sequence[FrameLogRow]) -> None:
     """
     database = thread_database()
     stored = [row._replace(at=database.moment(row.at)) for row in rows]
-    with database.django_errors, database:
+    with database:
         database.insert(INSERT_ROWS, stored)
 
 

@@ -19,7 +19,7 @@ from accounts.authn import digest
 from agents.core.ledger.batch import commit
 from agents.core.ledger.database import thread_database
 from agents.core.ledger.state import LookUp, look_up
-from agents.core.ledger.texts import READ_CLOCK, Statement
+from agents.core.ledger.texts import READ_CLOCK
 from agents.core.ledger.work import Admit, Settle
 from agents.core.types import Ask, OpenTurn, TurnEnding
 from agents.models.choices import Outcome, Surface
@@ -75,11 +75,12 @@ def plans(users: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
     """The plan of every statement of one batch."""
     heard: list[Heard] = []
     database = thread_database()
-    setattr(database, "send", _listener(heard, database.send, database.is_postgresql))  # noqa: B010
+    run = database.run
+    setattr(database, "run", _listener(heard, run))  # noqa: B010
     try:
         settle(admit(users))
     finally:
-        delattr(database, "send")
+        setattr(database, "run", run)  # noqa: B010
     big = _big_tables()
     if database.is_postgresql:  # plans depend on the moment, which is a transaction's
         connection.connection.execute("SELECT " + READ_CLOCK.replace(", true)", ", false)"))
@@ -97,12 +98,13 @@ def _read_whole(statement: str, plan: Any) -> set[str]:
     return {aliases.get(name, name) for name in _scanned(plan)}
 
 
-def _listener(heard: list[Heard], send: Callable[..., Any], is_postgresql: bool) -> Callable[..., Any]:
-    """Inserts of given rows have no plan to look at, and are left out."""
+def _listener(heard: list[Heard], run: Callable[..., Any]) -> Callable[..., Any]:
+    """Commands, and inserts of given rows, have no plan to look at, and are left out."""
 
-    def listen(statement: Statement, values: Any) -> Any:
-        heard.append((statement.postgresql if is_postgresql else statement.sqlite, values))
-        return send(statement, values)
+    def listen(text: str, values: Any = None) -> Any:
+        if isinstance(values, Mapping) and "json_populate_recordset" not in text:
+            heard.append((text, values))
+        return run(text, values) if values is not None else run(text)
 
     return listen
 

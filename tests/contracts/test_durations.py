@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from a2a_bridge.service import answering
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.streams import KEEPALIVE_S
-from agents.core.ledger.statements import GRACE
+from agents.core.ledger.database import GRACE
 from agents.links.channel import connection, prompts
 from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S

@@ -1,31 +1,30 @@
 """One batch of the ledger: decides and writes the given work in one transaction."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from django.db import DataError
-from msgspec.structs import replace
+from msgspec import Struct
 
 from accounts.models import Credential
 from agents.core import trust
-from agents.core.admission import AdmissionState, decide_ask
+from agents.core.admission import AdmissionState, AgentState, decide_ask
 from agents.core.errors import Denied, FileGone, MustWait, Unavailable
 from agents.core.ledger import statements
 from agents.core.ledger.batch_events import (
     EXPECT_NO_WEBHOOKS,
     LISTENERS,
-    Announcement,
     BatchEvents,
+    clone_files_for_source,
     clone_files_for_target,
     files_are_there,
-    write_events,
 )
-from agents.core.ledger.database import Database, StatementResult, thread_database
-from agents.core.ledger.ends import EndingRow, Ends, read_ends, record_usage, return_budget, settle, write_refusals
-from agents.core.ledger.state import StateReader
-from agents.core.ledger.statements import CallerSpendingRow, DecisionTime, QueuedRow
-from agents.core.ledger.work import Admit, Deny, Record, Release, Result, Settle, Touch, Withdraw, Work
-from agents.core.types import Ask, OpenTurn
+from agents.core.ledger.database import Database, Row, StatementResult, thread_database
+from agents.core.ledger.refusals import write_refusals
+from agents.core.ledger.state import read_state
+from agents.core.ledger.statements import CallerSpendingRow, QueuedRow, TurnRow
+from agents.core.ledger.texts import Statement
+from agents.core.ledger.work import Result, Settle, SortedWork, Work
+from agents.core.types import Ask, OpenTurn, SettledTurn
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import AddressedMessage
 from kit import sql
@@ -33,12 +32,11 @@ from kit import sql
 DIVISION_BY_ZERO = "22012"  # see `agents.core.ledger.texts.checked`
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """A committed batch: results in the order of the work, and messages to send to processes now."""
 
     results: Sequence[Result]
-    messages: Sequence[AddressedMessage]
+    messages: Sequence[AddressedMessage] = ()
 
 
 def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Committed:
@@ -47,95 +45,39 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     Endings go before asks, so that an ask finds the claim free which the same batch releases.
     """
     database = thread_database()
-    doing = _Batch(database, batch, home, is_retry=is_retry)
-    if database.is_postgresql and doing.may_run_at_once:
-        try:
-            return _committed(database, doing, doing.run_at_once)
-        except DataError as failure:
-            if sql.state_of(failure) != DIVISION_BY_ZERO:
-                raise
-        doing = _Batch(database, batch, home, is_retry=is_retry)
-    return _committed(database, doing, doing.run)
-
-
-def _committed(database: Database, doing: "_Batch", run: Callable[[], None]) -> Committed:
-    with database.django_errors:
+    doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
+    try:
         with database:
-            run()
-        announcement = doing.announcement() if doing.watchers else None
-    if announcement is None or not announcement.watchers:
-        return Committed(doing.results, ())
-    return Committed([_watched(result, announcement) for result in doing.results], announcement.messages)
-
-
-def _watched(result: Result, announcement: Announcement) -> Result:
-    """Add to an open turn the processes whose operators watch its session: its chunks go there too."""
-    if not isinstance(result, OpenTurn):
-        return result
-    session_id = result.ask.target.session_id
-    public_id, watchers = announcement.public_ids.get(session_id, ""), announcement.watchers.get(session_id, ())
-    return replace(result, session_public_id=public_id, watchers=watchers)
+            if doing.may_run_at_once:
+                doing.run_at_once()
+            else:
+                doing.run()
+    except DataError as failure:
+        if sql.state_of(failure) != DIVISION_BY_ZERO or not doing.may_run_at_once:
+            raise
+        # Nothing is written, and what was noted is void. The batch is done by reading before it writes.
+        doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
+        with database:
+            doing.run()
+    if doing.watchers is None:
+        return Committed(doing.results)
+    return Committed(doing.results, doing.events.announce(doing.watchers, database.now, doing.results))
 
 
 class _Batch:
-    """A batch in its transaction. `results` and `_admits` are by place in the batch."""
+    """A batch in its transaction. `results`: by place in the batch.
 
-    def __init__(self, database: Database, batch: Sequence[Work], home: str, *, is_retry: bool) -> None:
+    `watchers`: the processes with operators of the sessions, where there may be some.
+    """
+
+    def __init__(self, database: Database, work: SortedWork, home: str) -> None:
         self._database = database
+        self._work = work
         self._home = home
-        self._is_retry = is_retry
-        self._admits: dict[int, Admit] = {}
-        self._skipped: list[Admit] = []
-        self._denies: list[Deny] = []
-        self._withdraws: list[Withdraw] = []
-        self._releases: list[Release] = []
-        self._touches: list[Touch] = []
-        self._events = BatchEvents()
-        self.watchers: StatementResult | None = None  # the processes with operators, where there may be some
-        self._turns: list[OpenTurn] = []
-        self._sessions: set[int] = set()  # that this is about
-        self._sources: set[int] = set()  # that asks came from
-        self._leaves_lines = is_retry
-        self._spent: dict[int, int] = {}  # by agent
-        self._spent_own: dict[tuple[int, int], int] = {}  # by agent and caller
-        self.results: list[Result] = [None] * len(batch)
-        self._ends = Ends(database, self._events, self.results)
-        for i, work in enumerate(batch):
-            ask: Ask | None = None
-            match work:
-                case Admit():
-                    self._admits[i], ask = work, work.ask
-                    self._leaves_lines = self._leaves_lines or work.in_queue
-                case Settle():
-                    self._ends.add(i, work)
-                    ask = work.turn.ask
-                case Deny():
-                    self._denies.append(work)
-                    ask, self._leaves_lines = work.ask, self._leaves_lines or work.in_queue
-                case Withdraw():
-                    self._withdraws.append(work)
-                    ask, self._leaves_lines = work.ask, True
-                case Release():
-                    self._releases.append(work)
-                    if work.session_id is not None:
-                        self._sessions.add(work.session_id)
-                case Record():
-                    self._events.events.append(work.event)
-                case Touch():
-                    self._touches.append(work)
-            if ask is not None:
-                self._sessions.add(ask.target.session_id)
-                if ask.source is not None:
-                    self._sources.add(ask.source.session_id)
-
-    @property
-    def may_run_at_once(self) -> bool:
-        """True if it only ends turns and records events, and what it writes depends on nothing that it reads."""
-        return (
-            not (self._database.webhooks_listen or self._is_retry)
-            and len(self._ends.settles) + len(self._events.events) == len(self.results)
-            and self._ends.may_all_be_first
-        )
+        self.may_run_at_once = database.is_postgresql and work.only_ends and not database.webhooks_listen
+        self.events = BatchEvents(work.events)
+        self.watchers: StatementResult | None = None
+        self.results: list[Result] = [None] * work.size
 
     def run_at_once(self) -> None:
         """End turns and record events in one round trip to PostgreSQL.
@@ -143,16 +85,14 @@ class _Batch:
         A statement fails the transaction where a turn is not open any more, or a webhook subscription is live.
         In that case nothing is written, and `run` does the batch.
         """
-        self._moment = DecisionTime(self._database, self._sessions)
-        self._database.send(EXPECT_NO_WEBHOOKS, {})
-        self._events.is_watched = True
-        self._ends.send_as_first(self._moment)
+        database, work = self._database, self._work
+        database.lock_sessions(work.session_ids)
+        database.send(EXPECT_NO_WEBHOOKS)
+        self.events.is_watched = True
+        if work.settles:
+            self._send_ends(statements.SETTLE_ALL)
+            self._take_ends([(one.turn.ask.chat_id, None, None) for one in work.settles.values()])
         self._write_events()
-
-    def announcement(self) -> Announcement:
-        """The messages to send after the commit to processes with operators of the sessions."""
-        assert self.watchers is not None  # noqa: S101  for the type checker: see `commit`
-        return self._events.announcement(self.watchers, self._moment)
 
     def run(self) -> None:
         """Do all work of the batch, in the order that locks and budgets need.
@@ -160,174 +100,219 @@ class _Batch:
         Statements are sent before any answer is taken, so PostgreSQL mostly needs two round trips. See
         `run_at_once` for one.
         """
-        database = self._database
-        if self._touches:
+        database, work = self._database, self._work
+        if work.touched:
+            # Before sessions: a revocation locks the credential first, too (docs/adr/0065).
             with database.for_django():
-                credentials = [work.credential_id for work in self._touches]
-                Credential.touch(credentials)  # before sessions, as a revocation
-        late = [work.chat_id for work in self._releases if work.chat_id] if self._releases else []
-        late_sessions = statements.sessions_of(database, late) if late else {}
-        self._sessions.update(late_sessions.values())
-        self._moment = DecisionTime(database, self._sessions)  # they are locked now, in one order
-        listeners = database.send(LISTENERS, {})
-        # One of the sessions that asked may be deleted while its question is out.
-        held = statements.lock_sessions_shared(database, self._sources) if self._sources else None
-        ends = self._ends.send(self._moment) if self._ends.settles else None
-        if returns_budget := self._ends.returns_budget:  # admission must read what these ends give back
-            self._take_answers(listeners, held, ends)
-        if self._releases:
-            self._release()
-        if self._withdraws:
-            self._withdraw([work.ask for work in self._withdraws])
-        if self._is_retry and self._admits:
+                Credential.touch(work.touched)
+        sessions_of: dict[str, int] = {}
+        if chat_ids := [one.chat_id for one in work.releases if one.chat_id] if work.releases else []:
+            sessions_of = dict(database.send(statements.SESSIONS_OF, ids=chat_ids).fetchall())
+            work.session_ids.update(sessions_of.values())
+        # All at once and sorted: two batches with sessions in common wait for each other, and never in a circle.
+        database.lock_sessions(work.session_ids)
+        listeners = database.send(LISTENERS)
+        # One of the sessions that asked may be deleted while its question is out. Their lock holds up deletions
+        # alone, not the batches that have these sessions locked: its place in the order does not matter.
+        sources = database.send(statements.HOLD_SESSIONS, ids=work.source_ids) if work.source_ids else None
+        # Before the asks are decided, which may claim what an end of the same batch frees.
+        ends = self._send_ends(statements.SETTLE) if work.settles else None
+        if work.returns_budget:
+            self._take_answers(listeners, sources, ends)  # admission must read what these ends give back
+        if work.releases:
+            self._release(chat_ids)
+        if work.withdrawn:
+            self._withdraw(work.withdrawn)
+        if work.is_retry and work.admits:
             self._skip_written()
-        reader = StateReader(database, self._admits.values(), self._moment) if self._admits else None
-        if not returns_budget:  # else one more round trip
-            self._take_answers(listeners, held, ends)
-        if late_sessions:
-            self._keep_late_replies(late_sessions)
-        refused = self._admit(reader.read()) if reader else []
-        if self._leaves_lines:
-            self._leave_queues()
-        refused += [(work.ask, work.denied) for work in self._denies] if self._denies else []
+        state = read_state(database, work.admits.values()) if work.admits else None
+        if not work.returns_budget:  # an answer taken before the reading would cost one more round trip
+            self._take_answers(listeners, sources, ends)
+        for late in work.releases:
+            if late.late and late.chat_id in sessions_of:
+                self.events.late(sessions_of[late.chat_id], late.chat_id, late.late)
+        refused = self._admit(state) if state is not None else []
+        if work.positions:
+            database.send(statements.DELETE_POSITIONS, ids=work.positions)
+        for deny in work.denies:
+            refused.append((deny.ask, deny.denied))
         if refused:
-            write_refusals(database, refused, self._moment)
+            write_refusals(database, refused)
             for ask, denied in refused:
-                self._events.denied(ask, denied)
-        if self._turns:
-            self._write_turns()
+                self.events.denied(ask, denied)
         self._write_events()
 
-    def _write_events(self) -> None:
-        self.watchers = write_events(self._database, self._events, self._moment)
-        if self._ends.settles:
-            self._ends.write_extras()
-
     def _take_answers(
-        self, listeners: StatementResult, held: StatementResult | None, ends: StatementResult | None
+        self, listeners: StatementResult, sources: StatementResult | None, ends: StatementResult | None
     ) -> None:
         is_watched, webhooks_listen = listeners.fetchall()[0]
-        self._events.is_watched, self._events.is_subscribed = bool(is_watched), bool(webhooks_listen)
-        self._database.webhooks_listen = self._events.is_subscribed
-        if held is not None:
-            self._drop_gone_sources(held)
+        self.events.is_watched, self.events.is_subscribed = bool(is_watched), bool(webhooks_listen)
+        self._database.webhooks_listen = self.events.is_subscribed
+        if sources is not None:
+            self._work.drop_sources_except({row[0] for row in sources.fetchall()})
         if ends is not None:
-            self._ends.take(ends)
+            self._take_ends(ends.fetchall())
 
-    def _drop_gone_sources(self, held: StatementResult) -> None:
-        """A turn goes on without the session that asked, when that is gone."""
-        there = {row[0] for row in held.fetchall()}
-        self._denies = [replace(work, ask=_without_gone_source(work.ask, there)) for work in self._denies]
-        for i, work in self._admits.items():
-            self._admits[i] = replace(work, ask=_without_gone_source(work.ask, there))
-        for i, end in self._ends.settles.items():
-            turn = replace(end.turn, ask=_without_gone_source(end.turn.ask, there))
-            self._ends.settles[i] = replace(end, turn=turn)
+    def _send_ends(self, settling: Statement) -> StatementResult:
+        """End the turns, at least one. The first of two endings of one turn stands, as between batches."""
+        rows: dict[str, tuple[object, ...]] = {}
+        for settle in self._work.settles.values():
+            chat_id, ending = settle.turn.ask.chat_id, settle.ending
+            if chat_id not in rows:
+                keeps_claim = 1 if ending.keeps_claim else 0
+                rows[chat_id] = (chat_id, ending.outcome, ending.reason, ending.latency_ms, keeps_claim)
+        ended = self._database.send(settling, endings=[*rows.values()], turns=len(rows))
+        if self._work.used:  # also where another process ended the turn
+            statements.record_usage(self._database, self._work.used)
+        return ended
 
-    def _release(self) -> None:
-        if chat_ids := [work.chat_id for work in self._releases if work.chat_id]:
-            statements.release_turns(self._database, chat_ids, self._moment)
-        if used := {work.chat_id: work.usage for work in self._releases if work.chat_id and work.usage}:
-            record_usage(self._database, used)
-        if session_ids := [work.session_id for work in self._releases if work.session_id is not None]:
-            statements.release_sessions(self._database, session_ids, self._moment)
+    def _take_ends(self, ended: Sequence[Row]) -> None:
+        """Note which ends stand. `ended`: the turns that were open, with the agent and the day of their count."""
+        database, settles = self._database, self._work.settles
+        won: dict[str, Row] = {}
+        lost: dict[int, str] = {}
+        for row in ended:
+            won[row[0]] = row
+        for i, settle in settles.items():
+            ask, ending = settle.turn.ask, settle.ending
+            count = won.pop(ask.chat_id, None)
+            if count is None:
+                lost[i] = ask.chat_id
+                continue
+            if ask.source is not None:
+                ending = clone_files_for_source(database, ask, ask.source, ending)
+            self.results[i] = SettledTurn(
+                ending.outcome,
+                ending.reason,
+                ending.text,
+                settle.has_extra_writes,
+                usage=ending.usage,
+                is_unsent=ending.returns_budget,
+            )
+            self.events.settled(settle.turn, ending)
+            if ending.returns_budget and count[2] is not None:
+                statements.return_budget(database, *count)
+        if lost:
+            stored = statements.read_ends(database, [*lost.values()])
+            for i, chat_id in lost.items():
+                outcome, reason = stored.get(chat_id, (Outcome.FAILED, "deleted"))
+                self.results[i] = _as_stored(settles[i], outcome or Outcome.FAILED, reason)
 
-    def _keep_late_replies(self, sessions: Mapping[str, int]) -> None:
-        for work in self._releases:
-            if work.chat_id and work.late and work.chat_id in sessions:
-                self._events.late(sessions[work.chat_id], work.chat_id, work.late)
+    def _release(self, chat_ids: Sequence[str]) -> None:
+        database, work = self._database, self._work
+        if chat_ids:
+            database.send(statements.RELEASE_TURNS, ids=chat_ids)
+        if work.used and not work.settles:  # else it is recorded, with what the ends used
+            statements.record_usage(database, work.used)
+        if session_ids := [one.session_id for one in work.releases if one.session_id is not None]:
+            database.send(statements.RELEASE_SESSIONS, ids=session_ids)
 
     def _withdraw(self, asks: Sequence[Ask]) -> Collection[str]:
         """End those of the asks that have an open row, and uncount them. Returns the chat ids that have a row."""
-        written = read_ends(self._database, [ask.chat_id for ask in asks])
+        database = self._database
+        written = statements.read_ends(database, [ask.chat_id for ask in asks])
         unsent = [
-            EndingRow(chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0)
+            (chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0)
             for chat_id, (outcome, _) in written.items()
             if outcome is None
         ]
         if unsent:
-            for chat_id, agent_id, day in settle(self._database, unsent, self._moment).fetchall():
-                return_budget(self._database, agent_id, day, chat_id)
+            for ended in database.send(statements.SETTLE, endings=unsent).fetchall():
+                statements.return_budget(database, *ended)
         return written
 
     def _skip_written(self) -> None:
-        """End asks unsent whose row an earlier try wrote: its commit happened, but its answer was lost."""
-        written = self._withdraw([work.ask for work in self._admits.values()])
-        for i, work in list(self._admits.items()):
-            if work.ask.chat_id in written:
+        """End asks unsent whose row an earlier try wrote: its commit happened, but its answer was lost.
+
+        No prompt of such a turn was sent: the event loop never got the turn, and now gets a refusal.
+        """
+        admits = self._work.admits
+        written = self._withdraw([one.ask for one in admits.values()])
+        for i, one in list(admits.items()):
+            if one.ask.chat_id in written:
                 self.results[i] = Unavailable()
-                self._skipped.append(self._admits.pop(i))
+                del admits[i]
 
     def _admit(self, state: AdmissionState) -> list[tuple[Ask, Denied]]:
-        """Decide the asks in order; those denied, with why."""
+        """Decide the asks in order, and write those that are admitted or begin to wait; returns those denied."""
+        database = self._database
         refused: list[tuple[Ask, Denied]] = []
+        turns: list[TurnRow] = []
         queued: list[QueuedRow] = []
-        for i, work in self._admits.items():
-            ask = work.ask
-            there = not ask.files or files_are_there(self._database, ask)
-            refusal = decide_ask(ask, state, in_queue=work.in_queue) if there else FileGone()
-            if ask.message_key and (refusal is None or isinstance(refusal, MustWait)):
+        writes: list[sql.Query] = []
+        spent: dict[int, int] = {}  # by agent
+        spent_own: dict[tuple[int, int], int] = {}  # by agent and caller, where callers have budgets of their own
+        for i, admit in self._work.admits.items():
+            ask = admit.ask
+            there = not ask.files or files_are_there(database, ask)
+            decided = decide_ask(ask, state, in_queue=admit.in_queue) if there else FileGone()
+            if ask.message_key and isinstance(decided, AgentState | MustWait):
                 key = ask.target.session_id, ask.caller_id, ask.message_key
                 state.open_asks[key] = ask.chat_id, ask.task_id, self._home  # another of this batch joins it
-            if refusal is None:
-                self.results[i] = turn = self._open_turn(ask, state)
-                self._turns.append(turn)
+            if isinstance(decided, AgentState):
+                self.results[i] = turn = self._open_turn(ask, decided)
+                self.events.admitted(turn)
+                turns.append(statements.open_row(database, turn, self._home))
+                writes += ask.writes
                 if (agent_id := ask.target.agent_id) is not None:
-                    self._spent[agent_id] = self._spent.get(agent_id, 0) + 1
+                    spent[agent_id] = spent.get(agent_id, 0) + 1
                     if (own := (agent_id, ask.caller_id)) in state.callers:
-                        self._spent_own[own] = self._spent_own.get(own, 0) + 1
-                self._events.admitted(turn)
+                        spent_own[own] = spent_own.get(own, 0) + 1
                 continue
-            self.results[i] = refusal
-            if isinstance(refusal, Denied):
-                refused.append((ask, refusal))
-            elif isinstance(refusal, MustWait) and refusal.is_new:
-                queued.append(statements.queued_row(ask, refusal.wait_s, self._home, self._moment))
+            self.results[i] = decided
+            if isinstance(decided, Denied):
+                refused.append((ask, decided))
+            elif isinstance(decided, MustWait):
+                self._work.positions.discard(ask.chat_id)
+                if decided.is_new:
+                    queued.append(statements.queued_row(database, ask, decided.wait_s, self._home))
+        if spent:
+            statements.spend(database, spent)
+        if turns:
+            database.insert(statements.INSERT_TURNS, turns)
+        if writes:
+            database.send_queries(writes)
+        if spent_own:
+            counted = [CallerSpendingRow(*own, database.day, times) for own, times in sorted(spent_own.items())]
+            database.insert(statements.SPEND_OF_CALLERS, counted)
         if queued:
-            self._database.insert(statements.INSERT_QUEUED, queued)
+            database.insert(statements.INSERT_QUEUED, queued)
         return refused
 
-    def _open_turn(self, ask: Ask, state: AdmissionState) -> OpenTurn:
-        asked = state.find(ask)
-        assert asked is not None  # noqa: S101  it was just admitted
+    def _open_turn(self, ask: Ask, asked: AgentState) -> OpenTurn:
         is_own = trust.is_own(ask, asked.owner_id)
         turn = OpenTurn(
             ask=ask,
             connection_id=asked.connection_id or NO_CONNECTION,
             link_process=asked.process_id or self._home,
             text=ask.question,
-            isolated=trust.isolates(is_own=is_own, is_isolated_agent=asked.isolated),
+            isolated=trust.isolates(is_own=is_own, is_isolated_agent=bool(asked.isolated)),
             is_own=is_own,
             link=asked.link,
         )
         return clone_files_for_target(self._database, turn) if ask.files else turn
 
-    def _write_turns(self) -> None:
-        """Write admitted asks, and count them: for agents, and for callers who have a budget of their own."""
-        if self._spent:
-            statements.spend(self._database, self._spent, self._moment)
-        rows = [statements.open_row(turn, self._home, self._moment) for turn in self._turns]
-        self._database.insert(statements.INSERT_TURNS, rows)
-        for turn in self._turns:
-            if turn.ask.writes:
-                self._database.send_queries(turn.ask.writes)
-        if self._spent_own:
-            own = sorted(self._spent_own.items())
-            counted = [CallerSpendingRow(*key, self._moment.day, times) for key, times in own]
-            self._database.insert(statements.SPEND_OF_CALLERS, counted)
-
-    def _leave_queues(self) -> None:
-        """Delete the queue rows of asks that were decided or withdrawn.
-
-        A new ask of a retried batch may have a position too, from a commit whose answer was lost.
-        """
-        decided: list[Admit | Deny] = [*self._skipped, *self._denies]
-        decided += [work for i, work in self._admits.items() if not isinstance(self.results[i], MustWait)]
-        left = [work.ask.chat_id for work in decided if work.in_queue or (self._is_retry and work.ask.queues)]
-        left += [work.ask.chat_id for work in self._withdraws if work.ask.queues]
-        if left:
-            statements.delete_positions(self._database, left)
+    def _write_events(self) -> None:
+        """Write what transcripts, webhooks and surfaces keep of the batch."""
+        self.watchers = self.events.write(self._database)
+        writing: list[tuple[str, int]] = []
+        for i, settle in self._work.settles.items():
+            if settle.extra_writes is not None:
+                writing.append((settle.turn.ask.chat_id, i))
+        writes: list[sql.Query] = []
+        for _, i in sorted(writing):  # by chat id: the journal of tasks locks its rows in that order
+            settled, extra_writes = self.results[i], self._work.settles[i].extra_writes
+            if extra_writes is not None and isinstance(settled, SettledTurn):
+                writes += extra_writes(settled)
+        if writes:
+            self._database.send_queries(writes)
 
 
-def _without_gone_source(ask: Ask, there: Collection[int]) -> Ask:
-    return ask if ask.source is None or ask.source.session_id in there else replace(ask, source=None)
+def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
+    """The winner's end; its text is only known here when it says the same."""
+    ending = work.ending
+    text = ending.text if outcome == ending.outcome else ""
+    is_unsent = ending.returns_budget and (outcome, reason) == (ending.outcome, ending.reason)
+    return SettledTurn(
+        Outcome(outcome), reason, text, work.has_extra_writes, usage=ending.usage, is_unsent=is_unsent
+    )

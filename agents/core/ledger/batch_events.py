@@ -1,19 +1,19 @@
 """The rows of a batch besides turns: transcript events, files that they name, deliveries; then announcements."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.ledger.database import Database, StatementResult
-from agents.core.ledger.statements import INSERT_EVENTS, DecisionTime, EventRow
+from agents.core.ledger.statements import INSERT_EVENTS, EventRow
 from agents.core.ledger.texts import Statement, statement
+from agents.core.ledger.work import Result
 from agents.core.types import Ask, AskSource, OpenTurn, TurnEnding
 from agents.models import File
 from agents.models.choices import Outcome
@@ -26,7 +26,7 @@ from agents.transcript.announcements import (
     seen_event,
 )
 from agents.transcript.mentions import MAX_FILES, clone_mentioned_files, mentions, readable, rewrite
-from agents.transcript.recording import NewEvent, payload_of
+from agents.transcript.recording import NewEvent, as_payload, payload_of
 from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
 
@@ -43,17 +43,7 @@ FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.se
 """)
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    """Messages to send once the batch is committed, and which processes watch which session."""
-
-    messages: Sequence[AddressedMessage] = ()
-    watchers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    public_ids: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class BatchEvents:
+class BatchEvents(Struct):
     """The decisions of a batch, for transcripts and for webhooks.
 
     `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. (`LISTENERS`)
@@ -68,9 +58,10 @@ class BatchEvents:
         """Add the question to the transcripts of the asked session and of the asking session."""
         ask = turn.ask
         members = {"text": turn.text, "authorLogin": ask.caller_login, "chatId": ask.chat_id}
-        self._add(ask, ask.target.session_id, "prompt", source="operator", surface=ask.surface, **members)
+        payload = as_payload({"source": "operator", "surface": ask.surface, **members})
+        self.events.append(NewEvent(ask.target.session_id, "chat", "prompt", payload, ask.traceparent))
         if ask.source is not None and ask.source.mirrors:
-            self._add(ask, ask.source.session_id, "prompt", source="operator-route", **members, **_peer(ask))
+            self._add_at_source(ask, ask.source, "prompt", source="operator-route", **members)
         if self.is_subscribed:
             self._add_webhook_event(ask, "agent.dispatched", question=turn.text)
 
@@ -89,12 +80,13 @@ class BatchEvents:
             )
         if not ending.text:
             return
-        ask, failed = turn.ask, None if ok else ending.reason
+        ask, reply = turn.ask, {"text": ending.text, "chatId": turn.ask.chat_id}
         if ok:
-            self._add(ask, ask.target.session_id, "reply", text=ending.text, chatId=ask.chat_id)
+            payload = as_payload(reply)
+            self.events.append(NewEvent(ask.target.session_id, "chat", "reply", payload, ask.traceparent))
         if ask.source is not None and (ask.source.mirrors or ask.source.reports):
-            reply = {"text": ending.text, "chatId": ask.chat_id, "source": "peer-reply", "failed": failed}
-            self._add(ask, ask.source.session_id, "reply", **reply, **_peer(ask))
+            failed = None if ok else ending.reason
+            self._add_at_source(ask, ask.source, "reply", **reply, source="peer-reply", failed=failed)
 
     def denied(self, ask: Ask, denied: Denied) -> None:
         """Add the webhook event of a refusal, for the agent's owner."""
@@ -105,30 +97,72 @@ class BatchEvents:
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
         """A reply after the end: kept and shown, nothing else."""
-        self._add(None, session_id, "reply", text=text, chatId=chat_id, late=True)
+        self.events.append(
+            NewEvent(session_id, "chat", "reply", as_payload({"text": text, "chatId": chat_id, "late": True}))
+        )
 
     @property
     def session_ids(self) -> set[int]:
         """The sessions all this is about."""
         return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
-    def announcement(self, watchers: StatementResult, moment: DecisionTime) -> Announcement:
-        """The announcement to watching processes. `watchers`: sessions, each with a process and its public id."""
+    def write(self, database: Database) -> StatementResult | None:
+        """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
+
+        The result is their sessions, each with a process that watches and its public id. The watchers are read
+        after the commit: an operator who attaches later finds the events in the transcript.
+        """
+        if not self.events and not self.of_agents:
+            return None
+        rows: list[EventRow] = []
+        for one in self.events:  # on PostgreSQL the statement knows the time, which may not be read yet
+            ts = None if database.is_postgresql else database.stored_now
+            rows.append(EventRow(one.session_id, one.kind, one.type, one.payload, ts))
+        if self.is_subscribed:
+            ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows)) if rows else []
+            with database.for_django():
+                outbox.record(self._webhook_events(ids, load_session_audiences(self.session_ids), database.now))
+        elif rows:
+            database.insert(INSERT_EVENTS, rows)
+        return database.send_after_commit(_WATCHERS, ids=self.session_ids) if self.is_watched else None
+
+    def announce(self, watchers: StatementResult, now: datetime, results: list[Result]) -> list[AddressedMessage]:
+        """The messages to processes that watch, once the batch is committed. `watchers`: see `write`.
+
+        An open turn among the results gets to know the processes that watch its session: its chunks go there too.
+        """
         processes: dict[int, tuple[str, ...]] = {}
         public_ids: dict[int, str] = {}
         for session_id, process_id, public_id in watchers.fetchall():
             processes[session_id] = (*processes.get(session_id, ()), process_id)
             public_ids[session_id] = str(UUID(str(public_id)))
+        for i, turn in enumerate(results):
+            if isinstance(turn, OpenTurn) and (session_id := turn.ask.target.session_id) in processes:
+                public_id = public_ids[session_id]
+                results[i] = replace(turn, session_public_id=public_id, watchers=processes[session_id])
         messages: list[AddressedMessage] = []
         for one in self.events:
             for process_id in processes.get(one.session_id, ()):
-                seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, moment.now)
+                seen = seen_event(public_ids[one.session_id], one.kind, one.type, one.payload, now)
                 messages.append((process_id, LiveFrame(one.session_id, Raw(encode(seen)))))
-        return Announcement(messages, processes, public_ids)
+        return messages
 
-    def _add(self, ask: Ask | None, session_id: int, type_: str, **members: Any) -> None:
-        traceparent = ask.traceparent if ask else ""
-        self.events.append(NewEvent(session_id, "chat", type_, payload_of(**members), traceparent))
+    def _webhook_events(
+        self, ids: Sequence[int], known: Mapping[int, SessionAudience], now: datetime
+    ) -> list[OutboxEvent]:
+        heard = [
+            known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
+            for event_id, one in zip(ids, self.events, strict=True)
+        ]
+        return heard + [
+            known[session_id].agent(type_, traceparent, **members)
+            for session_id, type_, traceparent, members in self.of_agents
+        ]
+
+    def _add_at_source(self, ask: Ask, source: AskSource, type_: str, /, **members: Any) -> None:
+        peer = {"peerLogin": source.peer_login, "peerSessionId": source.peer_session_id}
+        payload = payload_of(**members, **peer)
+        self.events.append(NewEvent(source.session_id, "chat", type_, payload, ask.traceparent))
 
     def _add_webhook_event(self, ask: Ask, type_: str, **members: Any) -> None:
         target = ask.target
@@ -137,46 +171,6 @@ class BatchEvents:
             self.of_agents.append(
                 (target.session_id, type_, ask.traceparent, {**who, "routeId": ask.chat_id, **members})
             )
-
-
-def write_events(database: Database, events: BatchEvents, moment: DecisionTime) -> StatementResult | None:
-    """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
-
-    The watchers are read after the commit: an operator who attaches later finds the events in the transcript.
-    """
-    if not events.events and not events.of_agents:
-        return None
-    ts = moment.values.get("now")
-    rows = [EventRow(one.session_id, one.kind, one.type, one.payload, ts) for one in events.events]
-    ids: list[int] = []
-    if rows and events.is_subscribed:
-        ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows))
-    elif rows:
-        database.insert(INSERT_EVENTS, rows)
-    if events.is_subscribed:
-        with database.for_django():
-            outbox.record(_webhook_events(events, ids, load_session_audiences(events.session_ids), moment.now))
-    if not events.is_watched:
-        return None
-    return database.send_after_commit(_WATCHERS, {"ids": database.list_of(events.session_ids)})
-
-
-def _webhook_events(
-    events: BatchEvents, ids: Sequence[int], known: Mapping[int, SessionAudience], now: datetime
-) -> list[OutboxEvent]:
-    heard = [
-        known[one.session_id].event(event_id, one.kind, one.type, one.payload, now, one.traceparent)
-        for event_id, one in zip(ids, events.events, strict=True)
-    ]
-    return heard + [
-        known[session_id].agent(type_, traceparent, **members)
-        for session_id, type_, traceparent, members in events.of_agents
-    ]
-
-
-def _peer(ask: Ask) -> dict[str, str | None]:
-    assert ask.source is not None  # noqa: S101  for the type checker
-    return {"peerLogin": ask.source.peer_login, "peerSessionId": ask.source.peer_session_id}
 
 
 def files_are_there(database: Database, ask: Ask) -> bool:

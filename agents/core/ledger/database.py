@@ -6,27 +6,28 @@ fetched, and at the end of the transaction.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.module_loading import import_string
 
 from agents.core.ledger.texts import Insert, Statement
+from agents.models.session import PROCESS_DEAD_S
 from kit import sql
-
-if TYPE_CHECKING:
-    import psycopg  # the classes come from Django's connection: an embedded hub never loads the library
+from kit.durations import seconds
 
 Row = tuple[Any, ...]
-Values = Mapping[str, Any]
 
+PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
+GRACE = timedelta(seconds=seconds(60.0))  # how long a claim outlives the turn that its agent may still work on
 CACHE_KIB = 16_000  # of pages of SQLite; other connections have the 2,000 of `settings.DATABASES`
 
-_encode = msgspec.json.Encoder().encode
+to_json = msgspec.json.Encoder().encode
 
 
 class StatementResult(Protocol):
@@ -39,31 +40,59 @@ class StatementResult(Protocol):
 class Database(ABC):
     """The connection of one thread.
 
-    The object as a context manager is a transaction, inside Django's if there is one.
-
-    Errors are the driver's: within `django_errors` they are raised as Django's.
+    The object as a context manager is a transaction, inside Django's if there is one. Errors of the transaction
+    are raised as Django's. Elsewhere they are the driver's, and Django's within `django_errors`.
     `webhooks_listen`: whether the last batch found a live webhook subscription. A hint: the next may find another.
+    `home`: Django's connection; `raw`: the driver's, which it had when `open` was called.
+    `run`: runs a command or a statement in the database's own text. `commit`: runs the command that commits.
+    `now`, `stored_now`, `day`: the time at which the transaction is decided, see `lock_sessions`.
     """
 
     is_postgresql: ClassVar[bool]
+    begin: ClassVar[str]
+    run: Callable[..., Any]
+    commit: Callable[[str], Any]
+    now: datetime
+    stored_now: Any
+    day: str
 
     def __init__(self, home: BaseDatabaseWrapper) -> None:
-        self._home = home
+        self.home = home
+        self.raw: Any = None
         self._is_nested = False
+        self._times: dict[str, str] = {}  # what `{now}`, `{day}` and so on of a statement are on SQLite
         self._hooks: list[Any] = []
         self.webhooks_listen = True
         self.django_errors: AbstractContextManager[None] = home.wrap_database_errors
 
-    @abstractmethod
     def open(self) -> None:
-        """Connect, if there is no connection. The connection is opened for statements outside a transaction."""
+        """Use Django's connection of the thread, which is made where there is none."""
+        home = self.home
+        if home.connection is None:
+            home.ensure_connection()
+            self.set_up()
+        self.raw = home.connection
 
     @abstractmethod
-    def send(self, statement: Statement, values: Values) -> StatementResult:
-        """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends."""
+    def set_up(self) -> None:
+        """Set what the ledger wants of a new connection."""
 
     @abstractmethod
-    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
+    def lock_sessions(self, session_ids: Collection[int]) -> None:
+        """Lock sessions in the order of their ids, and only then read the clock: `now`, in UTC.
+
+        A batch about one of these sessions waits here for the batches before, and its time is after theirs.
+        """
+
+    @abstractmethod
+    def send(self, statement: Statement, **values: Any) -> StatementResult:
+        """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends.
+
+        A list of the statement is any collection; a table of the statement is rows, at least one.
+        """
+
+    @abstractmethod
+    def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
         """Send a query that also sees this transaction's writes; its rows are available after the commit."""
 
     @abstractmethod
@@ -79,21 +108,17 @@ class Database(ABC):
         """Add rows; the ids they got."""
 
     @abstractmethod
-    def list_of(self, values: Collection[object]) -> Any:
-        """Values that `= ANY(:name)` compares with."""
-
-    @abstractmethod
-    def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        """The values of a `table`; at least one row."""
-
-    @abstractmethod
     def moment(self, when: datetime) -> Any:
         """A datetime in UTC as it is stored."""
+
+    @abstractmethod
+    def roll_back(self) -> None:
+        """Undo the transaction."""
 
     @contextmanager
     def for_django(self) -> Iterator[None]:
         """Inside a transaction: within it Django's ORM and cursors work in the same transaction."""
-        home = self._home
+        home = self.home
         before = home.in_atomic_block, home.autocommit
         home.in_atomic_block, home.autocommit = True, False
         try:
@@ -103,239 +128,111 @@ class Database(ABC):
             home.in_atomic_block, home.autocommit = before
 
     def __enter__(self) -> None:
-        self.open()
-        self._is_nested = self._home.in_atomic_block
-        self._hooks = [*self._home.run_on_commit]
-        self._begin()
-
-    def __exit__(self, kind: object, failure: object, trace: object) -> None:
-        if kind is not None:
-            self._undo()
-            return
+        home = self.home
+        self._is_nested = home.in_atomic_block
+        self._hooks = [*home.run_on_commit]
         try:
-            self._commit("RELEASE SAVEPOINT ledger" if self._is_nested else "COMMIT")
-        except BaseException:
-            self._undo()
+            self.run("SAVEPOINT ledger" if self._is_nested else self.begin)
+        except Exception as failure:
+            self._raise_as_django(failure)
             raise
-        if self._home.run_on_commit and not self._is_nested:
-            self._home.run_and_clear_commit_hooks()
 
-    def _undo(self) -> None:
-        self._home.run_on_commit = self._hooks
-        self._home.needs_rollback = False
-        self._roll_back()
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        if failure is None:
+            try:
+                self.commit("RELEASE SAVEPOINT ledger" if self._is_nested else "COMMIT")
+            except BaseException as uncommitted:
+                self._undo(uncommitted)
+                raise
+            if self.home.run_on_commit and not self._is_nested:
+                self.home.run_and_clear_commit_hooks()
+        else:
+            self._undo(failure)
 
-    @abstractmethod
-    def _begin(self) -> None: ...
+    def _undo(self, failure: BaseException) -> None:
+        self.home.run_on_commit = self._hooks
+        self.home.needs_rollback = False
+        with self.django_errors:
+            self.roll_back()
+        self._raise_as_django(failure)
 
-    @abstractmethod
-    def _commit(self, command: str) -> None: ...
-
-    @abstractmethod
-    def _roll_back(self) -> None: ...
+    def _raise_as_django(self, failure: BaseException) -> None:
+        """Raise Django's error for one of the driver. Only failures pay for it: most batches have none."""
+        self.django_errors.__exit__(type(failure), failure, failure.__traceback__)
 
 
 class SqliteDatabase(Database):
-    """A statement runs when it is sent."""
+    """A statement runs when it is sent. `run` and `commit` are `execute` of the driver's connection."""
 
     is_postgresql = False
+    begin = "BEGIN IMMEDIATE"  # takes the write lock now: what a batch reads holds until its commit
 
     def open(self) -> None:
-        if self._home.connection is None:
-            self._home.ensure_connection()
-            self._home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        self._execute = self._home.connection.execute
+        super().open()
+        self.run = self.commit = self.raw.execute
 
-    def send(self, statement: Statement, values: Values) -> StatementResult:
-        answer: StatementResult = self._execute(statement.sqlite, values)
-        return answer
+    def set_up(self) -> None:
+        self.home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
 
-    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
+    def lock_sessions(self, session_ids: Collection[int]) -> None:
+        """The transaction holds the one write lock of SQLite already; its clock is that of this host."""
+        self.now = datetime.now(UTC)
+        now = self.now.replace(tzinfo=None)  # as SQLite stores it
+        self.stored_now = str(now)
+        self.day = self.stored_now[:10]
+        alive, until = now - PROCESS_DEAD, now + GRACE
+        self._times = {"now": self.stored_now, "day": self.day, "alive": str(alive), "until": str(until)}
+
+    def send(self, statement: Statement, **values: Any) -> StatementResult:
+        for name in (*statement.lists, *statement.tables):
+            values[name] = to_json(values[name]).decode()
+        result: StatementResult = self.run(statement.sqlite, {**self._times, **values})
+        return result
+
+    def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
         """On SQLite no other connection writes before the commit, so a result of this moment still holds then."""
-        return self.send(statement, values)
+        return self.send(statement, **values)
 
     def send_queries(self, queries: Sequence[sql.Query]) -> None:
         with self.for_django():
             sql.rows_of_each(queries)
 
     def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        self._home.connection.executemany(insert.sqlite, rows)
+        self.raw.executemany(insert.sqlite, rows)
 
     def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        return [self._execute(f"{insert.sqlite} RETURNING id", row).fetchall()[0][0] for row in rows]
-
-    def list_of(self, values: Collection[object]) -> str:
-        return _encode([*values]).decode()
-
-    def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        return {name: _encode(rows).decode()}
+        return [self.run(f"{insert.sqlite} RETURNING id", row).fetchall()[0][0] for row in rows]
 
     def moment(self, when: datetime) -> str:
         return str(when.replace(tzinfo=None))
 
-    def _begin(self) -> None:
-        self._execute("SAVEPOINT ledger" if self._is_nested else "BEGIN IMMEDIATE")
-
-    def _commit(self, command: str) -> None:
-        self._execute(command)
-
-    def _roll_back(self) -> None:
-        if not self._home.connection.in_transaction:
+    def roll_back(self) -> None:
+        if not self.raw.in_transaction:
             return  # SQLite did itself, as after a full disk
         if self._is_nested:
-            self._execute("ROLLBACK TO SAVEPOINT ledger")
-        self._execute("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
+            self.run("ROLLBACK TO SAVEPOINT ledger")
+        self.run("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
 
 
-class _SentStatement:
-    """A statement that was sent to PostgreSQL, or waits to be; and its rows. `is_fixed`: it is worth preparing."""
-
-    __slots__ = ("_database", "is_fixed", "rows", "text", "values")
-
-    def __init__(self, database: "PostgresqlDatabase", text: str, values: Any, *, is_fixed: bool = True) -> None:
-        self._database = database
-        self.text = text
-        self.values = values
-        self.is_fixed = is_fixed
-        self.rows: list[Row] | None = None
-
-    def fetchall(self) -> list[Row]:
-        if self.rows is None:
-            self._database.flush()
-        assert self.rows is not None  # noqa: S101  for the type checker
-        return self.rows
-
-
-class PostgresqlDatabase(Database):
-    """Statements are prepared, and go together in a pipeline once an answer is wanted."""
-
-    is_postgresql = True
-
-    def __init__(self, home: BaseDatabaseWrapper) -> None:
-        super().__init__(home)
-        self._driver: Any = home.Database  # type: ignore[attr-defined]  # the module psycopg
-        self._raw: psycopg.Connection[Row] | None = None
-        self._cursors: dict[str, psycopg.Cursor[Row]] = {}
-        self._unsent: list[_SentStatement] = []
-        self._after_commit: list[_SentStatement] = []
-        self._has_begun = False
-
-    def open(self) -> None:
-        self._unsent.clear()
-        if self._home.connection is None:
-            self._home.ensure_connection()
-        if self._raw is not self._home.connection:
-            self._raw, self._cursors = self._home.connection, {}
-
-    def send(self, statement: Statement, values: Values) -> StatementResult:
-        return self._send(statement.postgresql, values)
-
-    def send_after_commit(self, statement: Statement, values: Values) -> StatementResult:
-        sent = _SentStatement(self, statement.postgresql, values)
-        self._after_commit.append(sent)
-        return sent
-
-    def send_queries(self, queries: Sequence[sql.Query]) -> None:
-        self._unsent += [_SentStatement(self, one.statement, one.values, is_fixed=False) for one in queries]
-
-    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        self._send(insert.postgresql, {"rows": _as_json(rows)})
-
-    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        sent = self._send(f"{insert.postgresql} RETURNING id", {"rows": _as_json(rows)})
-        return [row[0] for row in sent.fetchall()]
-
-    def list_of(self, values: Collection[object]) -> str:
-        """The list is text, whose type the statement names: psycopg's type of a list differs with its numbers."""
-        return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
-
-    def table_of(self, name: str, rows: Sequence[Sequence[object]]) -> dict[str, Any]:
-        return {f"{name}{n}": self.list_of(column) for n, column in enumerate(zip(*rows, strict=True), 1)}
-
-    def moment(self, when: datetime) -> datetime:
-        return when
-
-    @contextmanager
-    def for_django(self) -> Iterator[None]:
-        self.flush()
-        with super().for_django():
-            yield
-
-    def flush(self) -> None:
-        """Send what waits, in one round trip, and take the answers."""
-        assert self._raw is not None  # noqa: S101  for the type checker
-        sent, self._unsent = self._unsent, []
-        if not sent:
-            return
-        self._has_begun = True
-        self._raw.prepare_threshold = 0
-        try:
-            with self._raw.pipeline():
-                cursors = [self._execute(one) for one in sent]
-        finally:
-            self._raw.prepare_threshold = None  # else it keeps the texts of Django's statements, values and all
-        for one, cursor in zip(sent, cursors, strict=True):
-            one.rows = cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
-            if one.is_fixed:
-                self._cursors[one.text] = cursor
-
-    def _send(self, text: str, values: Values | None) -> _SentStatement:
-        sent = _SentStatement(self, text, values)
-        self._unsent.append(sent)
-        return sent
-
-    def _execute(self, one: _SentStatement) -> "psycopg.Cursor[Row]":
-        """A cursor keeps what psycopg worked out for its text.
-
-        Statements for Django have Django's kind of cursor.
-        """
-        assert self._raw is not None  # noqa: S101  for the type checker
-        if not one.is_fixed:
-            client: psycopg.ClientCursor[Row] = self._driver.ClientCursor(self._raw)
-            return client.execute(one.text, one.values)
-        cursor = self._cursors.pop(one.text, None) or self._driver.Cursor(self._raw)
-        return cursor.execute(one.text, one.values, prepare=True)
-
-    def _begin(self) -> None:
-        self._has_begun = False
-        self._after_commit.clear()
-        self._send("SAVEPOINT ledger" if self._is_nested else "BEGIN", None)
-
-    def _commit(self, command: str) -> None:
-        self._send(command, None)
-        self._unsent += self._after_commit
-        self.flush()
-
-    def _roll_back(self) -> None:
-        self._unsent.clear()
-        if not self._has_begun:
-            return
-        nested = "ROLLBACK TO SAVEPOINT ledger; RELEASE SAVEPOINT ledger"
-        try:
-            self._home.connection.execute(nested if self._is_nested else "ROLLBACK")
-        except self._driver.Error:
-            self._home.close()
-
-
-def _quoted(element: str) -> str:
-    """An element of an array, as PostgreSQL reads it."""
-    return '"' + element.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _as_json(rows: Sequence[Any]) -> str:
-    return _encode([row._asdict() for row in rows]).decode()
+# By Django's vendor. Only a hub on PostgreSQL loads psycopg (docs/adr/0163).
+CLASSES = {
+    "sqlite": f"{__name__}.SqliteDatabase",
+    "postgresql": "agents.core.ledger.postgresql.PostgresqlDatabase",
+}
 
 
 class _OfThread(threading.local):
     def __init__(self) -> None:
         home = connections[DEFAULT_DB_ALIAS]
-        is_postgresql = home.vendor == "postgresql"
-        self.database: Database = PostgresqlDatabase(home) if is_postgresql else SqliteDatabase(home)
+        self.database: Database = import_string(CLASSES[home.vendor])(home)
 
 
 _per_thread = _OfThread()
 
 
 def thread_database() -> Database:
-    """The connection of the thread that calls."""
-    return _per_thread.database
+    """The connection of the calling thread; it is open."""
+    database = _per_thread.database
+    if database.raw is None or database.raw is not database.home.connection:  # Django closed it, or made another
+        database.open()
+    return database

@@ -1,13 +1,14 @@
 """Reads: a request's caller and agent (`look_up`), and what decides about a batch, behind its locks."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from functools import lru_cache
 from uuid import UUID
+
+from msgspec import Struct
 
 from accounts.authn import TOUCH_EVERY, Identity
 from agents.core.admission import SESSION_CAP, AdmissionState, AgentState, CallerSpending, QueuePosition
-from agents.core.ledger.database import Database, Row, StatementResult, thread_database
-from agents.core.ledger.statements import DecisionTime
+from agents.core.ledger.database import Database, Row, thread_database
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Admit, Deny
 from agents.core.types import AskTarget, HookedSession, LookUpResult
@@ -56,14 +57,14 @@ _HALTED = """(
   OR EXISTS (SELECT 1 FROM agents_halt h
              WHERE h.lifted_at IS NULL AND h.kind = 'owner' AND h.user_id = {owner}))
 """
+# The id, whether callers have budgets of their own, then the fields of `AgentState`.
 _AGENTS = statement(
     """
-SELECT a.id, a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
+SELECT a.id, a.caller_budget IS NOT NULL OR a.caller_limit_microusd IS NOT NULL OR EXISTS (
+         SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL),
+       a.status = 'published' AND a.deleted_at IS NULL AND u.is_active, a.session_id, a.owner_id,
        c.id, c.process_id, a.daily_budget, a.concurrency_cap, a.isolated, a.access = 'public',
-       COALESCE(d.queries, 0), s.link, s.reachable_from <= {now}, a.queue_max, a.queue_wait_s,
-       a.caller_budget IS NOT NULL OR a.caller_limit_microusd IS NOT NULL OR EXISTS (
-         SELECT 1 FROM agents_callerbudget b WHERE b.agent_id = a.id AND b.daily_budget IS NOT NULL
-       ), """
+       COALESCE(d.queries, 0), s.link, s.reachable_from <= {now}, a.queue_max, a.queue_wait_s, """
     + _HALTED.format(session="a.session_id", owner="a.owner_id")
     + """, a.daily_limit_microusd, COALESCE(d.cost_microusd, 0)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id JOIN agents_session s ON s.id = a.session_id
@@ -74,7 +75,7 @@ FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id JOIN agents_sessio
 _SESSIONS = statement(
     f"""
 SELECT s.id, s.archived_at IS NULL AND u.is_active, s.id, s.owner_id, c.id, c.process_id,
-       NULL, {SESSION_CAP}, 0, 1, 0, s.link, s.reachable_from <= {{now}}, 0, 0, 0,
+       NULL, {SESSION_CAP}, 0, 1, 0, s.link, s.reachable_from <= {{now}}, 0, 0,
        {_HALTED.format(session="s.id", owner="s.owner_id")}, NULL, 0
 FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
 """
@@ -122,7 +123,7 @@ WHERE chat_id = ANY(:parents)
 BuildAsk = Callable[[LookUpResult], Admit | Deny]
 
 
-class LookUp(NamedTuple):
+class LookUp(Struct, frozen=True):
     """A token's digest, an agent's handle, a session's public id, to look up. Result: LookUpResult.
 
     `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
@@ -135,214 +136,147 @@ class LookUp(NamedTuple):
     then: BuildAsk | None = None
 
 
-Grants = frozenset[tuple[int, int]]
-
-
 def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     """Identities and published agents for a whole batch; nothing is ever cached.
 
     The function makes one round trip for all, and a second one for the grants of limited agents.
     """
     database = thread_database()
-    digests, handles, session_ids = set(), set(), set()
+    digests: set[str] = set()
+    handles: set[str] = set()
+    session_ids: set[object] = set()
     for one in wanted:
-        digests.add(one.digest)
-        handles.add(one.handle and one.handle.lower())
-        if one.session:
-            session_ids.add(one.session)
+        if one.digest:
+            digests.add(one.digest)
+        if one.handle:
+            handles.add(one.handle.lower())
+        if one.session:  # SQLite keeps a UUID as its 32 digits
+            session_ids.add(one.session if database.is_postgresql else one.session.hex)
+    identities: dict[str | None, Identity] = {}
+    agents: dict[str, Row] = {}
+    sessions: dict[UUID | None, HookedSession] = {}
     limited: list[int] = []
+    granted: Collection[tuple[int, int]] = ()
     with database.django_errors:
-        database.open()
-        callers = database.send(_IDENTITIES, {"digests": database.list_of(digests - {None})})
-        agents = database.send(_FIND, {"handles": database.list_of(handles - {None})})
-        hooked = database.send(_HOOKED, {"sessions": _as_stored(database, session_ids)}) if session_ids else None
-        identities: dict[str | None, Identity] = {}
+        callers, found = database.send(_IDENTITIES, digests=digests), database.send(_FIND, handles=handles)
+        hooked = database.send(_HOOKED, sessions=session_ids) if session_ids else None
         for digest, *columns in callers.fetchall():
             identities[digest] = Identity(*columns)
-        by_handle: dict[str | None, Row] = {}
-        for row in agents.fetchall():
-            by_handle[row[0]] = row
+        for row in found.fetchall():
+            agents[row[0]] = row
             if row[1] == "limited":
                 limited.append(row[3])
-        sessions = {UUID(str(row[0])): HookedSession(*row[1:]) for row in hooked.fetchall()} if hooked else {}
-        grants = _grants(database, limited) if limited else frozenset()
+        for row in hooked.fetchall() if hooked else ():
+            sessions[UUID(str(row[0]))] = HookedSession(*row[1:])
+        if limited:
+            granted = {(row[0], row[1]) for row in database.send(_GRANTED, agents=limited).fetchall()}
     results: list[LookUpResult] = []
     for one in wanted:
-        session = sessions.get(one.session) if one.session else None
-        agent = by_handle.get(one.handle and one.handle.lower())
-        results.append(_found(identities.get(one.digest), agent, grants, session))
+        identity, session = identities.get(one.digest), sessions.get(one.session)
+        if session is not None and (identity is None or session.credential_id != identity.credential_id):
+            session = None  # it is of another token than the one that it last registered with
+        target = None
+        if one.handle and (agent := agents.get(one.handle.lower())):
+            _, access, owner_id, agent_id, session_id, handle, *settings, modes, has_follow_ups = agent
+            user_id = identity.user_id if identity is not None else None
+            if access == "public" or user_id == owner_id or (agent_id, user_id) in granted:
+                wait_s, style, max_body_bytes, task_store = settings
+                target = AskTarget(
+                    agent_id,
+                    session_id,
+                    handle,
+                    wait_s,
+                    style,
+                    max_body_bytes,
+                    task_store,
+                    text_type_of(modes),
+                    bool(has_follow_ups),
+                )
+        results.append(LookUpResult(identity, target, session))
     return results
 
 
-def _as_stored(database: Database, session_ids: Collection[UUID]) -> object:
-    """SQLite keeps a UUID as its 32 digits."""
-    return database.list_of([one if database.is_postgresql else one.hex for one in session_ids])
-
-
-def _found(
-    identity: Identity | None, row: Row | None, grants: Grants, session: HookedSession | None
-) -> LookUpResult:
-    """The result for one request; a session only with the token that it last registered with."""
-    agent = _target(row) if row and (row[1] == "public" or _may_see(identity, row, grants)) else None
-    is_its_own = session is not None and identity is not None and session.credential_id == identity.credential_id
-    return LookUpResult(identity, agent, session if is_its_own else None)
-
-
-def _target(row: Row) -> AskTarget:
-    agent_id, session_id, handle, wait_s, style, max_body_bytes, task_store, modes, has_follow_ups = row[3:]
-    return AskTarget(
-        agent_id,
-        session_id,
-        handle,
-        wait_s,
-        style,
-        max_body_bytes,
-        task_store,
-        text_type_of(modes),
-        bool(has_follow_ups),
-    )
-
-
+@lru_cache(maxsize=128)  # few are in use; of all the columns of a look-up this alone is worked out
 def text_type_of(output_modes: str) -> str:
     """The media type of an agent's texts, given its output modes as JSON: Markdown if it stands before plain."""
     markdown, plain = output_modes.find(f'"{MARKDOWN}"'), output_modes.find('"text/plain"')
     return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
 
 
-def _may_see(identity: Identity | None, row: Row, grants: Grants) -> bool:
-    """True if an agent that is not public exists for this caller: its owner, and the users it was opened to."""
-    _, _, owner_id, agent_id = row[:4]
-    return identity is not None and (identity.user_id == owner_id or (agent_id, identity.user_id) in grants)
+def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
+    """Read what decides about these asks, behind the locks of their sessions.
 
+    All statements are sent before an answer is taken. Limited agents, budgets of callers, queues, and asks that
+    agents pass on cost one more statement each.
+    """
+    caller_ids: set[int] = set()
+    session_ids: set[int] = set()
+    agent_ids: set[int] = set()
+    plain: set[int] = set()
+    parents: set[str] = set()
+    for admit in admits:
+        ask, target = admit.ask, admit.ask.target
+        session_ids.add(target.session_id)
+        caller_ids.add(ask.caller_id)
+        if target.agent_id is None:
+            plain.add(target.session_id)
+        else:
+            agent_ids.add(target.agent_id)
+        if ask.parent:
+            parents.add(ask.parent)
+    asked_agents = database.send(_AGENTS, agents=agent_ids) if agent_ids else None
+    asked_sessions = database.send(_SESSIONS, sessions=plain) if plain else None
+    claims = database.send(_CLAIMS, held=session_ids)
+    blocks = database.send(_BLOCKS, callers=caller_ids)
 
-def _grants(database: Database, agent_ids: Sequence[int]) -> Grants:
-    found = database.send(_GRANTED, {"agents": database.list_of(agent_ids)}).fetchall()
-    return frozenset((row[0], row[1]) for row in found)
-
-
-class StateReader:
-    """Reads what decides about these asks: sends the statements at once, and takes the answers in `read`."""
-
-    def __init__(self, database: Database, admits: Collection[Admit], moment: DecisionTime) -> None:
-        self._database = database
-        self._values = moment.values
-        self._caller_ids: set[int] = set()
-        self._parents: set[str] = set()
-        agent_ids, plain, asked = set(), set(), set()
-        for admit in admits:
-            ask, target = admit.ask, admit.ask.target
-            asked.add(target.session_id)
-            self._caller_ids.add(ask.caller_id)
-            if target.agent_id is None:
-                plain.add(target.session_id)
-            else:
-                agent_ids.add(target.agent_id)
-            if ask.parent:
-                self._parents.add(ask.parent)
-        self._agents = self._send(_AGENTS, "agents", agent_ids) if agent_ids else None
-        self._sessions = self._send(_SESSIONS, "sessions", plain) if plain else None
-        self._claims = self._send(_CLAIMS, "held", asked)
-        self._blocks = self._send(_BLOCKS, "callers", self._caller_ids)
-
-    def read(self) -> AdmissionState:
-        """Limited agents, budgets of callers, queues, and asks that agents pass on cost one more query each."""
-        agents, sessions = {}, {}
-        limited, budgeting, waited_for = [], [], []
-        for row in self._agents.fetchall() if self._agents else ():
-            agent = agents[row[0]] = _state(row)
-            if not agent.open_to_all:
-                limited.append(row[0])
-            if row[15]:
-                budgeting.append(row[0])
-            if agent.queue_max:
-                waited_for.append(agent.session_id)
-        for row in self._sessions.fetchall() if self._sessions else ():
-            sessions[row[0]] = _state(row)
-        blocked: set[tuple[int, int]] = set()
-        halted: set[int] = set()
-        for owner_id, caller_id in self._blocks.fetchall():
-            if owner_id is None:
-                halted.add(caller_id)
-            else:
-                blocked.add((owner_id, caller_id))
-        state = AdmissionState(
-            agents=agents,
-            sessions=sessions,
-            granted=self._granted(limited) if limited else frozenset(),
-            callers=self._callers(budgeting) if budgeting else {},
-            blocked=blocked,
-            halted=halted,
-            ended=_ended(self._database, self._parents) if self._parents else frozenset(),
-        )
-        for session_id, caller_id, chat_id, task_id, home, message_key in self._claims.fetchall():
-            state.held(session_id)[caller_id] += 1
+    state = AdmissionState()
+    limited, budgeting, waited_for = [], [], []
+    for agent_id, has_caller_budgets, *columns in asked_agents.fetchall() if asked_agents else ():
+        agent = state.agents[agent_id] = AgentState(*columns)
+        if not agent.open_to_all:
+            limited.append(agent_id)
+        if has_caller_budgets:
+            budgeting.append(agent_id)
+        if agent.queue_max:
+            waited_for.append(agent.session_id)
+    for session_id, *columns in asked_sessions.fetchall() if asked_sessions else ():
+        state.sessions[session_id] = AgentState(*columns)
+    for session_id, caller_id, *open_ask, message_key in claims.fetchall():
+        held = state.claims.setdefault(session_id, {})
+        held[caller_id] = held.get(caller_id, 0) + 1
+        if message_key:
+            state.open_asks[session_id, caller_id, message_key] = tuple(open_ask)
+    for owner_id, caller_id in blocks.fetchall():
+        if owner_id is None:
+            state.halted.add(caller_id)
+        else:
+            state.blocked.add((owner_id, caller_id))
+    if limited:
+        state.granted.update(database.send(_GRANTS, agents=limited).fetchall())
+    if budgeting:
+        spending = database.send(_CALLERS, agents=budgeting, callers=caller_ids)
+        for agent_id, caller_id, *columns in spending.fetchall():
+            state.callers[agent_id, caller_id] = CallerSpending(*columns)
+    if waited_for:
+        queued = database.send(_QUEUED_ASKS, lines=waited_for)
+        for session_id, caller_id, *open_ask, message_key in queued.fetchall():
+            state.queues.setdefault(session_id, []).append(QueuePosition(open_ask[0], caller_id))
             if message_key:
-                state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
-        if waited_for:
-            self._read_queues(state, waited_for)
-        return state
-
-    def _send(
-        self, statement: Statement, name: str, values: Collection[object], **more: Collection[object]
-    ) -> StatementResult:
-        lists = {name: self._database.list_of(values)}
-        if more:
-            lists |= {other: self._database.list_of(those) for other, those in more.items()}
-        return self._database.send(statement, {**self._values, **lists})
-
-    def _read_queues(self, state: AdmissionState, session_ids: Sequence[int]) -> None:
-        """Add the asks that wait for these sessions."""
-        found = self._send(_QUEUED_ASKS, "lines", session_ids).fetchall()
-        for session_id, caller_id, chat_id, task_id, home, message_key in found:
-            state.queue(session_id).append(QueuePosition(chat_id, caller_id))
-            if message_key:
-                state.open_asks[session_id, caller_id, message_key] = chat_id, task_id, home
-
-    def _callers(self, agent_ids: Sequence[int]) -> dict[tuple[int, int], CallerSpending]:
-        """The spending of these callers at agents that give callers a budget, by agent and caller."""
-        found = self._send(_CALLERS, "agents", agent_ids, callers=self._caller_ids).fetchall()
-        return {(row[0], row[1]): CallerSpending(*row[2:]) for row in found}
-
-    def _granted(self, agent_ids: Sequence[int]) -> frozenset[tuple[int, int]]:
-        return frozenset((row[0], row[1]) for row in self._send(_GRANTS, "agents", agent_ids).fetchall())
+                state.open_asks[session_id, caller_id, message_key] = tuple(open_ask)
+    if parents:
+        state.ended = _ended(database, parents)
+    return state
 
 
 def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:
     """The canceled, failed or deleted ones of these turns: no caller waits for the asks made in them."""
     database = thread_database()
     with database.django_errors:
-        database.open()
         return _ended(database, chat_ids)
 
 
 def _ended(database: Database, chat_ids: Collection[str]) -> frozenset[str]:
     if not chat_ids:
         return frozenset()
-    going_on = database.send(_PARENTS_THAT_GO_ON, {"parents": database.list_of(chat_ids)}).fetchall()
+    going_on = database.send(_PARENTS_THAT_GO_ON, parents=chat_ids).fetchall()
     return frozenset(chat_ids) - {row[0] for row in going_on}
-
-
-def _state(row: Row) -> AgentState:
-    """A row of agents or of sessions; SQLite has no booleans of its own."""
-    published, isolated, open_to_all = bool(row[1]), bool(row[8]), bool(row[9])
-    _, _, session_id, owner_id, connection_id, process_id, budget, cap, _, _, spent, link = row[:12]
-    is_reachable, queue_max, queue_wait_s, _, halted, limit_microusd, cost_microusd = row[12:]
-    return AgentState(
-        published=published,
-        session_id=session_id,
-        owner_id=owner_id,
-        connection_id=connection_id,
-        process_id=process_id,
-        budget=budget,
-        cap=cap,
-        isolated=isolated,
-        open_to_all=open_to_all,
-        spent=spent,
-        link=link,
-        is_reachable=bool(is_reachable),
-        halted=bool(halted),
-        queue_max=queue_max,
-        queue_wait_s=queue_wait_s,
-        limit_microusd=limit_microusd,
-        cost_microusd=cost_microusd,
-    )

@@ -1,81 +1,20 @@
-"""The moment of a batch, and the rows and statements that write asks and events.
+"""The statements that write asks, their ends and their events, and the rows of the statements.
 
-Turns are written under the locks of their sessions (`DecisionTime`); `ends` has the statements of their ends.
+A batch sends the statements under the locks of its sessions (`Database.lock_sessions`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
-from agents.core.ledger.database import Database, StatementResult
-from agents.core.ledger.texts import READ_CLOCK, Statement, checked, insert, statement, table
+from agents.core.ledger.database import GRACE, Database
+from agents.core.ledger.texts import NOW, Statement, checked, insert, statement, table
 from agents.core.types import Ask, OpenTurn
-from agents.models.session import PROCESS_DEAD_S
-from kit.durations import seconds
+from agents.transcript.pieces import Usage
 
-GRACE = timedelta(seconds=seconds(60.0))
-PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
-# its process ends the wait itself, in time; on a busy machine a little later
-POSITION_GRACE = timedelta(seconds=10)
-# Run on PostgreSQL alone. `count` makes it lock all sessions before it reads the clock.
-_LOCK_SESSIONS = statement(
-    """
-WITH locked AS MATERIALIZED (
-  SELECT id FROM agents_session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
-)
-SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS locked_all
-""",
-    clock=Statement("", READ_CLOCK),
-)
-
-
-class DecisionTime:
-    """The time at which a batch is decided: of the database's clock, after its sessions are locked, in one order.
-
-    SQLite already holds its one write lock, and its clock is this host's. `values`: what a statement's `{now}`,
-    `{day}` and `{alive}` are.
-    """
-
-    def __init__(self, database: Database, session_ids: Collection[int]) -> None:
-        self._database = database
-        self._leases: dict[float, object] = {}
-        if database.is_postgresql:
-            self._clock = database.send(_LOCK_SESSIONS, {"ids": database.list_of(set(session_ids))})
-            self.values: dict[str, Any] = {}
-            return
-        self.now = datetime.now(UTC)
-        now = self.now.replace(tzinfo=None)  # as SQLite stores it
-        alive, until = now - PROCESS_DEAD, now + GRACE
-        # Set here, so that a batch on SQLite calls none of the properties below.
-        self.stored, self.day = str(now), str(now)[:10]
-        self.values = {"now": self.stored, "day": self.day, "alive": str(alive), "until": str(until)}
-
-    @cached_property
-    def now(self) -> datetime:
-        """Aware, in UTC."""
-        now: datetime = self._clock.fetchall()[0][0]
-        return now.astimezone(UTC)
-
-    @cached_property
-    def stored(self) -> Any:
-        """The time in the form that the database stores."""
-        return self._database.moment(self.now)
-
-    @cached_property
-    def day(self) -> str:
-        """The day, as both databases take it."""
-        return self.now.date().isoformat()
-
-    def lease(self, wait_s: float) -> object:
-        """The time until which a turn holds its claim if nothing ends the turn."""
-        if wait_s not in self._leases:
-            self._leases[wait_s] = self._database.moment(self.now + timedelta(seconds=wait_s) + GRACE)
-        return self._leases[wait_s]
-
-    def position_until(self, wait_s: float) -> object:
-        """The time until which an ask keeps its position in a queue."""
-        return self._database.moment(self.now + timedelta(seconds=wait_s) + POSITION_GRACE)
+POSITION_GRACE = timedelta(
+    seconds=10
+)  # its process ends the wait itself, in time; on a busy machine a little later
 
 
 class TurnRow(NamedTuple):
@@ -167,67 +106,77 @@ RETURNING agent_id
     spent=table("spent", "bigint", "integer"),
 )
 _SPEND = checked(_SPEND, "agents")  # fails where a budget changed under the batch
-_HOLD_SESSIONS = statement(
+# The sessions that exist. They are not deleted before the transaction ends; other locks of them do not wait.
+HOLD_SESSIONS = statement(
     "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
 )
-_SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
-_DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
+SESSIONS_OF = statement("SELECT chat_id, session_id FROM agents_turn WHERE chat_id = ANY(:ids)")
+DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:ids)")
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
-_RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
-_RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-
-
-def lock_sessions_shared(database: Database, session_ids: Collection[int]) -> StatementResult:
-    """The sessions that exist; they are not deleted before the transaction ends."""
-    return database.send(_HOLD_SESSIONS, {"ids": database.list_of(session_ids)})
-
-
-def sessions_of(database: Database, chat_ids: Sequence[str]) -> dict[str, int]:
-    """The sessions of these turns, by chat id."""
-    return dict(database.send(_SESSIONS_OF, {"ids": database.list_of(chat_ids)}).fetchall())
-
-
-def delete_positions(database: Database, chat_ids: Sequence[str]) -> None:
-    """Delete the queue rows of these asks."""
-    database.send(_DELETE_POSITIONS, {"ids": database.list_of(chat_ids)})
-
-
-def release_turns(database: Database, chat_ids: Sequence[str], moment: DecisionTime) -> None:
-    """Free the lingering claims of ended turns whose agent finished after all."""
-    database.send(_RELEASE_TURNS, moment.values | {"ids": database.list_of(chat_ids)})
-
-
-def release_sessions(database: Database, session_ids: Sequence[int], moment: DecisionTime) -> None:
-    """Free every lingering claim of these sessions."""
-    database.send(_RELEASE_SESSIONS, moment.values | {"ids": database.list_of(session_ids)})
-
-
-def spend(database: Database, counts: Mapping[int, int], moment: DecisionTime) -> None:
-    """Count asks of agents on this day.
-
-    Raises:
-        RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
+RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
+RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
+# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim.
+SETTLE = statement(
     """
-    values = database.table_of("spent", sorted(counts.items())) | {"agents": len(counts)}
-    spent = database.send(_SPEND, moment.values | values)
-    if not database.is_postgresql and len(spent.fetchall()) != len(counts):
-        raise RuntimeError("a budget changed under the batch")
+UPDATE agents_turn SET
+  outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
+  released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
+RETURNING chat_id, agent_id, usage_day
+""",
+    endings=table("endings", "text", "text", "text", "integer", "integer"),
+    grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
+)
+SETTLE_ALL = checked(SETTLE, "turns")  # fails where one of the turns is not open any more
+# A row of `used`: chat id, tokens in, tokens out, cost. A turn's usage counts once, on the day of its question:
+# the turns of `used` that have none yet. The row of that turn is written last, so that the sums before it see
+# which are new.
+_NEW_COSTS = """
+  SELECT t.agent_id, {group}, CAST(SUM(v.column4) AS bigint) AS cost
+  FROM {{used}} AS v JOIN agents_turn t ON t.chat_id = v.column1
+  WHERE t.usage_day IS NOT NULL AND v.column4 > 0
+    AND t.input_tokens IS NULL AND t.output_tokens IS NULL AND t.cost_microusd IS NULL
+  GROUP BY t.agent_id, {group}
+"""
+_USED = table("used", "text", "bigint", "bigint", "bigint")
+_RECORD_USAGE = (
+    statement(
+        "UPDATE agents_dailyusage SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.usage_day")
+        + ") AS n WHERE agents_dailyusage.agent_id = n.agent_id AND agents_dailyusage.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET cost_microusd = cost_microusd + n.cost FROM ("
+        + _NEW_COSTS.format(group="t.caller_id, t.usage_day")
+        + ") AS n WHERE agents_callerbudget.agent_id = n.agent_id AND agents_callerbudget.caller_id = n.caller_id"
+        " AND agents_callerbudget.day = n.usage_day",
+        used=_USED,
+    ),
+    statement(
+        "UPDATE agents_turn SET input_tokens = v.column2, output_tokens = v.column3, cost_microusd = v.column4"
+        " FROM {used} AS v WHERE chat_id = v.column1"
+        " AND input_tokens IS NULL AND output_tokens IS NULL AND cost_microusd IS NULL",
+        used=_USED,
+    ),
+)
+_ENDS = statement("SELECT chat_id, outcome, reason FROM agents_turn WHERE chat_id = ANY(:ids)")
+_RETURN_BUDGET = (
+    statement(
+        "UPDATE agents_dailyusage SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+    ),
+    statement(
+        "UPDATE agents_callerbudget SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
+        " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
+    ),
+    statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
+)
 
 
-def open_row(turn: OpenTurn, home: str, moment: DecisionTime) -> TurnRow:
-    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
-    return turn_row(
-        turn.ask,
-        turn.text,
-        moment,
-        usage_day=moment.day if turn.ask.target.agent_id is not None else None,
-        claim_until=moment.lease(turn.ask.wait_s),
-        home=home,
-        connection_id=turn.connection_id,
-    )
-
-
-def turn_row(ask: Ask, question: str, moment: DecisionTime, **decided: Any) -> TurnRow:
+def turn_row(database: Database, ask: Ask, question: str, **decided: Any) -> TurnRow:
     """The row of an ask, with what was decided about it."""
     return TurnRow(
         chat_id=ask.chat_id,
@@ -236,7 +185,7 @@ def turn_row(ask: Ask, question: str, moment: DecisionTime, **decided: Any) -> T
         caller_id=ask.caller_id,
         surface=ask.surface,
         question=question,
-        asked_at=moment.stored,
+        asked_at=database.stored_now,
         source_session_id=ask.source.session_id if ask.source else None,
         depth=len(ask.chain),
         traceparent=ask.traceparent,
@@ -247,7 +196,21 @@ def turn_row(ask: Ask, question: str, moment: DecisionTime, **decided: Any) -> T
     )
 
 
-def queued_row(ask: Ask, wait_s: float, home: str, moment: DecisionTime) -> QueuedRow:
+def open_row(database: Database, turn: OpenTurn, home: str) -> TurnRow:
+    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
+    ask = turn.ask
+    return turn_row(
+        database,
+        ask,
+        turn.text,
+        usage_day=None if ask.target.agent_id is None else database.day,
+        claim_until=database.moment(database.now + timedelta(seconds=ask.wait_s) + GRACE),
+        home=home,
+        connection_id=turn.connection_id,
+    )
+
+
+def queued_row(database: Database, ask: Ask, wait_s: float, home: str) -> QueuedRow:
     """An ask that begins to wait for a free agent."""
     return QueuedRow(
         agent_id=ask.target.agent_id,
@@ -258,6 +221,35 @@ def queued_row(ask: Ask, wait_s: float, home: str, moment: DecisionTime) -> Queu
         task_id=ask.task_id,
         message_key=ask.message_key,
         question=ask.question,
-        queued_at=moment.stored,
-        waits_until=moment.position_until(wait_s),
+        queued_at=database.stored_now,
+        waits_until=database.moment(database.now + timedelta(seconds=wait_s) + POSITION_GRACE),
     )
+
+
+def spend(database: Database, counts: Mapping[int, int]) -> None:
+    """Count asks of agents on this day, in the order of the agents, in which other batches lock the rows too.
+
+    Raises:
+        RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
+    """
+    spent = database.send(_SPEND, spent=sorted(counts.items()), agents=len(counts))
+    if not database.is_postgresql and len(spent.fetchall()) != len(counts):
+        raise RuntimeError("a budget changed under the batch")
+
+
+def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
+    """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
+    rows = [(id_, one.input_tokens, one.output_tokens, one.cost_microusd) for id_, one in used.items()]
+    for one in _RECORD_USAGE:
+        database.send(one, used=rows)
+
+
+def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
+    """The written ones of these turns: the outcome, None of an open one, and the reason."""
+    return {row[0]: (row[1], row[2]) for row in database.send(_ENDS, ids=chat_ids).fetchall()}
+
+
+def return_budget(database: Database, chat_id: str, agent_id: int | None, day: object) -> None:
+    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
+    for one in _RETURN_BUDGET:
+        database.send(one, agent=agent_id, counted_on=day, chat_id=chat_id)

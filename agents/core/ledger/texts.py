@@ -6,15 +6,20 @@ from typing import NamedTuple
 
 from agents.models.session import PROCESS_DEAD_S
 
-_LIST = re.compile(r"= ANY\((:\w+)\)")
+_LIST = re.compile(r"= ANY\(:(\w+)\)")
 _NAME = re.compile(r"(?<!:):(\w+)")
 
 
 class Statement(NamedTuple):
-    """The text of a statement, or of a part of one, for each database."""
+    """The text of a statement, or of a part of one, for each database.
+
+    `lists`, `tables`: which of its values are lists, and which are rows (`table`).
+    """
 
     sqlite: str
     postgresql: str
+    lists: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 # PostgreSQL's clock is read once, after the locks, and kept for the transaction.
@@ -28,7 +33,7 @@ _PARTS = {
 
 
 def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> Statement:
-    """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list (`Database.list_of`).
+    """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list.
 
     `{now}`, `{day}`: the moment of the batch, and its day. `{alive}`: the earliest last beat of a live process.
     `{name}`: one of the `parts`. `postgresql_lock`: the end of it on PostgreSQL; SQLite has one write lock.
@@ -36,19 +41,23 @@ def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> St
     known = _PARTS | parts
     sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
     return Statement(
-        _LIST.sub(r"IN (SELECT value FROM json_each(\1))", sqlite),
+        _LIST.sub(r"IN (SELECT value FROM json_each(:\1))", sqlite),
         _NAME.sub(r"%(\1)s", f"{postgresql} {postgresql_lock}"),
+        tuple(dict.fromkeys(_LIST.findall(sqlite))),
+        tuple(name for part in parts.values() for name in part.tables),
     )
 
 
 def table(name: str, *types: str) -> Statement:
-    """A part of a statement: rows that are handed in (`Database.table_of`), with columns column1, column2, ..."""
+    """A part of a statement: rows that are handed in, at least one, with columns column1, column2, ..."""
     numbers = range(1, len(types) + 1)
     columns = ", ".join(f"json_extract(value, '$[{n - 1}]') AS column{n}" for n in numbers)
     arrays = ", ".join(f"CAST(:{name}{n} AS {one}[])" for n, one in zip(numbers, types, strict=True))
     names = ", ".join(f"column{n}" for n in numbers)
     return Statement(
-        f"(SELECT {columns} FROM json_each(:{name}))", f"(SELECT {names} FROM unnest({arrays}) AS given({names}))"
+        f"(SELECT {columns} FROM json_each(:{name}))",
+        f"(SELECT {names} FROM unnest({arrays}) AS given({names}))",
+        tables=(name,),
     )
 
 
@@ -80,6 +89,5 @@ def checked(changing: Statement, wanted: str) -> Statement:
     rows there.
     """
     changed = f"WITH changed AS ({changing.postgresql})"
-    return Statement(
-        changing.sqlite, f"{changed} SELECT 1 / CAST(count(*) = %({wanted})s AS integer) FROM changed"
-    )
+    check = f"SELECT 1 / CAST(count(*) = %({wanted})s AS integer) FROM changed"
+    return changing._replace(postgresql=f"{changed} {check}")

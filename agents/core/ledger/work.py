@@ -1,8 +1,9 @@
-"""The work items of the ledger, and their results."""
+"""The work items of the ledger, their results, and the work of a batch by its kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
@@ -74,3 +75,87 @@ class Touch(Struct, frozen=True):
 
 Work = Admit | Deny | Settle | Withdraw | Release | Record | Touch
 Result = OpenTurn | SettledTurn | Exception | None
+
+
+class SortedWork:
+    """The work of a batch by its kind; `admits` and `settles` by place in the batch.
+
+    `used`: what agents reported of their turns, by chat id; the first report stands. `session_ids`: the sessions
+    that the batch is about; `source_ids`: those that asked. `positions`: the chat ids whose rows in queues are to
+    be deleted; the batch leaves out those that wait on. `returns_budget`: an end uncounts its ask.
+    """
+
+    def __init__(self, batch: Sequence[Work], *, is_retry: bool) -> None:
+        self.is_retry = is_retry
+        self.size = len(batch)
+        self.admits: dict[int, Admit] = {}
+        self.settles: dict[int, Settle] = {}
+        self.denies: list[Deny] = []
+        self.withdrawn: list[Ask] = []
+        self.releases: list[Release] = []
+        self.touched: list[int] = []
+        self.events: list[NewEvent] = []
+        self.used: dict[str, Usage] = {}
+        self.session_ids: set[int] = set()
+        self.source_ids: set[int] = set()
+        self.positions: set[str] = set()
+        self.returns_budget = False
+        for i, work in enumerate(batch):
+            match work:
+                case Admit(ask=ask, in_queue=in_queue):
+                    self.admits[i] = work
+                case Settle(turn=turn, ending=ending):
+                    self.settles[i] = work
+                    self.returns_budget = self.returns_budget or ending.returns_budget
+                    ask, in_queue = turn.ask, False
+                    if ending.usage is not None:
+                        self.used.setdefault(ask.chat_id, ending.usage)
+                case Deny(ask=ask, in_queue=in_queue):
+                    self.denies.append(work)
+                case Withdraw(ask=ask):
+                    self.withdrawn.append(ask)
+                    in_queue = ask.queues
+                case Release(chat_id=chat_id, session_id=session_id, usage=usage):
+                    self.releases.append(work)
+                    if session_id is not None:
+                        self.session_ids.add(session_id)
+                    if chat_id and usage:
+                        self.used.setdefault(chat_id, usage)
+                    continue
+                case Record(event=event):
+                    self.events.append(event)
+                    continue
+                case Touch(credential_id=credential_id):
+                    self.touched.append(credential_id)
+                    continue
+            self.session_ids.add(ask.target.session_id)
+            if ask.source is not None:
+                self.source_ids.add(ask.source.session_id)
+            # A new ask of a retried batch may have a position too, from a commit whose answer was lost.
+            if in_queue or (is_retry and ask.queues and not isinstance(work, Settle)):
+                self.positions.add(ask.chat_id)
+
+    @property
+    def only_ends(self) -> bool:
+        """True if the work only ends turns, each another one, and records events, and what is written with them
+        depends on nothing that has to be read first.
+        """
+        ends = self.settles.values()
+        return (
+            len(ends) + len(self.events) == self.size
+            and not (self.is_retry or self.returns_budget or self.source_ids)
+            and len({work.turn.ask.chat_id for work in ends}) == len(ends)
+        )
+
+    def drop_sources_except(self, there: Collection[int]) -> None:
+        """A turn goes on without the session that asked, when that was deleted while its question was out."""
+        self.denies = [replace(one, ask=_without_gone_source(one.ask, there)) for one in self.denies]
+        for i, one in self.admits.items():
+            self.admits[i] = replace(one, ask=_without_gone_source(one.ask, there))
+        for i, end in self.settles.items():
+            turn = replace(end.turn, ask=_without_gone_source(end.turn.ask, there))
+            self.settles[i] = replace(end, turn=turn)
+
+
+def _without_gone_source(ask: Ask, there: Collection[int]) -> Ask:
+    return ask if ask.source is None or ask.source.session_id in there else replace(ask, source=None)
