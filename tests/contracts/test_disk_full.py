@@ -20,10 +20,11 @@ from tests.contracts.rows import COMPLETED, HOME, ask, published
 MIB = 1_048_576
 
 
-class Pages:
+class Pages(DiskReserve):
     """A reserve of pages of the database file, which SQLite itself refuses to grow beyond."""
 
     def __init__(self) -> None:
+        super().__init__(Path(), 0)
         self._before = str(connection.settings_dict["OPTIONS"].get("init_command", ""))
         self.has_room = True
         self.is_kept = True

@@ -6,8 +6,9 @@ The faults are real: SQLite triggers refuse a row, and a second connection holds
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from agents.core.ask_queue import AskQueue
 from agents.core.dispatch import CANCELED
 from agents.core.errors import AlreadyAsked, MustWait, Offline, Unavailable
-from agents.core.ledger import Ledger, thread
+from agents.core.ledger import Ledger, thread, worker
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import QueuedAsk, Turn
@@ -73,6 +74,26 @@ async def test_asks_that_arrive_together_are_all_answered(ledger: Ledger) -> Non
     assert [turn.ask for turn in turns] == asks
     ends = await asyncio.gather(*(ledger.settle(turn, COMPLETED) for turn in turns))
     assert {end.outcome for end in ends} == {Outcome.COMPLETED}
+
+
+async def test_one_call_hands_all_results_of_a_batch_to_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, counts, handed_over = asyncio.get_running_loop(), thread.LedgerCounts(), []
+    call_soon = loop.call_soon_threadsafe
+
+    def listen(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
+        if isinstance(getattr(callback, "__self__", None), worker.Worker):
+            handed_over.append(len(args[0]))
+        return call_soon(callback, *args, **options)
+
+    asks = await asyncio.to_thread(lambda: [ask(published()) for _ in range(20)])
+    monkeypatch.setattr(loop, "call_soon_threadsafe", listen)
+    ledger = Ledger(home=HOME, counts=counts)
+    try:
+        await asyncio.gather(*(ledger.admit(one) for one in asks))
+    finally:
+        ledger.close()
+    assert sum(handed_over) == len(asks)
+    assert len(handed_over) == counts.batches.buckets()[-1][1] < len(asks)
 
 
 async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger: Ledger) -> None:
@@ -188,7 +209,7 @@ async def test_a_canceled_ask_leaves_no_place_when_the_ledger_is_full(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with waiting(ledger) as (running, wait):
-        monkeypatch.setattr(thread, "MAX_WAITING", 0)
+        monkeypatch.setattr(worker, "MAX_WAITING", 0)
         running.end(CANCELED)
         settled = await asyncio.wait_for(wait, 5)
         assert isinstance(settled, SettledTurn)

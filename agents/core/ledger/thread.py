@@ -1,24 +1,18 @@
-"""The ledger: the event loop's side of the database thread of a process (group commit).
-
-Asks beyond MAX_WAITING are refused; settles never are.
-"""
+"""The ledger: the event loop's side of the database thread of a process (group commit)."""
 
 import asyncio
-import logging
-import threading
 import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
 from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.errors import Denied, MustWait, NotPublished, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
-from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw, Work
-from agents.core.ledger.worker import Item, Queue, Reserve, Worker
+from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw
+from agents.core.ledger.worker import DiskReserve, Worker
 from agents.core.ports import Spans
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Outcome
@@ -27,12 +21,7 @@ from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
 from kit.trace import current_turn
 
-logger = logging.getLogger(__name__)
-
-MAX_WAITING = 1024
 CLOSED_WITHIN_S = 10
-
-
 LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -94,19 +83,17 @@ class Ledger:
         carry: Carrier | None = None,
         counts: LedgerCounts | None = None,
         spans: Spans | None = None,
-        reserve: Reserve | None = None,
+        reserve: DiskReserve | None = None,
     ) -> None:
-        self._queue: Queue = SimpleQueue()
         self._counts = counts or LedgerCounts()
         self._spans = spans
         on_batch = self._counts.batches.add
-        self._worker = Worker(self._queue, home=home, carry=carry, on_batch=on_batch, reserve=reserve)
-        self._thread: threading.Thread | None = None
+        self._worker = Worker(home=home, carry=carry, on_batch=on_batch, reserve=reserve)
 
     @property
     def waiting(self) -> int:
         """The number of pieces of work that wait for the thread."""
-        return self._queue.qsize()
+        return self._worker.waiting
 
     async def look_up(self, digest: str | None, handle: str | None, session: UUID | None = None) -> LookUpResult:
         """Find an identity, a published agent and the token's own session; each None when there is none.
@@ -114,7 +101,7 @@ class Ledger:
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        found: LookUpResult = await self._submit(LookUp(digest, handle, session))
+        found: LookUpResult = await self._worker.put(LookUp(digest, handle, session), may_refuse=True).future
         return found
 
     async def get_caller(self, token: Presented | None, *scopes: TokenScope) -> Identity:
@@ -140,7 +127,7 @@ class Ledger:
 
         After a cancellation no task sees the turn through: a turn that is admitted all the same is withdrawn.
         """
-        return self._decided(self._item(Admit(ask, in_queue)))
+        return self._decided(Admit(ask, in_queue))
 
     def admit_found(self, digest: str | None, handle: str | None, then: BuildAsk) -> Coroutine[Any, Any, OpenTurn]:
         """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
@@ -150,7 +137,7 @@ class Ledger:
         Raises:
             The errors of `then` and of `admit`; Unavailable also when nothing could be looked up.
         """
-        return self._decided(self._item(LookUp(digest, handle, then=then)))
+        return self._decided(LookUp(digest, handle, then=then))
 
     async def deny(self, ask: Ask, denied: Denied, *, in_queue: bool = False) -> None:
         """Write the audit row of a refusal decided elsewhere. `in_queue`: the ask waited, and its position is
@@ -159,14 +146,14 @@ class Ledger:
         Raises:
             Unavailable: nothing was written; a position still exists, see `withdraw`.
         """
-        await self._submit(Deny(ask, denied, in_queue))
+        await self._worker.put(Deny(ask, denied, in_queue), may_refuse=True).future
         self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
 
     def withdraw(self, ask: Ask) -> None:
         """Withdraw an ask: end it unsent if it was admitted, and delete its position; once the database is
         back.
         """
-        self._hand_over(Item(Withdraw(ask), asyncio.get_running_loop(), None))
+        self._worker.put(Withdraw(ask), is_awaited=False)
 
     async def settle(
         self, turn: OpenTurn, ending: TurnEnding, extra_writes: ExtraWrites | None = None
@@ -179,7 +166,7 @@ class Ledger:
             Unavailable: the database stayed out of reach; the turn's lease will end it.
         """
         began_ns = time.time_ns()
-        settled: SettledTurn = await self._post(Settle(turn, ending, extra_writes))
+        settled: SettledTurn = await self._worker.put(Settle(turn, ending, extra_writes)).future
         self._counts.ended(settled.outcome, settled.reason, ending.latency_ms)
         if self._spans:
             self._spans.settled(turn, ending, settled, began_ns)
@@ -187,7 +174,7 @@ class Ledger:
 
     async def release_turn(self, chat_id: str, late: str = "", usage: Usage | None = None) -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
-        await self._post(Release(chat_id=chat_id, late=late, usage=usage))
+        await self._worker.put(Release(chat_id=chat_id, late=late, usage=usage)).future
 
     async def record(self, event: NewEvent) -> None:
         """Write an event of a session; it is durable when this returns.
@@ -195,33 +182,28 @@ class Ledger:
         Raises:
             Unavailable: too many wait, or the database is out of reach.
         """
-        await self._submit(Record(event))
+        await self._worker.put(Record(event), may_refuse=True).future
 
     async def release_session(self, session_id: int) -> None:
         """Free every lingering claim of a session: its agent's turn is over."""
-        await self._post(Release(session_id=session_id))
+        await self._worker.put(Release(session_id=session_id)).future
 
     def close(self, within_s: float = CLOSED_WITHIN_S) -> None:
         """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(timeout=within_s)
-            if self._thread.is_alive():
-                waiting = max(0, self.waiting - 1)  # the one that ends the thread is none of them
-                logger.error("ledger.unfinished", extra={"waiting": waiting})
-            self._thread = None
+        self._worker.close(within_s)
 
-    async def _decided(self, item: Item) -> OpenTurn:
-        """The decision on an ask; once it is found, `item.work` has it."""
-        future = item.future
-        assert future is not None  # noqa: S101  for the type checker: this task waits for it
+    async def _decided(self, work: Admit | LookUp) -> OpenTurn:
         began_ns = time.time_ns()
+        item = self._worker.put(work, may_refuse=True)
         try:
-            self._hand_over(item, may_refuse=True)
-            turn: OpenTurn = await future
+            turn: OpenTurn = await item.future
         except asyncio.CancelledError:
-            if not future.cancelled():  # it was decided in the same iteration of the loop
-                self._withdraw_admitted(item, future.exception() or future.result())
+            # The worker withdraws what is admitted for a future that was cancelled. This future was decided in the
+            # iteration of the loop that cancelled the task.
+            if not item.future.cancelled():
+                result = item.future.exception() or item.future.result()
+                if isinstance(result, OpenTurn | MustWait):
+                    self.withdraw(item.work.ask)
             raise
         except Denied as denied:
             self._refused(item.work.ask, began_ns, Outcome.DENIED, denied.reason)
@@ -245,28 +227,3 @@ class Ledger:
         self._counts.refused(outcome, reason)
         if self._spans:
             self._spans.admitted(ask, began_ns, reason)
-
-    def _withdraw_admitted(self, item: Item, result: object) -> None:
-        if isinstance(result, OpenTurn | MustWait):
-            self.withdraw(item.work.ask)
-
-    def _item(self, work: Admit | LookUp) -> Item:
-        loop = asyncio.get_running_loop()
-        return Item(work, loop, loop.create_future(), self._withdraw_admitted)
-
-    def _submit(self, work: Work | LookUp) -> asyncio.Future[Any]:
-        return self._post(work, may_refuse=True)
-
-    def _post(self, work: Work | LookUp, *, may_refuse: bool = False) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._hand_over(Item(work, loop, future), may_refuse=may_refuse)
-        return future
-
-    def _hand_over(self, item: Item, *, may_refuse: bool = False) -> None:
-        if may_refuse and self._queue.qsize() >= MAX_WAITING:
-            raise Unavailable("too many asks wait")
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._worker.run, name="ledger", daemon=True)
-            self._thread.start()
-        self._queue.put(item)

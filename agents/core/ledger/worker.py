@@ -1,35 +1,39 @@
 """The worker of the ledger: it takes work from the queue and commits it in batches, in a thread of its own.
 
 Waiting work is done as one batch. A batch that fails is tried again, then one by one, so that one bad row cannot
-fail its neighbours. A full disk spends the reserve: only ends are written until the reserve is filled again.
+fail its neighbours. A full disk spends the reserve: only ends are written until the reserve is filled again. Asks
+beyond MAX_WAITING are refused; settles never are.
 """
 
 import asyncio
 import logging
 import os
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connection
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agents.core.errors import Unavailable
+from agents.core.errors import MustWait, Unavailable
 from agents.core.ledger.batch import commit
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work
-from agents.core.types import LookUpResult
+from agents.core.types import LookUpResult, OpenTurn
 from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.announcements import Carrier
 from kit import sql
 
 logger = logging.getLogger(__name__)
 
+MAX_WAITING = 1024
 MAX_BATCH = 128
 BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
 TRIES = 3
@@ -41,95 +45,107 @@ ENDS = Settle | Withdraw | Release  # what frees a claim
 OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
 
 
-@dataclass(slots=True)
-class Item:
-    """A piece of work, and the future that waits for its result; None where no task does.
+class Item(Struct):
+    """A piece of work, and the future of its result; None where no task waits for the result.
 
-    A look-up that asks becomes the work that its `then` makes of what was found. `when_cancelled` takes the result
-    that no task waits for any more.
+    A look-up that asks becomes the work that its `then` makes of what was found.
     """
 
     work: Any  # Work | LookUp
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any] | None
-    when_cancelled: Callable[["Item", object], None] | None = None
+    future: Any
+    result: object = None
     tries: int = 0
 
 
-class _DiskFull(Exception):
-    """SQLite reported a full disk."""
-
-
-class Reserve(Protocol):
-    """Reserved space: released so that ends of turns can be written, and filled again when the disk has space."""
-
-    def fill(self) -> bool:
-        """Allocate the space unless it is allocated; returns whether it is. Cheap when it is."""
-
-    def spend(self) -> None:
-        """Release the space."""
+_work_of = attrgetter("work")
 
 
 class DiskReserve:
-    """A file of that size without content. Only one thread uses the reserve."""
+    """Reserved space: released so that ends of turns can be written, and filled again when the disk has space.
+
+    The reserve is a file of that size without content. Only one thread uses it. `is_kept`: it is allocated.
+    """
 
     def __init__(self, path: Path, size_bytes: int) -> None:
+        self.is_kept = False
         self._path = path
         self._size_bytes = size_bytes
-        self._is_kept = False
         self._try_at = 0.0
 
     def fill(self) -> bool:
-        """See `Reserve`."""
-        if self._is_kept or time.monotonic() < self._try_at:
-            return self._is_kept
-        self._try_at = time.monotonic() + TRY_EVERY_S
+        """Allocate the space unless it is allocated; returns whether it is."""
+        if self.is_kept or time.monotonic() < self._try_at:
+            return self.is_kept
         try:
             with self._path.open("wb") as file:
                 # Blocks, not a length: a sparse file would keep no room.
                 os.posix_fallocate(file.fileno(), 0, self._size_bytes)
-            self._is_kept = True
+            self.is_kept = True
         except OSError:
             self.spend()
-        return self._is_kept
+        return self.is_kept
 
     def spend(self) -> None:
-        """See `Reserve`."""
-        self._is_kept = False
+        """Release the space, and do not take it again at once: the ends that wait need it."""
+        self.is_kept = False
+        self._try_at = time.monotonic() + TRY_EVERY_S
         with suppress(OSError):  # a disk that takes no writes gives nothing back
             self._path.unlink(missing_ok=True)
 
 
-Queue = SimpleQueue[Item | None]  # None ends the thread
-
-
 class Worker:
-    """Takes work from a queue until the end marker. Only the thread that calls `run` uses the worker."""
+    """The queue and the thread. `put` and `close` are for the event loop; the thread calls everything else."""
 
     def __init__(
-        self,
-        queue: Queue,
-        *,
-        home: str,
-        carry: Carrier | None,
-        on_batch: OnBatch,
-        reserve: Reserve | None = None,
+        self, *, home: str, carry: Carrier | None, on_batch: OnBatch, reserve: DiskReserve | None = None
     ) -> None:
-        self._queue = queue
+        self._queue: SimpleQueue[Item | None] = SimpleQueue()  # None ends the thread
         self._home = home
         self._carry = carry
         self._on_batch = on_batch
         self._reserve = reserve
         self._postponed: list[Item] = []
+        self._thread: threading.Thread | None = None
 
-    def run(self) -> None:
-        """Serve the queue until the end marker."""
+    @property
+    def waiting(self) -> int:
+        """The number of pieces of work that wait for the thread."""
+        return self._queue.qsize()
+
+    def put(self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True) -> Item:
+        """Have work done, and return it with its future.
+
+        `may_refuse`: the future fails with Unavailable if too many wait.
+        """
+        loop = asyncio.get_running_loop()
+        item = Item(work, loop, loop.create_future() if is_awaited else None)
+        if may_refuse and self._queue.qsize() >= MAX_WAITING:
+            item.future.set_exception(Unavailable("too many asks wait"))
+            return item
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            self._thread.start()
+        self._queue.put(item)
+        return item
+
+    def close(self, within_s: float) -> None:
+        """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout=within_s)
+            if self._thread.is_alive():
+                waiting = max(0, self.waiting - 1)  # the one that ends the thread is none of them
+                logger.error("ledger.unfinished", extra={"waiting": waiting})
+            self._thread = None
+
+    def _run(self) -> None:
         while (items := self._take()) is not None:
             try:
                 self._serve(items)
             except Exception:  # the thread outlives whatever a batch does
                 logger.exception("ledger.broken", extra={"size": len(items)})
-                self._answer_or_postpone(items, [Unavailable()] * len(items))
+                self._answer(items, [Unavailable()] * len(items))
         connection.close()
 
     def _take(self) -> list[Item] | None:
@@ -164,79 +180,70 @@ class Worker:
         for item in items:
             (looks if isinstance(item.work, LookUp) else works).append(item)
         if looks:
-            works += self._found(looks)
+            works += self._look_up(looks)
         self._on_batch(len(items))
         if works:
-            self._answer_or_postpone(works, self._commit([item.work for item in works]))
+            self._answer(works, self._commit([*map(_work_of, works)]))
 
-    def _found(self, looks: Sequence[Item]) -> list[Item]:
+    def _look_up(self, looks: Sequence[Item]) -> list[Item]:
         """The asks of those who were found, and a note of each credential's use; other look-ups are answered."""
+        results: Sequence[LookUpResult | Unavailable] = [Unavailable()]
+        for attempt in range(TRIES):
+            try:
+                results = look_up([*map(_work_of, looks)])
+                break
+            except (DatabaseError, InterfaceError) as failure:
+                _recover("ledger.look_up_failed", failure, attempt)
+        else:
+            if len(looks) > 1:  # one of them may be what the database does not take
+                return [work for item in looks for work in self._look_up([item])]
         asking: list[Item] = []
         answered: list[Item] = []
         answers: list[object] = []
         used: dict[int, Item] = {}
-        for item, found in zip(looks, self._look_up([item.work for item in looks]), strict=True):
-            result: object = found
-            is_awaited = item.future is not None and not item.future.cancelled()
-            if item.work.then is not None and isinstance(found, LookUpResult) and is_awaited:
-                try:
-                    item.work = item.work.then(found)
-                    asking.append(item)
-                    result = None
-                except Exception as refusal:  # noqa: BLE001  it is the answer
-                    result = refusal
-            if result is not None:
-                answered.append(item)
-                answers.append(result)
-            if isinstance(found, LookUpResult) and found.identity is not None and found.identity.is_stale:
-                # The write may fail: the next look-up of a stale credential repeats it.
-                used[found.identity.credential_id] = Item(Touch(found.identity.credential_id), item.loop, None)
+        for item, found in zip(looks, results, strict=True):
+            answer: object = found
+            if isinstance(found, LookUpResult):
+                if found.identity is not None and found.identity.is_stale:
+                    # The write may fail: the next look-up of a stale credential repeats it.
+                    credential_id = found.identity.credential_id
+                    used[credential_id] = Item(Touch(credential_id), item.loop, None)
+                if item.work.then is not None and not item.future.cancelled():
+                    try:
+                        item.work = item.work.then(found)
+                        asking.append(item)
+                        continue
+                    except Exception as refusal:  # noqa: BLE001  it is the answer
+                        answer = refusal
+            answered.append(item)
+            answers.append(answer)
         if answered:
-            _answer(answered, answers)
+            self._answer(answered, answers)  # before the commit: these tasks need not wait for the disk
         return [*asking, *used.values()]
 
-    def _look_up(self, wanted: Sequence[LookUp]) -> Sequence[LookUpResult | Exception]:
-        for attempt in range(TRIES):
-            try:
-                return look_up(wanted)
-            except (DatabaseError, InterfaceError) as failure:
-                _recover("ledger.look_up_failed", failure, attempt)
-        if len(wanted) == 1:
-            return [Unavailable()]
-        return [self._look_up([one])[0] for one in wanted]
-
     def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
-        """Commit a batch; only its ends while the disk is full."""
-        if self._reserve is None:
-            return self._commit_all(batch, is_retry=is_retry)
-        if self._reserve.fill():
-            try:
-                return self._commit_all(batch, is_retry=is_retry)
-            except _DiskFull:
-                logger.exception("ledger.disk_full")
-                is_retry = True
-                self._reserve.spend()
-        ends = [work for work in batch if isinstance(work, ENDS)]
-        try:
-            written = iter(self._commit_all(ends, is_retry=is_retry) if ends else ())
-        except _DiskFull:
-            return [Unavailable()] * len(batch)
-        return [next(written) if isinstance(work, ENDS) else Unavailable() for work in batch]
+        """Commit a batch; only its ends while the disk is full.
 
-    def _commit_all(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
-        """Commit a batch; one by one when a piece of it may be at fault, not at all when the database is away.
-
-        Raises:
-            _DiskFull: there is a reserve to spend; nothing of the batch was written, or parts of it were.
+        A try whose commit failed may have been written all the same: the next, a retry, looks before it writes.
         """
+        reserve = self._reserve
+        if reserve is not None and not (reserve.is_kept or reserve.fill()):
+            ends = [work for work in batch if isinstance(work, ENDS)]
+            if len(ends) < len(batch):
+                written = iter(self._commit(ends, is_retry=is_retry) if ends else ())
+                return [next(written) if isinstance(work, ENDS) else Unavailable() for work in batch]
         is_away = False
         for attempt in range(TRIES):
             try:
                 committed = commit(batch, home=self._home, is_retry=is_retry or attempt > 0)
             except sql.DATABASE_UNAVAILABLE as failure:
-                if self._reserve is not None and sql.is_disk_full(failure):
+                if reserve is not None and sql.is_disk_full(failure):
                     connection.close()
-                    raise _DiskFull from failure
+                    if not reserve.is_kept:  # its space is used up, too
+                        return [Unavailable()] * len(batch)
+                    logger.exception("ledger.disk_full")
+                    reserve.spend()
+                    return self._commit(batch, is_retry=True)
                 is_away = not _is_lock_failure(failure)
                 _recover("ledger.batch_failed", failure, attempt)
             except Exception:
@@ -248,25 +255,42 @@ class Worker:
                     self._carry(committed.messages)
                 return committed.results
         if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
-            return self._commit_all([less], is_retry=True)
+            return self._commit([less], is_retry=True)
         if is_away or len(batch) == 1:
             return [Unavailable()] * len(batch)
-        return [self._commit_all([work], is_retry=True)[0] for work in batch]
+        return [self._commit([work], is_retry=True)[0] for work in batch]
 
-    def _answer_or_postpone(self, items: Sequence[Item], results: Sequence[Result]) -> None:
-        answered: list[Item] = []
-        answers: list[Result] = []
+    def _answer(self, items: Sequence[Item], results: Sequence[object]) -> None:
+        """Hand the results over to the event loop, all by one call; postpone what still has to happen."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[Item]] = {}
         for item, result in zip(items, results, strict=True):
-            must_happen = isinstance(item.work, Settle | Withdraw)
-            if isinstance(result, Unavailable) and must_happen and item.tries < SETTLE_TRIES:
-                item.tries += 1
-                self._postponed.append(item)
-                continue
-            if isinstance(result, Unavailable) and isinstance(item.work, Admit):
-                self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
-            answered.append(item)
-            answers.append(result)
-        _answer(answered, answers)
+            if isinstance(result, Unavailable):
+                if isinstance(item.work, Settle | Withdraw) and item.tries < SETTLE_TRIES:
+                    item.tries += 1
+                    self._postponed.append(item)
+                    continue
+                if isinstance(item.work, Admit):  # its commit may have happened
+                    self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
+            if item.future is not None:
+                item.result = result
+                by_loop.setdefault(item.loop, []).append(item)
+        for loop, answered in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(self._resolve, answered)
+            except RuntimeError:
+                logger.warning("ledger.loop_gone", extra={"answers": len(answered)})
+
+    def _resolve(self, items: Sequence[Item]) -> None:
+        """In the event loop: wake the tasks that wait. A turn for which no task waits any more is withdrawn."""
+        for item in items:
+            future, result = item.future, item.result
+            if future.done():  # cancelled; or a look-up of a batch that failed after it
+                if future.cancelled() and isinstance(result, OpenTurn | MustWait):
+                    self.put(Withdraw(item.work.ask), is_awaited=False)
+            elif isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
 
 def _is_lock_failure(failure: Exception) -> bool:
@@ -293,31 +317,3 @@ def _recover(event: str, failure: Exception, attempt: int) -> None:
     logger.warning(event, extra={"attempt": attempt, "failure": type(failure).__name__})
     connection.close()
     time.sleep(random.uniform(0.01, 0.05) * 2**attempt)  # noqa: S311  spreads retries, guards nothing
-
-
-def _answer(items: Sequence[Item], results: Sequence[object]) -> None:
-    """Wake the waiters of each loop by one call."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Item, object]]] = {}
-    for item, result in zip(items, results, strict=True):
-        by_loop.setdefault(item.loop, []).append((item, result))
-    for loop, pairs in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, pairs)
-        except RuntimeError:
-            logger.warning("ledger.loop_gone", extra={"answers": len(pairs)})
-
-
-def _resolve(pairs: Sequence[tuple[Item, object]]) -> None:
-    for item, result in pairs:
-        future = item.future
-        if future is None:
-            continue
-        if future.cancelled():
-            if item.when_cancelled is not None:
-                item.when_cancelled(item, result)
-        elif future.done():
-            continue  # a look-up of a batch that failed after it
-        elif isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
