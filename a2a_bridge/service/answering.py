@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.service.calls import HYBRID, Call, CompleteAnswer, Incoming, StreamedAnswer, Waiting, Wire
 from a2a_bridge.service.operations import Operations
+from a2a_bridge.service.repeats import JoinedTask
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.sends import send_at_once
 from a2a_bridge.service.streams import KEEPALIVE_S
@@ -256,9 +257,9 @@ class CallRunner:
 
         A request that ends before its turn leaves it, see `Exchanges.leave`.
         """
-        exchanges, followed = self.operations.services.exchanges, outcome.followed
-        if isinstance(followed, TaskRun):
-            followed.followers += 1
+        exchanges, run = self.operations.services.exchanges, outcome.run
+        if isinstance(run, TaskRun):
+            run.followers += 1
         is_answered = cancels = False
         task = self.callers.enter(call.caller.identity.credential_id)
         try:
@@ -273,10 +274,10 @@ class CallRunner:
                 raise
         finally:
             self.callers.leave(call.caller.identity.credential_id, task)
-            if isinstance(followed, TaskRun):
-                exchanges.leave(followed, is_answered=is_answered, cancels=cancels)
-            elif followed is not None and cancels:
-                exchanges.leave_elsewhere(followed)
+            if isinstance(run, TaskRun):
+                exchanges.leave(run, is_answered=is_answered, cancels=cancels)
+            elif isinstance(run, JoinedTask) and cancels:
+                exchanges.leave_elsewhere(run)
         if not is_answered:
             is_stream = isinstance(outcome, StreamedAnswer)
             await (answer.end() if is_stream else answer.refuse(errors.unauthenticated()))

@@ -143,11 +143,6 @@ class Waiting(msgspec.Struct, frozen=True):
     call: Call
 
     @property
-    def followed(self) -> TaskRun | JoinedTask | None:
-        """The turn that the request follows; None for the turn of an Idempotency-Key in another process."""
-        return None if isinstance(self.run, RepeatedSend) else self.run
-
-    @property
     def result(self) -> object:
         """The answer, once the turn has ended.
 
@@ -166,19 +161,10 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class StreamedAnswer(msgspec.Struct, frozen=True):
-    """An answer frame by frame; a frame of None asks for a keep-alive.
-
-    `run`: the turn that it shows from its beginning; `joined`: one that another request started.
-    """
+    """An answer frame by frame; a frame of None asks for a keep-alive. `run`: the turn that it follows, if any."""
 
     frames: AsyncIterator[Frame | None]
-    run: TaskRun | None = None
-    joined: TaskRun | JoinedTask | None = None
-
-    @property
-    def followed(self) -> TaskRun | JoinedTask | None:
-        """The turn that the request follows, where it is known."""
-        return self.run or self.joined
+    run: TaskRun | JoinedTask | None = None
 
 
 Outcome = CompleteAnswer | Waiting | StreamedAnswer

@@ -1,18 +1,14 @@
 """Starts the first and further turns of tasks, finds the turns of this process, and cancels waiting tasks."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
-from django.db import DatabaseError, InterfaceError
 from msgspec.structs import replace
 
 from a2a_bridge.service import follow_ups
 from a2a_bridge.service.calls import Call, digest_of
 from a2a_bridge.service.pushes import IN_SEND, Pushes
-from a2a_bridge.service.repeats import JoinedTask, KeyClaim, release_key
+from a2a_bridge.service.repeats import JoinedTask, KeyClaim
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.pieces import agent_message, waiting_again
@@ -20,32 +16,22 @@ from a2a_bridge.service.tasks.store import StoresById, new_task_id
 from a2a_bridge.wire.errors import denied_text, refused
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
-from agents.core.dispatch import Dispatcher, PreparedAsk
+from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied
 from agents.core.post import JoinTurn, LeaveTurn, Post
-from agents.core.types import Ask, AskTarget, LookUpResult, SettledTurn
-from agents.core.waiting import RunningTurn
+from agents.core.types import Ask, AskTarget
 from agents.models import FollowUp
 from agents.models.choices import TurnFailure
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
 from kit.tasks import TaskSet
 
-logger = logging.getLogger(__name__)
-
 APPEARS_EVERY_S = 0.05
 APPEARS_LOOKS = 60  # 3 s: as long as the process that sent a `JoinTurn` looks for the task
 
 
-class HasFollowUps(Exception):
-    """The agent has follow-ups, perhaps in the context of this message for its task to show.
-
-    The agent was not asked.
-    """
-
-
 class Exchanges:
-    """Starts turns, and keeps those of this process by chat id until they have ended."""
+    """Starts the turns of tasks, and knows which requests wait for those of this process."""
 
     def __init__(
         self,
@@ -66,7 +52,6 @@ class Exchanges:
         self._leaving = TaskSet()
         self._reply_wait_s = reply_wait_s
         self._me = process_id
-        self._runs: dict[str, TaskRun] = {}
 
     @property
     def home(self) -> str:
@@ -74,12 +59,9 @@ class Exchanges:
         return self._me
 
     def find(self, chat_id: str) -> TaskRun | None:
-        """The turn of that id, if it runs or waits here.
-
-        The run is there as soon as another ask can learn of it: the ledger's answers reach the loop in their
-        order.
-        """
-        return self._runs.get(chat_id)
+        """The turn of a task by its chat id, if it runs or waits here."""
+        run = self._dispatcher.find(chat_id)
+        return run if isinstance(run, TaskRun) else None
 
     async def join(self, message: JoinTurn) -> None:
         """Handle a repeated message whose turn runs here, see `JoinTurn`.
@@ -109,7 +91,7 @@ class Exchanges:
         answered with the task while it ran (`is_answered`). The last to leave a queued ask need not cancel.
         """
         run.followers -= 1
-        if is_answered or not (cancels or run.is_in_queue):
+        if is_answered or not (cancels or not run.is_admitted):
             run.outlives_followers = True
         else:
             self._cancel_unfollowed(run)
@@ -140,43 +122,19 @@ class Exchanges:
             AlreadyAsked: the same message is being answered.
             NotPublished, Unavailable: nothing was sent.
         """
-        earlier = await self._find_follow_ups(call, send)
-        run, asked = self._prepared(call, send, claim, earlier)
-        push = send.push
-        if push is not None:
-            await self._keep_push(run, push)
-        run.follow_ups = [one.pk for one in earlier]
+        run = self.new_run(call, send, claim, earlier=await self._find_follow_ups(call, send))
         try:
-            return await self._started([run], self._dispatcher.ask(*asked))
+            if send.push is not None:
+                await self._keep_push(run, send.push)
+            return await self._dispatcher.ask(run)
+        except Denied as denied:
+            await run.refuse(denied)
+            return run
         except Exception:  # nothing was asked: the same message joins another task
-            if push is not None:
+            if send.push is not None:
                 await self._pushes.drop(run.task.id)
                 await run.store.drop(run.task)
             raise
-
-    def start_found(
-        self, digest: str | None, handle: str | None, enter: Callable[[LookUpResult], Call]
-    ) -> Coroutine[Any, Any, TaskRun]:
-        """Start a turn as `start` does, for a caller and an agent that the same trip to the ledger looks up.
-
-        `enter` makes the call from what was found; the ledger's thread calls it. The exceptions of the lookup are
-        raised here.
-
-        Raises:
-            HasFollowUps: nothing was asked; call `start` instead.
-        """
-        runs: list[TaskRun] = []
-
-        def make(found: LookUpResult) -> PreparedAsk:
-            call = enter(found)
-            assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
-            if call.request.context_id and call.caller.agent.has_follow_ups:
-                raise HasFollowUps
-            run, asked = self._prepared(call, call.request)
-            runs.append(run)
-            return asked
-
-        return self._started(runs, self._dispatcher.ask_found(digest, handle, make))
 
     async def continue_task(
         self, call: Call, send: Send, task: Task, claim: KeyClaim | None = None
@@ -194,16 +152,18 @@ class Exchanges:
         begun = after(resumed, [working])
         if not await self._tasks.of(task.id).replace(begun, [working], expected_seq=task.seq):
             return None
-        run, asked = self._with_ask(begun, call, send, claim, before=task)
+        run = self.new_run(call, send, claim, begun=begun, before=task)
         feed = await run.start_feed()
         feed.add(begun, [working])
         try:
             if send.push is not None:
                 await self._keep_push(run, send.push)
             feed.has_pushes = await self._pushes.continue_task(begun, [working], call.traceparent)
-            return await self._started([run], self._dispatcher.ask(*asked))
-        except BaseException:
+            return await self._dispatcher.ask(run)
+        except BaseException as failure:
             await self._asks_still(task, begun)
+            if isinstance(failure, Denied):
+                raise refused(denied_text(failure, task.handle)) from None
             raise
 
     async def end(self, task: Task) -> bool:
@@ -222,36 +182,6 @@ class Exchanges:
         """The address that came with a message is kept before its agent is asked, and told from the start."""
         await self._pushes.keep(run.task, push, IN_SEND)
         (await run.start_feed()).has_pushes = True
-
-    async def _started(self, runs: Sequence[TaskRun], asking: Coroutine[Any, Any, RunningTurn]) -> TaskRun:
-        """The one run, once its ask is decided. Until then `runs` may be empty."""
-        try:
-            running = await asking
-        except Denied as denied:
-            run = runs[0]
-            text = denied_text(denied, run.task.handle)
-            if run.task.turns > 1:
-                raise refused(text) from None
-            run.task = replace(run.task, artifacts=())  # the next ask is given the follow-ups
-            event = StatusEvent(1, timestamp(), State.FAILED, agent_message(run.task, 1, text, denied.reason))
-            await run.refuse(event, denied)
-            return run
-        run = self._runs[running.turn.ask.chat_id] = runs[0]
-        run.begin(running)
-        return run
-
-    async def _keep_end(self, run: TaskRun, claim: KeyClaim | None, settled: SettledTurn) -> None:
-        self._runs.pop(run.opening.chat_id, None)
-        try:  # else the transaction that settled the turn has released it
-            if claim is not None and settled.is_unsent and not settled.has_extra_writes:
-                await release_key(claim)
-        finally:
-            await run.keep_end(settled)
-        if run.follow_ups and settled.refused is None and not settled.is_unsent:
-            try:
-                await db_call(follow_ups.mark_shown)(run.follow_ups)
-            except (DatabaseError, InterfaceError):  # the next task shows them again
-                logger.exception("follow_ups.not_marked", extra={"chat_id": run.task.chat_id})
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
         """The follow-up was not asked: the task waits for its caller again, two events later."""
@@ -297,39 +227,25 @@ class Exchanges:
                 one.followed_id = ""
         return found
 
-    def _prepared(
-        self, call: Call, send: Send, claim: KeyClaim | None = None, earlier: Sequence[FollowUp] = ()
-    ) -> tuple[TaskRun, PreparedAsk]:
-        message_key = "" if claim else digest_of(send).hex()
-        task = self.new_task(call, send, claim)
-        if earlier:
-            task = follow_ups.add_follow_ups(task, earlier)
-        return self._with_ask(task, call, send, claim, message_key=message_key, queues=True)
-
-    def _with_ask(
+    def new_run(
         self,
-        task: Task,
         call: Call,
         send: Send,
-        claim: KeyClaim | None,
+        claim: KeyClaim | None = None,
         *,
-        message_key: str = "",
-        queues: bool = False,
+        begun: Task | None = None,
         before: Task | None = None,
-    ) -> tuple[TaskRun, PreparedAsk]:
-        """A task with its next turn, and the ask of that turn. `before`: see `TaskRun`."""
+        earlier: Sequence[FollowUp] = (),
+    ) -> TaskRun:
+        """The turn of a message, before its ask is decided.
+
+        `begun`, `before`: the task with this message, and as it waited for the message; without them the task is
+        new, and has the `earlier` follow-ups.
+        """
         identity, agent = call.caller.identity, call.caller.agent
-        wait_s = self.wait_s(agent, send)
-        run = TaskRun(
-            opening=task,
-            store=self._tasks.of(task.id),
-            feeds=self._feeds,
-            pushes=self._pushes,
-            wait_s=wait_s,
-            send=send,
-            keeper=claim,
-            before=before,
-        )
+        task = begun or self.new_task(call, send, claim)
+        if earlier:
+            task = follow_ups.add_follow_ups(task, earlier)
         ask = Ask(
             chat_id=task.chat_id,
             target=agent,
@@ -337,14 +253,24 @@ class Exchanges:
             caller_login=identity.login,
             surface=call.dialect.surface,
             question=send.question,
-            wait_s=wait_s,
+            wait_s=self.wait_s(agent, send),
             task_id=task.id,
             context_id=task.context_id,
             message_id=send.message.id,
             parts=send.parts,
             traceparent=call.traceparent,
-            message_key=message_key,
-            queues=queues,
-            continues_task=before is not None,
+            message_key="" if claim or begun else digest_of(send).hex(),
+            queues=begun is None,
+            continues_task=begun is not None,
         )
-        return run, PreparedAsk(ask, partial(self._keep_end, run, claim), run.writes)
+        return TaskRun(
+            ask,
+            task,
+            send,
+            store=self._tasks.of(task.id),
+            feeds=self._feeds,
+            pushes=self._pushes,
+            claim=claim,
+            before=before,
+            follow_ups=[one.pk for one in earlier],
+        )

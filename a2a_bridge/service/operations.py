@@ -131,7 +131,7 @@ class Operations:
         run = exchanges.find(task.chat_id)
         if run is None and task.is_running and task.home != exchanges.home:
             await exchanges.keep(task.chat_id, task.home)
-        return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)), joined=run)
+        return StreamedAnswer(streaming.of_task(await self.services.reader.follow(task)), run)
 
     async def _create_push(self, call: Call, create: CreatePush) -> object:
         task = await find(self.services, call, create.task_id)

@@ -31,7 +31,7 @@ from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import IDEMPOTENCY_KEY_REUSED
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Role, Task, after, timestamp
-from agents.core.errors import AlreadyAsked, Unavailable
+from agents.core.errors import AlreadyAsked, Denied, Unavailable
 from agents.core.post import JoinTurn, Post
 from agents.core.types import SettledTurn
 from agents.models import Turn
@@ -81,7 +81,12 @@ class KeyClaim:
 
 
 class Followed(ABC):
-    """Follows a turn that an earlier send started, here or in another process; same methods as `TaskRun`."""
+    """Follows a turn that an earlier send started, here or in another process; same methods as `TaskRun`.
+
+    `denied`: None, because only the process of the turn knows why an agent was not asked.
+    """
+
+    denied: Denied | None = None
 
     async def ended(self, within_s: float) -> bool:
         """Wait for the end of the turn; whether it came in time.

@@ -5,15 +5,19 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
 
+from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
+from msgspec.structs import replace
 
+from a2a_bridge.service.follow_ups import mark_shown
 from a2a_bridge.service.push_configs import queue_pushes, return_to_turn
 from a2a_bridge.service.pushes import Pushes
-from a2a_bridge.service.repeats import KeyClaim
+from a2a_bridge.service.repeats import KeyClaim, release_key
 from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (
+    agent_message,
     end_of,
     events_of,
     events_of_plain,
@@ -25,15 +29,15 @@ from a2a_bridge.service.tasks.pieces import (
     with_joined_text,
 )
 from a2a_bridge.service.tasks.store import TaskStore
-from a2a_bridge.wire.errors import failure_text
+from a2a_bridge.wire.errors import denied_text, failure_text
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, timestamp
 from agents.core.errors import Denied, Unavailable
-from agents.core.types import SettledTurn
+from agents.core.types import Ask, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, TurnFailure
-from agents.transcript.pieces import Piece
 from kit import sql
+from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
 
@@ -63,51 +67,61 @@ class End(Struct, frozen=True):
         return events_of_plain(self.task) if self.written is None else self.written
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class TaskRun:
-    """A task and its running turn. `running` is None when the ask was refused: then the task has ended already.
+class TaskRun(RunningTurn):
+    """The running turn of a task, with the task as far as it is kept, and the end of both.
 
-    Until `tell` is called the store does not have the task, and only the request that started it knows it.
-    `send`: the message of the turn. If its caller waits for the end, a reply that is not shown in pieces is kept
-    as one text. If the caller takes a message for an answer, a task whose answer is one is not kept.
-    `keeper`: also writes its end. `before`: the task as it waited for the message of this turn; None for a first
-    turn. `denied`: why its agent was not asked, at once or after a wait. `followers`: how many requests of this
-    process wait for the task; `followers_elsewhere`: the names of those of other processes; `outlives_followers`:
-    the turn goes on when they have left, see `Exchanges.leave`. `follow_ups`: the keys of those that it shows.
+    Until `start_feed` is called the store does not have the task, and only the request that started the turn
+    knows it. `opening`: the task as the turn began. `send`: the message of the turn. If its caller waits for the
+    end, a reply that is not shown in pieces is kept as one text. If the caller takes a message for an answer, a
+    task whose answer is one is not kept. `claim`: of the Idempotency-Key, which keeps the end too. `before`: the
+    task as it waited for the message of this turn; None for a first turn. `follow_ups`: the keys of the follow-ups
+    that the task shows.
+
+    `denied`: why the agent was not asked, at once or after a wait. `followers`: how many requests of this process
+    wait for the task; `followers_elsewhere`: the names of those of other processes; `outlives_followers`: the turn
+    goes on when they have left, see `Exchanges.leave`.
     """
 
-    opening: Task
-    store: TaskStore
-    feeds: Feeds
-    pushes: Pushes
-    wait_s: float
-    send: Send
-    keeper: KeyClaim | None = None
-    before: Task | None = None
-    task: Task = field(init=False)
-    denied: Denied | None = field(init=False, default=None)
-    running: RunningTurn | None = field(init=False, default=None)
-    feed: Feed | None = field(init=False, default=None)
-    follow_ups: Sequence[int] = field(init=False, default=())
-    followers: int = field(init=False, default=0)
-    followers_elsewhere: set[str] = field(init=False, default_factory=set)
-    outlives_followers: bool = field(init=False, default=False)
-    _plan: Plan = field(init=False)
-    _end: End | None = field(init=False, default=None)
-    _open_ids: tuple[str, ...] = field(init=False, default=())
-    # The loop's thread makes plans, the ledger's the end.
-    _planning: threading.Lock = field(init=False, default_factory=threading.Lock)
-    _is_written: bool = field(init=False, default=False)
-    _feed_lock: asyncio.Lock | None = field(init=False, default=None)
-    _is_recording: bool = field(init=False, default=False)
-
-    def __post_init__(self) -> None:
-        self.task, self._plan = self.opening, Plan(self.opening, 0)
+    def __init__(
+        self,
+        ask: Ask,
+        opening: Task,
+        send: Send,
+        *,
+        store: TaskStore,
+        feeds: Feeds,
+        pushes: Pushes,
+        claim: KeyClaim | None = None,
+        before: Task | None = None,
+        follow_ups: Sequence[int] = (),
+    ) -> None:
+        super().__init__(ask)
+        self.opening = self.task = opening
+        self.send = send
+        self.store = store
+        self.before = before
+        self.denied: Denied | None = None
+        self.feed: Feed | None = None
+        self.followers = 0
+        self.followers_elsewhere: set[str] = set()
+        self.outlives_followers = False
+        self._feeds = feeds
+        self._pushes = pushes
+        self._claim = claim
+        self._follow_ups = follow_ups
+        self._plan = Plan(opening, 0)
+        self._end: End | None = None
+        self._open_ids: tuple[str, ...] = ()
+        # The loop's thread makes plans, the ledger's the end.
+        self._planning = threading.Lock()
+        self._is_written = False
+        self._feed_lock: asyncio.Lock | None = None
+        self._is_recording = False
 
     @property
-    def is_in_queue(self) -> bool:
-        """True if the ask waits for a free agent."""
-        return self.running is not None and self.running.in_queue
+    def is_refused(self) -> bool:
+        """True if the ask was refused at once: there is no turn, and the task has ended."""
+        return self.denied is not None and self._end is None
 
     @property
     def is_promoted(self) -> bool:
@@ -119,17 +133,12 @@ class TaskRun:
         """The reason why the message was not sent, if the task waits for its caller again; else empty."""
         if self._end is None or self.before is None or not self._is_waiting_again(self._end.settled):
             return ""
-        return failure_text(self._end.settled.reason, self.wait_s)
+        return failure_text(self._end.settled.reason, self.ask.wait_s)
 
     @property
     def last_events(self) -> Sequence[TaskEvent]:
         """The events of the turn's end; all events of the task when nothing followed it before."""
         return self._end.events if self._end else ()
-
-    @property
-    def pieces(self) -> Sequence[Piece]:
-        """The pieces of the reply that have arrived."""
-        return self.running.pieces if self.running else ()
 
     async def start_feed(self) -> Feed:
         """Keep the task and publish its events from now on, those of pieces that came before first."""
@@ -141,92 +150,79 @@ class TaskRun:
             if self.feed is None:
                 if self.task.turns == 1:
                     await self.store.put(self.task)
-                self.feed = self.feeds.of(self.task)
+                self.feed = self._feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                self._listen()
+                self.record()
         return self.feed
-
-    def begin(self, running: RunningTurn) -> None:
-        """The turn was admitted."""
-        self.running = running
-        if self.feed is not None:
-            self._listen()
-
-    async def ended(self, within_s: float) -> bool:
-        """Wait for the end of the turn; whether it came in time. Leaving does not stop it."""
-        running = self.running
-        return running is None or running.is_settled or await running.until_settled.wait(within_s)
 
     async def answered(self, within_s: float) -> bool:
         """Wait for the end of the turn, or until its task asks its caller to approve something."""
-        running = self.running
-        if running is None:
-            return True
         until = time.monotonic() + within_s
-        if not running.is_due and not await running.until_due.wait(within_s):
+        if not self.is_due and not await self.until_due.wait(within_s):
             return False
-        if running.is_settled:
+        if self.is_settled:
             return True
         feed = await self.start_feed()
-        while self.task.is_open and running.is_due and not running.is_settled:
+        while self.task.is_open and self.is_due and not self.is_settled:
             left_s = until - time.monotonic()  # the store may be away for longer
             if left_s <= 0:
                 return False
             await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
         return not self.task.is_open
 
-    def writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """The statements that the transaction that settles the turn also runs. Called in the ledger's thread.
+    def extra_writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
+        """Write the task, if its store is in the database, and its pushes.
 
-        The task, where the store is in the database, and its pushes: a task without a feed has no push configs.
+        A task without a feed has no push configs.
         """
-        end = self._ending(settled)
+        end = self._find_end(settled)
         events = end.written or () if self._feed_lock is None else end.events
         writes = [*self.store.writes(end.task, events)] if self._is_kept(end.task) else []
         self._is_written = bool(writes)
-        if self.keeper is not None:
-            writes += self.keeper.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
+        if self._claim is not None:
+            writes += self._claim.writes(end.task, settled, is_plain=not self._is_promoted(end.task))
         if self.feed is not None:
             if end.task.chat_id != self.opening.chat_id:
                 writes.append(return_to_turn(end.task))
-            writes += queue_pushes(end.task, end.events, self._traceparent)
+            writes += queue_pushes(end.task, end.events, self.ask.traceparent)
         return writes
 
     async def keep_end(self, settled: SettledTurn) -> None:
-        """The turn's end is durable: keep the task's end too, before followers see it."""
-        if self._feed_lock is None:  # nothing follows it yet; a store ignores `put` of a task whose end it has
-            await self._finish(settled)
-            return
-        async with self._feed_lock:
-            await self._finish(settled)
+        """Keep the task's end, release a key under which nothing was sent, and mark the follow-ups as shown."""
+        try:  # else the transaction that settled the turn has released it
+            if self._claim is not None and settled.is_unsent and not settled.has_extra_writes:
+                await release_key(self._claim)
+        finally:
+            # Without the lock nothing follows the task yet; a store ignores `put` of a task whose end it has.
+            async with self._feed_lock or nullcontext():
+                await self._keep_task(settled)
+        if self._follow_ups and settled.refused is None and not settled.is_unsent:
+            try:
+                await db_call(mark_shown)(self._follow_ups)
+            except (DatabaseError, InterfaceError):  # the next task shows them again
+                logger.exception("follow_ups.not_marked", extra={"chat_id": self.task.chat_id})
 
-    async def refuse(self, event: StatusEvent, denied: Denied) -> None:
-        """The ask was refused: the task ends, or asks again, as the event says."""
+    async def refuse(self, denied: Denied) -> None:
+        """End the task: the ask was refused at once. The next ask is given the follow-ups."""
         self.denied = denied
-        task = after(self.task, [event])
+        new = replace(self.task, artifacts=())
+        words = agent_message(new, 1, denied_text(denied, new.handle), denied.reason)
+        event = StatusEvent(1, timestamp(), State.FAILED, words)
+        task = after(new, [event])
         await self._keep(task, [event])
         await self._push(task, [event])
         self._become(task, 0, [event])
-
-    @property
-    def _traceparent(self) -> str:
-        return self.running.turn.ask.traceparent if self.running else ""
+        self.is_settled = self.is_due = True
 
     async def _push(self, task: Task, events: Sequence[TaskEvent]) -> None:
         if self.feed is not None and self.feed.has_pushes:
-            await self.pushes.queue_events(task, events, self._traceparent)
+            await self._pushes.queue_events(task, events, self.ask.traceparent)
 
-    def _listen(self) -> None:
-        """Record what the agent sends from now on, once the turn runs and its task is told of."""
-        if self.running is not None and self.feed is not None and self._end is None:
-            self.running.listen(self._record_soon)
-            if not self.running.in_queue:
-                self._record_soon()
-
-    def _record_soon(self) -> None:
-        if not self._is_recording:
+    def record(self) -> None:
+        """Record what the agent sends from now on, once the turn runs and its task is followed."""
+        if self.is_admitted and self.feed is not None and self._end is None and not self._is_recording:
             self._is_recording = True
-            self.feeds.recording.start(self._record(), name=f"record {self.task.id}")
+            self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
         """Commit what came, in order; while the store is away it waits for the next piece, or the end.
@@ -257,7 +253,7 @@ class TaskRun:
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
         """The events of what came since; the first is that the agent is at work."""
-        begins = task.state is State.SUBMITTED and not self.is_in_queue
+        begins = task.state is State.SUBMITTED and self.is_admitted
         pieces = self.pieces[taken:]
         if self.send.waits and self.feed is None:
             pieces = with_joined_text(pieces)
@@ -265,16 +261,16 @@ class TaskRun:
         working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
         return [*working, *events_of(after(task, working), pieces, at)]
 
-    def _ending(self, settled: SettledTurn) -> End:
+    def _find_end(self, settled: SettledTurn) -> End:
         """The task as the settled turn leaves it; computed once for each end."""
         with self._planning:
             end = self._end
             if end is None or (end.settled is not settled and end.settled != settled):
-                end = self._end = self._end_by(settled)
+                end = self._end = self._make_end(settled)
                 self.denied = settled.refused
             return end
 
-    def _end_by(self, settled: SettledTurn) -> End:
+    def _make_end(self, settled: SettledTurn) -> End:
         plan, at = self._plan, timestamp()
         task = plan.task
         if self.feed is None and not (task.seq or task.artifacts or settled.reason) and self._is_plain(settled):
@@ -285,7 +281,7 @@ class TaskRun:
             restored, event = waiting_again(self.before, so_far.seq, at)
             return End(settled, restored, [*events, event])
         open_ids = left_open(self._open_ids, events)
-        ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.wait_s, at=at)
+        ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.ask.wait_s, at=at)
         return End(settled, after(so_far, ends), [*events, *ends])
 
     def _is_waiting_again(self, settled: SettledTurn) -> bool:
@@ -294,11 +290,10 @@ class TaskRun:
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """True if a reply is a text and no more, of which its caller sees the whole alone."""
-        pieces = self.running.pieces if self.running is not None else ()
         if settled.outcome is not Outcome.COMPLETED:
             return False
-        return not pieces or (
-            self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in pieces)
+        return not self.pieces or (
+            self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in self.pieces)
         )
 
     def _is_kept(self, task: Task) -> bool:
@@ -308,14 +303,14 @@ class TaskRun:
     def _is_promoted(self, task: Task) -> bool:
         if self.opening.artifacts:  # follow-ups came with it
             return True
-        is_direct = self.running is not None and self.running.is_direct and self.feed is None
+        is_direct = self.is_direct and self.feed is None
         if self.send.plain_is_direct:
             is_message = is_direct and bool(self.pieces) and (task.is_open or task.state is State.COMPLETED)
             return not is_message and is_promoted(task, self.pieces)
         return not (is_direct and task.state is State.COMPLETED)
 
-    async def _finish(self, settled: SettledTurn) -> None:
-        before, end = self._end, self._ending(settled)
+    async def _keep_task(self, settled: SettledTurn) -> None:
+        before, end = self._end, self._find_end(settled)
         was_written = self._is_written and end is before
         try:
             if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
@@ -329,7 +324,7 @@ class TaskRun:
                 self.feed.is_fed = False
                 self.feed.wake_readers()
                 if self.feed.has_pushes:
-                    self.pushes.wake()
+                    self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
         self.task, self._plan = task, Plan(task, taken)

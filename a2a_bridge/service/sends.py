@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from a2a_bridge.service.approvals import AsksApproval, answer
 from a2a_bridge.service.calls import Call, CompleteAnswer, Incoming, Outcome, StreamedAnswer, Waiting, digest_of
-from a2a_bridge.service.exchange import HasFollowUps
 from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
     JoinedTask,
@@ -29,7 +28,7 @@ from a2a_bridge.wire.dialects.reading import is_of_modes
 from a2a_bridge.wire.errors import input_refused, not_continuable, other_context, wrong_mode
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import INTERRUPTED, Message, Role, State, Task
-from agents.core.errors import AlreadyAsked
+from agents.core.errors import AlreadyAsked, Denied
 from agents.core.post import JoinTurn
 from agents.core.types import LookUpResult
 from agents.models.agent import HUB_MODES, Agent
@@ -43,6 +42,13 @@ NOTHING_TO_ASK = "The request contained no supported text or data parts."
 
 
 Run = TaskRun | JoinedTask | RepeatedSend
+
+
+class HasFollowUps(Exception):
+    """The agent has follow-ups, perhaps in the context of this message for its task to show.
+
+    The agent was not asked.
+    """
 
 
 async def take_send(services: Services, call: Call, send: Send) -> Outcome:
@@ -81,9 +87,22 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 
     `enter` makes the call of what is found; it is called in the ledger's thread.
     """
+    made: list[TaskRun] = []
+
+    def make(found: LookUpResult) -> TaskRun:
+        call = enter(found)
+        assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
+        if call.request.context_id and call.caller.agent.has_follow_ups:
+            raise HasFollowUps
+        made.append(services.exchanges.new_run(call, call.request))
+        return made[0]
+
     run: TaskRun | AlreadyAsked | None
     try:
-        run = await services.exchanges.start_found(incoming.digest, incoming.handle, enter)
+        run = await services.dispatcher.ask_found(incoming.digest, incoming.handle, make)
+    except Denied as denied:
+        run = made[0]
+        await run.refuse(denied)
     except AlreadyAsked as same:
         run = same
     except HasFollowUps:
@@ -108,16 +127,14 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
             return Waiting(run, call) if send.waits else CompleteAnswer(call.dialect.render_answer(run.task, send))
         is_direct = send.takes_direct and send.plain_is_direct
         frames = streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed)
-        return StreamedAnswer(frames, joined=run)
+        return StreamedAnswer(frames, run)
     if send.push is not None:
         run.outlives_followers = True
     if is_stream:
-        if not send.takes_direct:
-            return StreamedAnswer(streaming.of_turn(run), run)
-        if send.plain_is_direct:
+        if send.takes_direct and send.plain_is_direct:
             return StreamedAnswer(streaming.of_direct(run), run)
-        return StreamedAnswer(streaming.of_turn(run, may_be_direct=True), run)
-    if send.waits or run.running is None:
+        return StreamedAnswer(streaming.of_turn(run, may_be_direct=send.takes_direct), run)
+    if send.waits or run.is_refused:
         return Waiting(run, call)
     run.outlives_followers = True
     await run.start_feed()
@@ -220,7 +237,7 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
     except BaseException:
         await release_key(claim)
         raise
-    if isinstance(run, TaskRun) and run.running is None:
+    if isinstance(run, TaskRun) and run.is_refused:
         await release_key(claim)
     return run
 

@@ -54,16 +54,16 @@ class TaskStreams:
         `may_be_direct`: it is a task unless its agent, or a remote server, answers with a message. Most agents
         never answer so, which the hub knows as soon as it asked them. The first frame waits for other agents.
         """
-        if may_be_direct and run.running is not None:
-            if not run.running.is_decided:
-                await run.running.until_decided.wait(KEEPALIVE_S)
-            if run.running.is_settled and not run.is_promoted:
-                yield self._message(run.task)
-                return
-        if run.running is None:
+        if run.is_refused:
             for frame in self._opening(run.task):
                 yield frame
             return
+        if may_be_direct:
+            if not run.is_decided:
+                await run.until_decided.wait(KEEPALIVE_S)
+            if run.is_settled and not run.is_promoted:
+                yield self._message(run.task)
+                return
         feed = await run.start_feed()
         known = feed.since(run.opening.seq)
         told = run.last_events if known is None else known  # it may have ended before it was followed
@@ -76,17 +76,17 @@ class TaskStreams:
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
         """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
         seen, quiet, until = 0, SilenceTimer(), math.inf
-        while run.running is not None and not run.is_promoted and not await run.ended(0):
+        while not run.is_promoted and not run.is_settled:
             if run.pieces and until == math.inf:
                 until = time.monotonic() + WHOLE_WITHIN_S
             if time.monotonic() >= until:
                 break
-            await run.running.more_than(seen, min(quiet.left_s, until - time.monotonic()))
+            await run.more_than(seen, min(quiet.left_s, until - time.monotonic()))
             seen = len(run.pieces)
             if not quiet.left_s:
                 yield None
                 quiet.end()
-        if run.running is not None and not await run.ended(0):
+        if not run.is_settled:
             async for told in self.of_turn(run):
                 yield told
             return
@@ -164,7 +164,7 @@ class TaskStreams:
 
     def _story(self, run: TaskRun) -> list[Frame]:
         """A turn that ended before it was followed; of a refused one the end alone."""
-        if run.running is None:
+        if run.is_refused:
             return self._opening(run.task)
         return [*self._opening(run.opening), *self._events(run.task, run.last_events)]
 

@@ -6,7 +6,6 @@ ends here.
 """
 
 import logging
-from collections.abc import Iterator
 
 from agents.core.errors import Denied, MustWait, NotPublished, Unavailable, WaitAbandoned
 from agents.core.ledger import Ledger
@@ -51,21 +50,10 @@ class AskQueue:
         self.waiters: dict[str, _Waiter] = {}  # by chat id
         self._by_session: dict[int, dict[str, _Waiter]] = {}
 
-    def __len__(self) -> int:
-        return len(self.waiters)
-
-    def __iter__(self) -> Iterator[RunningTurn]:
-        return iter([waiter.running for waiter in self.waiters.values()])
-
     @property
     def is_full(self) -> bool:
         """True if no further ask can wait in this process."""
         return len(self.waiters) >= MAX_QUEUED
-
-    def find(self, chat_id: str) -> RunningTurn | None:
-        """The waiting ask with that chat id, if it waits in this process."""
-        waiter = self.waiters.get(chat_id)
-        return waiter.running if waiter else None
 
     def wake_first(self, session_id: int) -> None:
         """A turn of the session ended: wake the first ask that waits for it."""
@@ -75,7 +63,7 @@ class AskQueue:
 
     async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
         """Wait for admission; returns the turn, or the refusal, whose audit row is written."""
-        ask = running.turn.ask
+        ask = running.ask
         waiter = _Waiter(running)
         line = self._by_session.setdefault(ask.target.session_id, {})
         self.waiters[ask.chat_id] = line[ask.chat_id] = waiter
@@ -91,7 +79,7 @@ class AskQueue:
     async def _see_through(
         self, waiter: _Waiter, line: dict[str, _Waiter], refusal: Denied, deadline: float
     ) -> OpenTurn | SettledTurn:
-        running, ask = waiter.running, waiter.running.turn.ask
+        running, ask = waiter.running, waiter.running.ask
         while (left_s := deadline - self._clock()) > 0:
             is_first = next(iter(line)) == ask.chat_id
             await waiter.wait_for_wake(min(left_s, LOOK_EVERY_S) if is_first else left_s)

@@ -95,7 +95,7 @@ class AskStarter:
             parent=asker.parent,
             passed_by_stranger=asker.passed_by_stranger,
         )
-        running = await self._dispatcher.ask(ask, _nothing)
+        running = await self._dispatcher.ask(RunningTurn(ask))
         if source is not None and source.mirrors:
             self._mirroring.start(self._mirror_end(running, source), name=f"mirror {ask.chat_id}")
         return running
@@ -106,7 +106,7 @@ class AskStarter:
 
     async def _mirror_end(self, running: RunningTurn, source: AskSource) -> None:
         """Report the end to the session that asked: the reply to its agent, a missing reply to its transcript."""
-        in_time = running.is_settled or await running.until_settled.wait(PEER_TIMEOUT_S)
+        in_time = await running.ended(PEER_TIMEOUT_S)
         if not in_time or not _is_answered(running.settled.result()):
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
             with suppress(Unavailable):  # the session may be gone; the reply is reported all the same
@@ -115,7 +115,7 @@ class AskStarter:
         answer = text_with_left_out(settled.text, running.pieces)
         text = f"error: {settled.own_words}" if settled.own_words else answer
         if _is_answered(settled) and text:
-            ask = running.turn.ask
+            ask = running.ask
             await self._notifier.route_reply(
                 source.session_id,
                 chat_id=ask.chat_id,
@@ -128,10 +128,6 @@ class AskStarter:
 def _is_answered(settled: SettledTurn) -> bool:
     """True if the agent sent a text: a reply, or its reason for not answering."""
     return settled.outcome is Outcome.COMPLETED or bool(settled.own_words)
-
-
-async def _nothing(settled: SettledTurn) -> None:
-    """Does nothing: this surface needs no callback before the end is published."""
 
 
 MAX_PEERS = 500

@@ -3,18 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from agents.core.ask_queue import AskQueue
 from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, Unavailable
 from agents.core.failures import failed
-from agents.core.ledger import ExtraWrites, Ledger
+from agents.core.ledger import Ledger
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Clock, Link
-from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
+from agents.core.types import LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import ReplyChunkMessage
@@ -32,15 +32,7 @@ HALTED = failed(TurnFailure.HALTED)
 NEVER_LEFT = replace(failed(TurnFailure.NOT_DELIVERED), returns_budget=True)
 MAY_WORK = replace(failed(TurnFailure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
 
-OnSettled = Callable[[SettledTurn], Awaitable[None]]
-
-
-class PreparedAsk(NamedTuple):
-    """An ask with the callback and the extra writes of its surface, see `Dispatcher.ask`."""
-
-    ask: Ask
-    on_settled: OnSettled
-    extra_writes: ExtraWrites | None = None
+Run = TypeVar("Run", bound=RunningTurn)
 
 
 class Dispatcher:
@@ -69,20 +61,21 @@ class Dispatcher:
         self._clock = clock
         self._waiting = waiting
         self._queue = AskQueue(ledger, clock)
+        self._running: dict[str, RunningTurn] = {}  # by chat id, until the end is stored
         self._tasks = TaskSet()
         self._admitting = 0
         self._draining = False
 
-    async def ask(self, ask: Ask, on_settled: OnSettled, extra_writes: ExtraWrites | None = None) -> RunningTurn:
-        """Admit an ask and start its turn. `on_settled` runs after the end is durable, before followers see it.
+    async def ask(self, running: Run) -> Run:
+        """Admit the ask of a turn, and start the turn.
 
-        An ask that has to wait for a free agent is returned as well, with `in_queue` set. `extra_writes`: what to
-        write in the transaction that settles.
+        A turn whose ask has to wait for a free agent is returned as well; `is_admitted` tells.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
             NotPublished, AlreadyAsked, Unavailable: nothing was sent, no row was written.
         """
+        ask = running.ask
         if self._draining:
             raise Unavailable("draining")
         if retry_in_s := await self._limits.retry_in_s(ask):
@@ -91,94 +84,89 @@ class Dispatcher:
             raise denied
         if ask.queues and self._queue.waiters and self._queue.is_full:
             ask = replace(ask, queues=False)
-        return await self._begin(self._ledger.admit(ask), [PreparedAsk(ask, on_settled, extra_writes)])
+        return await self._begin(self._ledger.admit(ask), [running])
 
     def ask_found(
-        self, digest: str | None, handle: str | None, make: Callable[[LookUpResult], PreparedAsk]
-    ) -> Coroutine[Any, Any, RunningTurn]:
+        self, digest: str | None, handle: str | None, make: Callable[[LookUpResult], Run]
+    ) -> Coroutine[Any, Any, Run]:
         """Ask as `ask` does, for a caller and an agent that the ledger looks up in the same trip.
 
-        `make` builds the ask from what was found. The ledger's thread calls it, so it must be quick; its
+        `make` makes the turn from what was found. The ledger's thread calls it, so it must be quick; its
         exceptions are raised here.
         """
-        made: list[PreparedAsk] = []
+        made: list[Run] = []
 
         def decide(found: LookUpResult) -> Admit | Deny:
-            asked = make(found)
+            running = make(found)
             if self._draining:
                 raise Unavailable("draining")
-            if retry_in_s := self._limits.count(asked.ask):
-                return Deny(asked.ask, RateLimited(retry_in_s))
-            made.append(asked)
-            cannot_wait = asked.ask.queues and self._queue.waiters and self._queue.is_full
-            return Admit(replace(asked.ask, queues=False) if cannot_wait else asked.ask)
+            if retry_in_s := self._limits.count(running.ask):
+                return Deny(running.ask, RateLimited(retry_in_s))
+            made.append(running)
+            cannot_wait = running.ask.queues and self._queue.waiters and self._queue.is_full
+            return Admit(replace(running.ask, queues=False) if cannot_wait else running.ask)
 
         return self._begin(self._ledger.admit_found(digest, handle, decide), made)
 
-    async def _begin(self, deciding: Awaitable[OpenTurn], asked: Sequence[PreparedAsk]) -> RunningTurn:
-        """Start the turn that the ledger decided. `asked`: the one ask, once it is decided."""
+    async def _begin(self, deciding: Awaitable[OpenTurn], made: Sequence[Run]) -> Run:
+        """Start the turn that the ledger decided. `made`: the one turn, once its ask is decided."""
         started = self._clock()
         self._admitting += 1
         try:
             turn = await deciding
         except MustWait as waits:
-            return self._begin_to_wait(asked[0], waits)
+            running, seeing = made[0], self._wait_in_queue(made[0], waits)
+        else:
+            if reach:
+                reach("after-admission")
+            running, seeing = made[0], self._see_through(made[0], started)
+            running.admit(turn)
         finally:
             self._admitting -= 1
-        if reach:
-            reach("after-admission")
-        _, on_settled, extra_writes = asked[0]
-        running = RunningTurn(turn, self._show_chunk(turn) if turn.watchers else None)
-        self._tasks.start(
-            self._see_through(running, started, on_settled, extra_writes), name=f"turn {turn.ask.chat_id}"
-        )
+        self._running[running.ask.chat_id] = running
+        self._tasks.start(seeing, name=f"turn {running.ask.chat_id}")
         return running
 
-    def _begin_to_wait(self, asked: PreparedAsk, waits: MustWait) -> RunningTurn:
-        ask, on_settled, extra_writes = asked
-        to_be = OpenTurn(ask=ask, connection_id=NO_CONNECTION, link_process="", text=ask.question)
-        running = RunningTurn(to_be, in_queue=True)
-        self._tasks.start(
-            self._wait_in_queue(running, waits, on_settled, extra_writes), name=f"line {ask.chat_id}"
-        )
-        return running
-
-    async def _wait_in_queue(
-        self, running: RunningTurn, waits: MustWait, on_settled: OnSettled, extra_writes: ExtraWrites | None
-    ) -> None:
+    async def _wait_in_queue(self, running: RunningTurn, waits: MustWait) -> None:
         turn = await self._queue.wait(running, waits)
         if isinstance(turn, SettledTurn):
-            await self._publish_end(running, turn, on_settled)
+            del self._running[running.ask.chat_id]
+            await running.publish(turn)
             return
-        running.become(turn, self._show_chunk(turn) if turn.watchers else None)
-        await self._see_through(running, self._clock(), on_settled, extra_writes)
+        running.admit(turn)
+        await self._see_through(running, self._clock())
+
+    def find(self, chat_id: str) -> RunningTurn | None:
+        """The turn of that id, if it runs or waits in this process and its end is not stored yet.
+
+        The turn is there as soon as another ask can learn of it: the ledger's answers reach the loop in their
+        order.
+        """
+        return self._running.get(chat_id)
 
     def cancel(self, chat_id: str, ending: TurnEnding = CANCELED) -> bool:
         """Cancel a turn of this process for its caller; False when no such turn is open here.
 
         The turn may still end in another way: the first ending stands.
         """
-        running = self._waiting.find(chat_id) or self._queue.find(chat_id)
+        running = self._running.get(chat_id)
         if running is None or running.ending is not None:
             return False
         running.end(ending)
-        if running.in_queue:
-            return True
-        if link := self._links.get(running.turn.link):
+        if running.is_admitted and (link := self._links.get(running.turn.link)):
             self._tasks.start(link.withdraw(running.turn), name=f"withdraw {chat_id}")
         return True
 
     @property
     def parents(self) -> set[str]:
         """The parents of this process's open turns: turns, of any process, in which an agent asked onward."""
-        asks = (running.turn.ask for running in self._waiting if running.ending is None)
-        return {ask.parent for ask in asks if ask.parent}
+        return {one.ask.parent for one in self._running.values() if one.ask.parent and one.ending is None}
 
     def cancel_children_of(self, ended: Collection[str]) -> None:
         """Cancel the turns of this process that agents began in these turns."""
-        for running in self._waiting:
-            if running.turn.ask.parent in ended:
-                self.cancel(running.turn.ask.chat_id)
+        for running in self._running.values():
+            if running.ask.parent in ended:
+                self.cancel(running.ask.chat_id)
 
     @property
     def open_turns(self) -> int:
@@ -188,16 +176,16 @@ class Dispatcher:
     @property
     def queued(self) -> int:
         """The number of asks of this process that wait for a free agent."""
-        return len(self._queue)
+        return len(self._queue.waiters)
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
-        return {running.turn.connection_id for running in self._waiting} - {NO_CONNECTION}
+        return {one.turn.connection_id for one in self._running.values() if one.is_admitted} - {NO_CONNECTION}
 
     def fail_turns_of(self, connection_ids: Collection[int]) -> None:
         """Fail the turns that wait on these lost connections at once."""
-        for running in self._waiting:
-            if running.turn.connection_id in connection_ids:
+        for running in self._running.values():
+            if running.is_admitted and running.turn.connection_id in connection_ids:
                 running.end(failed(TurnFailure.CHANNEL_LOST))
 
     async def drain(self, within_s: float) -> None:
@@ -207,10 +195,8 @@ class Dispatcher:
         while self.open_turns:
             if reach:
                 reach("while-draining")
-            for running in self._queue:
-                running.end(SHUTDOWN)
-            if self._clock() >= deadline:
-                for running in self._waiting:
+            for running in self._running.values():
+                if not running.is_admitted or self._clock() >= deadline:
                     running.end(SHUTDOWN)
             await asyncio.sleep(DRAIN_STEP_S)
 
@@ -225,9 +211,11 @@ class Dispatcher:
 
         return show
 
-    async def _see_through(
-        self, running: RunningTurn, started: float, on_settled: OnSettled, extra_writes: ExtraWrites | None
-    ) -> None:
+    async def _see_through(self, running: RunningTurn, started: float) -> None:
+        """See an admitted turn through: to the agent, to its ending, into the ledger, to its followers."""
+        turn, chat_id = running.turn, running.ask.chat_id
+        if turn.watchers:
+            running.on_chunk = self._show_chunk(turn)
         self._waiting.expect(running)  # register before delivery, or a fast agent's reply would be lost
         try:
             ending = await self._reach_end(running)
@@ -235,24 +223,30 @@ class Dispatcher:
             self._waiting.forget(running)
         if reach:
             reach("before-settling")
-        settled = await self._settle(running, ending, started, extra_writes)
+        ending = replace(
+            ending,
+            latency_ms=int((self._clock() - started) * 1000),
+            keeps_claim=ending.keeps_claim and not running.agent_is_done,
+            usage=running.usage,
+        )
+        try:
+            settled = await self._ledger.settle(turn, ending, running.extra_writes)
+        except Unavailable:
+            logger.error("turn.not_recorded", extra={"chat_id": chat_id})
+            settled = SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED, has_extra_writes=False)
+        finally:
+            del self._running[chat_id]
         if reach:
             reach("after-settling")
         if self._queue.waiters:
-            self._queue.wake_first(running.turn.ask.target.session_id)
-        await self._publish_end(running, settled, on_settled)
-
-    async def _publish_end(self, running: RunningTurn, settled: SettledTurn, on_settled: OnSettled) -> None:
-        try:
-            await on_settled(settled)
-        except Exception:
-            logger.exception("turn.on_settled_failed", extra={"chat_id": running.turn.ask.chat_id})
-        running.publish(settled)
+            self._queue.wake_first(turn.ask.target.session_id)
+        await running.publish(settled)
 
     async def _reach_end(self, running: RunningTurn) -> TurnEnding:
+        """Deliver the prompt, and wait for the first ending."""
         if running.ending is not None:  # it was canceled while it was admitted
             return replace(running.ending, keeps_claim=False, returns_budget=True)
-        wait_s = running.turn.ask.wait_s
+        wait_s = running.ask.wait_s
         deadline = self._clock() + wait_s
         try:
             if (link := self._links.get(running.turn.link)) is None:
@@ -269,26 +263,7 @@ class Dispatcher:
         except NotDelivered:
             return NEVER_LEFT
         except Exception:  # whatever happens, the turn ends
-            logger.exception("turn.broken", extra={"chat_id": running.turn.ask.chat_id})
+            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
             return MAY_WORK
         ending: TurnEnding | None = running.ending  # of the wait
         return ending or NO_REPLY
-
-    async def _settle(
-        self, running: RunningTurn, ending: TurnEnding, started: float, extra_writes: ExtraWrites | None
-    ) -> SettledTurn:
-        latency_ms = int((self._clock() - started) * 1000)
-        timed = TurnEnding(
-            outcome=ending.outcome,
-            reason=ending.reason,
-            text=ending.text,
-            latency_ms=latency_ms,
-            keeps_claim=ending.keeps_claim and not running.agent_is_done,
-            returns_budget=ending.returns_budget,
-            usage=running.usage,
-        )
-        try:
-            return await self._ledger.settle(running.turn, timed, extra_writes)
-        except Unavailable:
-            logger.error("turn.not_recorded", extra={"chat_id": running.turn.ask.chat_id})
-            return SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED, has_extra_writes=False)

@@ -1,11 +1,12 @@
 """The open turns of this process with their replies so far; wakes their followers."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Sequence
 
 from agents.core.failures import failed
 from agents.core.post import ExtraPiece, Final, PostedChunk, ReplyMessage
-from agents.core.types import OpenTurn, SettledTurn, TurnEnding
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.transcript.pieces import (
     ApprovalAsked,
@@ -20,33 +21,42 @@ from agents.transcript.pieces import (
     plain_text_in,
     text_in,
 )
+from kit import sql
 from kit.failpoints import reach
 from kit.newest import NewestEntries
 from kit.tasks import Waiters
 
+logger = logging.getLogger(__name__)
+
 LATE_KEPT = 256
 
 OnChunk = Callable[[str], None]
-OnPiece = Callable[[], None]
 REASONS: dict[str, TurnFailure | Interruption] = {
     str(one): one for kind in (TurnFailure, Interruption) for one in kind
 }
 
 
 class RunningTurn:
-    """One open turn of this process, with its reply so far and its end.
+    """One turn of this process, from its ask to its stored end.
 
-    Links fill it; any number of surfaces follow it, each from the beginning. The reply is bounded by the caps the
-    link keeps on chunks and reply size. `ending`: of the wait for the reply. `is_direct`: the agent answered with
-    a message, not with a task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link finds
-    that out; otherwise the first piece makes the answer a task. `in_queue`: it waits for a free agent, and `turn`
-    is only what it will be. `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait
-    for `ending`, `is_decided`, `is_due`, `is_settled`.
+    A surface makes the turn of an ask and passes it to `Dispatcher.ask`; a subclass keeps what its surface has to
+    keep with the end. Links fill the turn; any number of surfaces follow it, each from the beginning. The reply is
+    bounded by the caps that the link keeps on chunks and reply size.
+
+    `is_admitted`: the agent is asked, and `turn` is set; before that the ask may wait for a free agent. `ending`:
+    of the wait for the reply; the first one stands. `is_direct`: the agent answered with a message, not with a
+    task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link finds that out; otherwise
+    the first piece makes the answer a task. `is_due`: a response to the caller is due, because the turn has ended,
+    or because its agent waits for the caller's approval. `is_settled`: the end is committed and kept.
+    `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
+    `is_decided`, `is_due`, `is_settled`.
     """
 
-    def __init__(self, turn: OpenTurn, on_chunk: OnChunk | None = None, *, in_queue: bool = False) -> None:
-        self.turn = turn
-        self.in_queue = in_queue
+    turn: OpenTurn
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.is_admitted = False
         self.pieces: list[Piece] = []
         self.agent_is_done = False
         self.usage: Usage | None = None
@@ -55,14 +65,12 @@ class RunningTurn:
         self.until_decided = Waiters()
         self.until_due = Waiters()
         self.until_settled = Waiters()
-        self.is_direct = False
-        self.is_decided = False
+        self.is_direct = self.is_decided = self.is_due = self.is_settled = False
         self.link_decides = False
-        self._end: SettledTurn | None = None
+        self.on_chunk: OnChunk | None = None
+        self._stored: SettledTurn | None = None
         self._settled: asyncio.Future[SettledTurn] | None = None
-        self._waits_for: frozenset[str] = frozenset()
-        self._on_chunk = on_chunk
-        self._on_piece: OnPiece | None = None
+        self._waits_for: set[str] = set()
         self._until_more = Waiters()
 
     @property
@@ -71,41 +79,34 @@ class RunningTurn:
         return text_of(self.pieces)
 
     @property
-    def is_settled(self) -> bool:
-        """True if the end is committed."""
-        return self._end is not None
-
-    @property
-    def is_due(self) -> bool:
-        """True if a response to the caller is due: the turn has ended, or its agent waits for the caller's
-        approval.
-        """
-        return self._end is not None or bool(self._waits_for)
-
-    @property
     def settled(self) -> asyncio.Future[SettledTurn]:
         """A future of the committed end, created on first use and shared by all waiters."""
         if self._settled is None:
             self._settled = asyncio.get_running_loop().create_future()
-            if self._end is not None:
-                self._settled.set_result(self._end)
+            if self._stored is not None:
+                self._settled.set_result(self._stored)
         return self._settled
 
-    def become(self, turn: OpenTurn, on_chunk: OnChunk | None) -> None:
-        """Replace the queued ask by its admitted turn."""
-        self.turn, self._on_chunk, self.in_queue = turn, on_chunk, False
-        if self._on_piece is not None:
-            self._on_piece()
+    def extra_writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
+        """Return what the surface writes in the transaction that settles the turn; see `ExtraWrites`."""
+        return ()
+
+    async def keep_end(self, settled: SettledTurn) -> None:
+        """Keep what the surface keeps of the end, which is durable now; followers do not see it yet."""
+
+    def record(self) -> None:
+        """Record what came: the turn was admitted, or has a new piece. Returns at once."""
+
+    def admit(self, turn: OpenTurn) -> None:
+        """The ask was admitted, at once or after a wait."""
+        self.turn, self.is_admitted = turn, True
+        self.record()
 
     def becomes_task(self) -> None:
         """The answer will be a task, not a direct message: streams need not wait to know."""
         if not self.is_decided:
             self.is_decided = True
             self.until_decided.wake()
-
-    def listen(self, on_piece: OnPiece) -> None:
-        """Call this after each piece from now on; it must return at once."""
-        self._on_piece = on_piece
 
     def take(self, message: ReplyMessage) -> None:
         """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
@@ -118,7 +119,7 @@ class RunningTurn:
             return
         if isinstance(message, Final):
             self.is_direct = message.direct
-            self.end(self._ending(message))
+            self.end(self._ending_of(message))
         else:
             self._add(message)
 
@@ -128,15 +129,23 @@ class RunningTurn:
             self.ending = ending
             self.until_replied.wake()
 
-    def publish(self, settled: SettledTurn) -> None:
-        """The end is durable: tell every follower."""
-        self._end = settled
+    async def publish(self, settled: SettledTurn) -> None:
+        """Keep the durable end, then show it to every follower."""
+        try:
+            await self.keep_end(settled)
+        except Exception:
+            logger.exception("turn.on_settled_failed", extra={"chat_id": self.ask.chat_id})
+        self._stored = settled
         if self._settled is not None:
             self._settled.set_result(settled)
-        self.is_decided = True
+        self.is_settled = self.is_due = self.is_decided = True
         for waiters in (self.until_settled, self.until_due, self.until_decided, self._until_more):
             if waiters:
                 waiters.wake()
+
+    async def ended(self, within_s: float) -> bool:
+        """Wait for the end of the turn; False when it did not come in time. Leaving does not stop the turn."""
+        return self.is_settled or await self.until_settled.wait(within_s)
 
     async def more_than(self, told: int, within_s: float) -> bool:
         """Wait until there are more than so many pieces, or the end; False when neither came in time."""
@@ -153,20 +162,21 @@ class RunningTurn:
             self.becomes_task()
         if reach:
             reach("first-chunk")
-        if self._on_chunk is not None and (text := _text_added(self.pieces[-1])):
-            self._on_chunk(text)
-        if self._on_piece is not None:
-            self._on_piece()
+        if self.on_chunk is not None and (text := _text_added(self.pieces[-1])):
+            self.on_chunk(text)
+        self.record()
         self._until_more.wake()
 
     def _ask_or_go_on(self, piece: ApprovalAsked | ApprovalDecided) -> None:
         if isinstance(piece, ApprovalAsked):
-            self._waits_for |= {piece.request_id}
-            self.until_due.wake()
+            self._waits_for.add(piece.request_id)
         else:
-            self._waits_for -= {piece.request_id}
+            self._waits_for.discard(piece.request_id)
+        self.is_due = bool(self._waits_for)
+        if self.is_due:
+            self.until_due.wake()
 
-    def _ending(self, final: Final) -> TurnEnding:
+    def _ending_of(self, final: Final) -> TurnEnding:
         reason = REASONS.get(final.reason)
         if isinstance(reason, TurnFailure):
             return failed(reason, final.text or "")
@@ -227,21 +237,15 @@ class WaitingTurns:
         self._turns: dict[str, RunningTurn] = {}
         self._late = NewestEntries[str, list[Piece]](LATE_KEPT)
 
-    def __len__(self) -> int:
-        return len(self._turns)
-
-    def __iter__(self) -> Iterator[RunningTurn]:
-        return iter(list(self._turns.values()))
-
     def expect(self, running: RunningTurn) -> None:
         """Take replies for this turn from now on."""
-        self._turns[running.turn.ask.chat_id] = running
+        self._turns[running.ask.chat_id] = running
 
     def forget(self, running: RunningTurn) -> None:
         """Stop taking replies for the turn: later replies are late."""
-        chat_id = running.turn.ask.chat_id
+        chat_id = running.ask.chat_id
         del self._turns[chat_id]
-        may_be_told_late = running.turn.ask.tells and not running.pieces  # its end overtook its reply
+        may_be_told_late = running.ask.tells and not running.pieces  # its end overtook its reply
         if not running.agent_is_done or may_be_told_late:
             self._late[chat_id] = list(running.pieces)  # what comes late is no part of the reply
 

@@ -30,7 +30,7 @@ from gateway.service.queue_rows import Obstacle, find_obstacle, priority_of, sto
 from gateway.service.recent_messages import RecentMessages
 from gateway.service.registry import BUSY, ERROR
 from gateway.service.seat import act_without_seat
-from gateway.service.session_recording import Recording, SessionRecorder
+from gateway.service.session_recording import RecordedTurn, Recording, SessionRecorder
 from gateway.service.session_rows import check_sessions
 from gateway.service.team_rules import AgentName, RulesCache, peer_error
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
@@ -116,7 +116,7 @@ class MessageRouter:
         held = recording.hold_message()
         span = trace.follow(routed.behalf.asker.traceparent)
         ask = routed.ask(recording.key, span, (held,) if held is not None else ())
-        recording.running = running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
+        running = await self._dispatcher.ask(RecordedTurn(ask, recording))
         await recording.add_message()
         return running
 

@@ -64,7 +64,7 @@ class StepRunner:
 
     async def _finish(self, begun: BegunStep, running: RunningTurn) -> ApiStep | FrameRefused:
         """Store what came of a step; the step, or why there is no reply."""
-        await db_call(protocol_tasks.mark_sent)(begun, running.turn.ask.chat_id)
+        await db_call(protocol_tasks.mark_sent)(begun, running.ask.chat_id)
         settled = await asyncio.shield(running.settled)
         if settled.outcome is not Outcome.COMPLETED:
             await db_call(protocol_tasks.drop_step)(begun)

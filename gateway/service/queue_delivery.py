@@ -27,7 +27,7 @@ from gateway.service.messages import RoutedMessage
 from gateway.service.pushes import Channels
 from gateway.service.queue_rows import DELIVERED_WITHIN_S, read_message
 from gateway.service.seat_frames import make_reply
-from gateway.service.session_recording import Recording, SessionRecorder
+from gateway.service.session_recording import RecordedTurn, Recording, SessionRecorder
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, denied_error
 from gateway.wire.frames import Json
 from kit.async_db import DbCalls
@@ -149,7 +149,7 @@ class QueueDelivery:
             message = await self._call(read_message, stored)
             recording = Recording(self._recorder, message, stored.chat_id)
             ask = message.ask(stored.chat_id)
-            recording.running = await self._dispatcher.ask(ask, recording.add_reply, recording.hold_reply)
+            running = await self._dispatcher.ask(RecordedTurn(ask, recording))
         except (Offline, Unavailable, DatabaseError):
             await self._call(queue_claims.release, stored)
             return None
@@ -163,7 +163,7 @@ class QueueDelivery:
             refused = queue_ends.dead_message_error(queue_ends.UNREADABLE, GatewayErrorCode.AGENT_ERROR)
             await self._call(queue_ends.end_message, stored, refused)
             return 0.0
-        return await self._see_delivered(stored, message, recording.running)
+        return await self._see_delivered(stored, message, running)
 
     async def _see_delivered(self, stored: Letter, message: RoutedMessage, running: RunningTurn) -> float | None:
         if stored.wants_response:

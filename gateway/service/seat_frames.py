@@ -183,4 +183,4 @@ def _data_of(running: RunningTurn) -> list[Part]:
 
 def reply_id(running: RunningTurn) -> str:
     """The id of the frame of a reply."""
-    return f"msg-{running.turn.ask.chat_id}-reply"
+    return f"msg-{running.ask.chat_id}-reply"

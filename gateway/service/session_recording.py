@@ -11,7 +11,7 @@ from typing import NamedTuple
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Q, Sum
 
-from agents.core.types import SettledTurn
+from agents.core.types import Ask, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome
 from gateway import limits
@@ -272,51 +272,58 @@ class SessionRecorder(BatchWriter[PlacedEntry]):
 class Recording:
     """The entries of one message and its reply, in the sessions of the message. `key`: no other message has it.
 
-    The ledger or the message queue runs the statement that `hold_message` or `hold_reply` makes, in the
-    transaction of the message or reply; then `add_message` or `add_reply` passes the entry on to the recorder.
-    `running`: the turn of the message, once it is committed.
+    The message queue or the ledger runs the statement that `hold_message` makes, in the transaction of the message;
+    then `add_message` passes the entry on to the recorder. `RecordedTurn` does the same with the reply.
     """
-
-    running: RunningTurn
 
     def __init__(self, recorder: SessionRecorder, message: RoutedMessage, key: str) -> None:
         self.key = key
+        self.routed = message
+        self.process_id = recorder.process_id
         self._recorder = recorder
-        self._routed = message
         self._message: PlacedEntry | None = None
-        self._reply: PlacedEntry | None = None
 
     def hold_message(self) -> sql.Query | None:
         """Make the entry of the message; the statement that holds it, None when it belongs in no session."""
-        envelope = self._routed.envelope
+        envelope = self.routed.envelope
         role, stamp_ms = envelope.content.get("role", "user"), envelope.timestamp_ms or now_ms()
-        self._message = self._place("message", role, envelope.said, envelope.id, stamp_ms)
-        return hold(self._message, self._recorder.process_id) if self._message is not None else None
+        self._message = self.place("message", role, envelope.said, envelope.id, stamp_ms)
+        return hold(self._message, self.process_id) if self._message is not None else None
 
     async def add_message(self) -> None:
         """Pass the message on to the recorder, after the commit of its row."""
-        await self._add(self._message)
+        await self.add(self._message)
 
-    def hold_reply(self, settled: SettledTurn) -> Sequence[sql.Query]:
-        """Make the entry of the reply. See `agents.core.ledger.ExtraWrites`."""
-        self._reply = None
-        if self._routed.wants_response and settled.outcome is Outcome.COMPLETED:
-            said, reply = content_of(self.running, settled), reply_id(self.running)
-            self._reply = self._place("reply", "agent", said, reply, now_ms())
-        return [hold(self._reply, self._recorder.process_id)] if self._reply is not None else []
-
-    async def add_reply(self, settled: SettledTurn) -> None:
-        """The turn of the message has a stored end. The reply is sent by the task that waits for it."""
-        if settled.has_extra_writes:
-            await self._add(self._reply)
-
-    def _place(self, part: str, role: str, content: object, entry_id: str, stamp_ms: int) -> PlacedEntry | None:
-        if self._routed.place is None:
+    def place(self, part: str, role: str, content: object, entry_id: str, stamp_ms: int) -> PlacedEntry | None:
+        """Make an entry; None when the message belongs in no session."""
+        if self.routed.place is None:
             return None
         entry = LogEntry(timestamp_ms=stamp_ms, role=role, content=content, id=entry_id)
-        return PlacedEntry(self._routed.place, entry, f"{self.key}-{part}", seal_content(content))
+        return PlacedEntry(self.routed.place, entry, f"{self.key}-{part}", seal_content(content))
 
-    async def _add(self, entry: PlacedEntry | None) -> None:
+    async def add(self, entry: PlacedEntry | None) -> None:
+        """Pass an entry on to the recorder, after the commit of its row."""
         if entry is not None:
             self._recorder.put(entry, len(entry.sealed))
             await self._recorder.wait_for_room()
+
+
+class RecordedTurn(RunningTurn):
+    """The turn of a message; a reply that the sender wants becomes an entry of the sessions of the message."""
+
+    def __init__(self, ask: Ask, recording: Recording) -> None:
+        super().__init__(ask)
+        self._recording = recording
+        self._reply: PlacedEntry | None = None
+
+    def extra_writes(self, settled: SettledTurn) -> Sequence[sql.Query]:
+        """Make the entry of the reply; the statement that holds it."""
+        recording, self._reply = self._recording, None
+        if recording.routed.wants_response and settled.outcome is Outcome.COMPLETED:
+            self._reply = recording.place("reply", "agent", content_of(self, settled), reply_id(self), now_ms())
+        return [hold(self._reply, recording.process_id)] if self._reply is not None else []
+
+    async def keep_end(self, settled: SettledTurn) -> None:
+        """Pass the reply on to the recorder. The task that waits for the turn sends the reply."""
+        if settled.has_extra_writes:
+            await self._recording.add(self._reply)

@@ -222,7 +222,7 @@ class ToolWriter:
         while not await waiting.run.answered(KEEPALIVE_S):
             pass
         self._take(waiting.result)
-        self.result.denied = getattr(waiting.run, "denied", None)
+        self.result.denied = waiting.run.denied
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
         """Report frames as progress; keep the task as it is at the end, or when the client stops waiting."""

@@ -141,7 +141,7 @@ class ChatAnswer(CallAnswer):
             with watch_client(self._receive) as check_client:
                 while not await waiting.run.answered(KEEPALIVE_S):
                     check_client()
-        return task_in(waiting.result), getattr(waiting.run, "denied", None)
+        return task_in(waiting.result), waiting.run.denied
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
         """Send text as it comes; a turn that was refused at once is an error with its own status."""

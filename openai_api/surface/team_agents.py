@@ -201,17 +201,17 @@ def make_task(identity: Identity, name: str, running: RunningTurn, settled: Sett
     is_done = settled.outcome is Outcome.COMPLETED
     failure = failed_turn_error(settled.reason, settled.own_words)
     text = output_of(settled, running.pieces) if is_done else str(failure)
-    chat_id = running.turn.ask.chat_id
+    chat_id = running.ask.chat_id
     return Task(
         id=f"chatcmpl-{chat_id}",
         caller_id=identity.user_id,
         handle=f"{identity.login}/{name}",
-        context_id=running.turn.ask.context_id,
+        context_id=running.ask.context_id,
         chat_id=chat_id,
         home="",
         state=State.COMPLETED if is_done else State.FAILED,
         updated_at=iso(approximate_now()),
-        history=(Message(f"ask-{chat_id}", Role.USER, (Part(text=running.turn.ask.question),)),),
+        history=(Message(f"ask-{chat_id}", Role.USER, (Part(text=running.ask.question),)),),
         message=Message(f"msg-{chat_id}", Role.AGENT, (Part(text=text),)),
         usage=settled.usage,
     )

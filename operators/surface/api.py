@@ -69,7 +69,7 @@ async def prompt(prompt_service: PromptService, asker: AskingUser, names: Names,
         session_id=session_id_of(names["id"]), text=body.text, attachments=body.attachments or ()
     )
     running, routed_to = await prompt_service.prompt(asker, wanted, surface=Surface.PROMPT)
-    chat_id = running.turn.ask.chat_id
+    chat_id = running.ask.chat_id
     return PromptSent(ok=True, chat_id=chat_id, ts=now(), routed_to_agent=routed_to or UNSET)
 
 
@@ -78,7 +78,7 @@ async def route(
 ) -> RouteAnswer | Pending:
     """Prompt a peer; an ask waits for the reply."""
     running, session_id = await prompt_service.route(asker, names["peer"], body.prompt, body.mode)
-    sent = RouteAnswer(ok=True, chat_id=running.turn.ask.chat_id, session_id=session_id, mode=body.mode)
+    sent = RouteAnswer(ok=True, chat_id=running.ask.chat_id, session_id=session_id, mode=body.mode)
     return Pending(_with_reply(sent, running, prompt_service.reply_wait_s)) if body.mode == "ask" else sent
 
 

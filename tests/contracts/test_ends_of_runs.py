@@ -19,7 +19,6 @@ from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import ExtraPiece, LocalPost, PostedChunk
 from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
-from agents.core.waiting import RunningTurn
 from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ApprovalAsked, Part
 from kit.async_db import db_call
@@ -36,11 +35,24 @@ class Broken(MemoryTaskStore):
         raise RuntimeError
 
 
-def run_on(store: MemoryTaskStore, *, keeps_plain: bool) -> TaskRun:
+ASK = Ask(
+    chat_id="c",
+    target=AskTarget(1, 1, "a/b"),
+    caller_id=1,
+    caller_login="al",
+    surface=Surface.A2A,
+    question="what?",
+    wait_s=60,
+)
+
+
+def run_on(store: MemoryTaskStore, *, keeps_plain: bool = True) -> TaskRun:
+    """A turn that was just admitted, with its task."""
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
-    send = make_send(takes_direct=not keeps_plain)
-    return TaskRun(opening=task(), store=store, feeds=feeds, pushes=pushes, wait_s=60, send=send)
+    run = TaskRun(ASK, task(), make_send(takes_direct=not keeps_plain), store=store, feeds=feeds, pushes=pushes)
+    run.admit(OpenTurn(ask=ASK, connection_id=1, link_process="p", text="what?"))
+    return run
 
 
 def make_send(*, takes_direct: bool = False) -> Send:
@@ -52,7 +64,7 @@ async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its
     """Otherwise no process stores a plain reply; the ledger had decided before it was told of it."""
     store = MemoryTaskStore(Clock())
     run = run_on(store, keeps_plain=False)
-    run.writes(REPLIED)
+    run.extra_writes(REPLIED)
     feed = await run.start_feed()
     await run.keep_end(REPLIED)
     kept = await store.find(run.task.id, caller_id=1)
@@ -70,15 +82,15 @@ def test_the_events_of_a_plain_reply_make_the_task_that_was_kept(text: str) -> N
 
 
 async def test_a_plain_reply_is_told_as_it_was_kept_to_those_who_come_after_it() -> None:
-    run = run_on(MemoryTaskStore(Clock()), keeps_plain=True)
-    run.writes(REPLIED)
+    run = run_on(MemoryTaskStore(Clock()))
+    run.extra_writes(REPLIED)
     await run.keep_end(REPLIED)
     assert [event.seq for event in run.last_events] == [1, 2, 3]
     assert after(run.opening, run.last_events) == run.task
 
 
 async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
-    run = run_on(Broken(Clock()), keeps_plain=True)
+    run = run_on(Broken(Clock()))
     feed = await run.start_feed()
     with pytest.raises(RuntimeError):
         await run.keep_end(REPLIED)
@@ -93,25 +105,10 @@ class Away(MemoryTaskStore):
         raise Unavailable
 
 
-def running() -> RunningTurn:
-    """A turn that was just admitted."""
-    asked = Ask(
-        chat_id="c",
-        target=AskTarget(1, 1, "a/b"),
-        caller_id=1,
-        caller_login="al",
-        surface=Surface.A2A,
-        question="what?",
-        wait_s=60,
-    )
-    return RunningTurn(OpenTurn(ask=asked, connection_id=1, link_process="p", text="what?"))
-
-
 async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     store = MemoryTaskStore(Clock())
-    run, turn = run_on(store, keeps_plain=True), running()
-    run.begin(turn)
-    turn.take(PostedChunk("c", 0, "hi"))
+    run = run_on(store)
+    run.take(PostedChunk("c", 0, "hi"))
     feed = await run.start_feed()
     await feed.wait_for_events(0, 5)
     assert [event.seq for event in feed.since(0) or ()] == [1, 2]
@@ -128,12 +125,11 @@ class Slow(MemoryTaskStore):
 
 
 async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
-    run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
-    run.begin(turn)
+    run = run_on(Slow(Clock()))
 
     async def talk() -> None:
         for number in itertools.count():
-            turn.take(PostedChunk("c", number, "on "))
+            run.take(PostedChunk("c", number, "on "))
             await asyncio.sleep(0.001)
 
     talking = asyncio.create_task(talk())
@@ -147,9 +143,8 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
 
 
 async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
-    run, turn = run_on(Slow(Clock()), keeps_plain=True), running()
-    run.begin(turn)
-    turn.take(PostedChunk("c", 0, "hi"))
+    run = run_on(Slow(Clock()))
+    run.take(PostedChunk("c", 0, "hi"))
     leaving = asyncio.create_task(run.start_feed())
     await asyncio.sleep(0.001)
     leaving.cancel()
@@ -159,8 +154,7 @@ async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
 
 
 async def test_a_task_whose_beginning_cannot_be_kept_is_followed_all_the_same() -> None:
-    run = run_on(Away(Clock()), keeps_plain=True)
-    run.begin(running())
+    run = run_on(Away(Clock()))
     feed = await run.start_feed()
     assert feed.is_fed
     assert feed.task == run.opening
@@ -168,9 +162,8 @@ async def test_a_task_whose_beginning_cannot_be_kept_is_followed_all_the_same() 
 
 async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_time() -> None:
     """The answer tells the client meanwhile that the hub is there."""
-    run, turn = run_on(Away(Clock()), keeps_plain=True), running()
-    run.begin(turn)
-    turn.take(ExtraPiece("c", 0, ApprovalAsked("r1", "Bash", "ls")))
+    run = run_on(Away(Clock()))
+    run.take(ExtraPiece("c", 0, ApprovalAsked("r1", "Bash", "ls")))
     async with asyncio.timeout(3):
         assert not await run.answered(0.2)
 
@@ -208,12 +201,10 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
     begun = replace(before, state=State.WORKING, seq=5, turns=2, chat_id="next")
-    run = TaskRun(
-        opening=begun, store=store, feeds=feeds, pushes=pushes, wait_s=60, send=make_send(), before=before
-    )
+    run = TaskRun(ASK, begun, make_send(), store=store, feeds=feeds, pushes=pushes, before=before)
     feed = await run.start_feed()
     unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
-    (written,) = [query for query in run.writes(unsent) if "SET chat_id" in query.statement] or [None]
+    (written,) = [query for query in run.extra_writes(unsent) if "SET chat_id" in query.statement] or [None]
     await run.keep_end(unsent)
     assert feed.task.state is State[state]
     assert await store.find(before.id, caller_id=1) == run.task == feed.task

@@ -20,7 +20,8 @@ from agents.core import ask_queue
 from agents.core.ask_queue import MAX_QUEUED
 from agents.core.errors import Busy
 from agents.core.post import JoinTurn
-from agents.core.types import Ask, SettledTurn
+from agents.core.types import Ask
+from agents.core.waiting import RunningTurn
 from agents.transcript.pieces import Part
 from hub.wiring import HubServices
 from kit.async_db import db_call
@@ -68,7 +69,7 @@ async def test_an_ask_that_another_process_joins_keeps_its_place() -> None:
     async with busy_agent() as (hub_services, agent):
         call = await call_of(agent)
         run = await sent(hub_services.bridge.runner.operations.services, call)
-        assert (run.is_in_queue, run.outlives_followers) == (True, False)
+        assert (run.is_admitted, run.outlives_followers) == (False, False)
         await hub_services.take(JoinTurn(run.task.chat_id))
 
         async def is_followed() -> bool:
@@ -84,7 +85,7 @@ async def test_an_ask_that_waits_and_comes_again_is_followed_by_both(key: str) -
         services, call = hub_services.bridge.runner.operations.services, await call_of(agent, key)
         run, same = await sent(services, call), await sent(services, call)
         assert same is run
-        assert (run.is_in_queue, run.outlives_followers, run.feed) == (True, False, None)
+        assert (run.is_admitted, run.outlives_followers, run.feed) == (False, False, None)
 
 
 async def test_an_ask_whose_key_comes_again_elsewhere_keeps_its_place() -> None:
@@ -108,13 +109,10 @@ async def test_beyond_the_most_that_may_wait_here_an_ask_is_decided_at_once(
         def asks() -> list[Ask]:
             return [replace(ask(agent, name), queues=True) for name in ("bob", "carol")]
 
-        async def settled(_: SettledTurn) -> None:
-            return None
-
         bob, carol = await db_call(asks)()
         monkeypatch.setattr(ask_queue, "MAX_QUEUED", 1)
-        assert (await hub_services.dispatcher.ask(bob, settled)).in_queue
+        assert not (await hub_services.dispatcher.ask(RunningTurn(bob))).is_admitted
         await asyncio.sleep(0)  # it waits from now on
         with pytest.raises(Busy):
-            await hub_services.dispatcher.ask(carol, settled)
+            await hub_services.dispatcher.ask(RunningTurn(carol))
         assert hub_services.dispatcher.queued == 1

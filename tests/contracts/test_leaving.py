@@ -4,11 +4,9 @@ import pytest
 
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.run import TaskRun
-from agents.core.dispatch import CANCELED, Dispatcher, OnSettled
-from agents.core.ledger import ExtraWrites
+from agents.core.dispatch import CANCELED, Dispatcher, Run
 from agents.core.post import JoinTurn, LeaveTurn
-from agents.core.types import Ask, OpenTurn, TurnEnding
-from agents.core.waiting import RunningTurn
+from agents.core.types import OpenTurn, TurnEnding
 from tests.contracts.exchanges import begin_send
 
 
@@ -19,9 +17,11 @@ class Canceling(Dispatcher):
         self.canceled: list[str] = []
         self._is_busy = in_queue
 
-    async def ask(self, ask: Ask, on_settled: OnSettled, extra_writes: ExtraWrites | None = None) -> RunningTurn:
-        turn = OpenTurn(ask=ask, connection_id=1, link_process="p", text=ask.question)
-        return RunningTurn(turn, in_queue=self._is_busy)
+    async def ask(self, running: Run) -> Run:
+        self._running = {running.ask.chat_id: running}
+        if not self._is_busy:
+            running.admit(OpenTurn(ask=running.ask, connection_id=1, link_process="p", text="what?"))
+        return running
 
     def cancel(self, chat_id: str, ending: TurnEnding = CANCELED) -> bool:
         self.canceled.append(chat_id)

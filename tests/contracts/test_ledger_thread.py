@@ -21,7 +21,7 @@ from agents.core.ledger import Ledger, thread, worker
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import QueuedAsk, Turn
-from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
+from agents.models.choices import Outcome, TurnFailure
 from kit import sql
 from lab.waiting import eventually
 from tests.contracts.rows import COMPLETED, HOME, ask, published
@@ -194,8 +194,7 @@ async def waiting(ledger: Ledger) -> AsyncIterator[tuple[RunningTurn, asyncio.Ta
     await ledger.admit(first)
     with pytest.raises(MustWait) as waits:
         await ledger.admit(second)
-    to_be = OpenTurn(ask=second, connection_id=NO_CONNECTION, link_process="", text=second.question)
-    running = RunningTurn(to_be, in_queue=True)
+    running = RunningTurn(second)
     line = AskQueue(ledger, time.monotonic)
     yield running, asyncio.create_task(line.wait(running, waits.value))
 

@@ -102,6 +102,13 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
     return OpenTurn(ask=ask, connection_id=connection_id, link_process=process, text="what?")
 
 
+def running_turn() -> RunningTurn:
+    """A turn that was just admitted."""
+    running = RunningTurn(turn().ask)
+    running.admit(turn())
+    return running
+
+
 async def replied(running: RunningTurn) -> TurnEnding:
     """The end of the wait for the reply."""
     if running.ending is None:
@@ -114,7 +121,7 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     home, far = ends
     desk = Desk()
     far.link.attach(7, desk)
-    running = RunningTurn(turn())
+    running = running_turn()
     home.waiting.expect(running)
     await home.link.deliver(running.turn)
     assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
@@ -126,7 +133,7 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
 
 async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends: tuple[End, End]) -> None:
     home, far = ends
-    running = RunningTurn(turn())
+    running = running_turn()
     home.waiting.expect(running)
     parts = (Part(text="t"), Part(raw="YWI=", filename="f"), Part(data={"n": [1, None]}), Part(data=None))
     artifact = ArtifactPiece("a1", parts, name="n", metadata={"k": 1}, last_chunk=True)
@@ -144,7 +151,7 @@ async def test_pieces_of_all_kinds_cross_in_order_with_what_the_agent_asks(ends:
 
 async def test_a_missing_piece_is_an_error(ends: tuple[End, End]) -> None:
     home, far = ends
-    running = RunningTurn(turn())
+    running = running_turn()
     home.waiting.expect(running)
     await far.link.report("home", [ExtraPiece("chat", 1, StatusNote("second"))])
     assert (await replied(running)).reason == "reply_lost"
@@ -207,7 +214,7 @@ async def test_without_a_receipt_the_outcome_is_unknown(
 
 async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End]) -> None:
     home, far = ends
-    running = RunningTurn(turn())
+    running = running_turn()
     home.waiting.expect(running)
     await home.post.close()
     await far.link.report("home", [Final("chat", 0, "so")])
@@ -228,7 +235,7 @@ async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[E
 
 
 async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
-    running = RunningTurn(turn())
+    running = running_turn()
     running.take(PostedChunk("chat", 0, "a"))
     running.take(PostedChunk("chat", 2, "c"))
     running.take(Final("chat", 3))
@@ -238,7 +245,7 @@ async def test_a_missing_chunk_is_an_error_not_a_shorter_reply() -> None:
 
 
 async def test_a_missing_last_chunk_is_an_error_too() -> None:
-    running = RunningTurn(turn())
+    running = running_turn()
     running.take(PostedChunk("chat", 0, "a"))
     running.take(Final("chat", 2))
     ending = await replied(running)

@@ -103,7 +103,7 @@ class Caller:
             parts=tuple(parts),
             traceparent=traceparent,
         )
-        return await self.dispatcher.ask(ask, _nothing)
+        return await self.dispatcher.ask(RunningTurn(ask))
 
     async def ask(self, agent: Agent, text: str, **more: Any) -> SettledTurn:
         """Ask, and wait for the end."""
@@ -119,10 +119,6 @@ def _publish(card_url: str, auth: Auth, keys: Sequence[Any], tells: bool, detail
     return publish_remote(owner, found, wanted, slug="far").agent
 
 
-async def _nothing(settled: SettledTurn) -> None:
-    return None
-
-
 async def spent_today(agent: Agent) -> int:
     """The number of questions that an agent's budget was charged with."""
     return sum([row.queries async for row in agent.usage.all()])
@@ -135,4 +131,4 @@ async def server_of(agent: Agent) -> RemoteServer:
 
 async def turn_of(running: RunningTurn) -> Turn:
     """The row of a turn, read again."""
-    return await Turn.objects.aget(chat_id=running.turn.ask.chat_id)
+    return await Turn.objects.aget(chat_id=running.ask.chat_id)

@@ -87,7 +87,7 @@ async def test_a_cancel_reaches_it_and_frees_the_claim(caller: Caller, binding: 
         await eventually(lambda: has_come(far.seen.texts), "it holds")
         with pytest.raises(Denied):
             await caller.start(agent, "too many", login="bob")
-        assert caller.dispatcher.cancel(running.turn.ask.chat_id)
+        assert caller.dispatcher.cancel(running.ask.chat_id)
         assert (await running.settled).reason == "canceled"
         await eventually(lambda: has_come(far.seen.canceled), "the cancel")
         await eventually(lambda: _is_released(running), "the claim is free", within_s=15)

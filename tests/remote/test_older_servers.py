@@ -138,7 +138,7 @@ async def test_a_cancel_reaches_it(caller: Caller) -> None:
     async with raw_server(older.answer, card=card_03()) as far:
         running = await caller.start(await caller.publish(far.card_url), "hold")
         await eventually(lambda: _called(older, "message/stream"), "it holds")
-        caller.dispatcher.cancel(running.turn.ask.chat_id)
+        caller.dispatcher.cancel(running.ask.chat_id)
         assert (await running.settled).reason == "canceled"
         await asyncio.wait_for(older.canceled.wait(), 10)
 

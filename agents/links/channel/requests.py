@@ -111,7 +111,7 @@ class Requests:
         settled = await asyncio.shield(running.settled)
         text = _spoken(running, settled, name) or ENDED
         await self._notifier.route_reply(
-            session_id, chat_id=running.turn.ask.chat_id, from_name=name, text=text, origin="mcp"
+            session_id, chat_id=running.ask.chat_id, from_name=name, text=text, origin="mcp"
         )
 
 

@@ -110,12 +110,12 @@ class VenueAgents:
         )
         had_s, ending = _left_s(deadline), CANCELED
         try:
-            if not running.is_settled and not await running.until_settled.wait(had_s):
+            if not await running.ended(had_s):
                 ending = NO_REPLY
                 blame = blame_late(had_s, time.monotonic() - deadline)
                 raise VenueFailed(ErrorCode.TTL_EXCEEDED, NO_ANSWER, blame=blame)
         finally:
-            self._dispatcher.cancel(running.turn.ask.chat_id, ending)  # does nothing once the turn has ended
+            self._dispatcher.cancel(running.ask.chat_id, ending)  # does nothing once the turn has ended
         try:
             return read_data(_find_data(running, await running.settled), ask)
         except VenueFailed as failed:
@@ -129,7 +129,7 @@ class VenueAgents:
         Raises:
             VenueFailed: it was not admitted, or not in time.
         """
-        starting = self._starting.keep(self._dispatcher.ask(turn, _nothing), name="ask venue")
+        starting = self._starting.keep(self._dispatcher.ask(RunningTurn(turn)), name="ask venue")
         ending: TurnEnding | None = CANCELED
         try:
             done, _ = await asyncio.wait({starting}, timeout=_left_s(deadline))
@@ -153,7 +153,7 @@ class VenueAgents:
 
     def _cancel_started(self, started: "asyncio.Task[RunningTurn]", ending: TurnEnding) -> None:
         if not started.cancelled() and started.exception() is None:
-            self._dispatcher.cancel(started.result().turn.ask.chat_id, ending)
+            self._dispatcher.cancel(started.result().ask.chat_id, ending)
 
 
 def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
@@ -176,10 +176,6 @@ def _find_data(running: RunningTurn, settled: SettledTurn) -> Json:
 
 def _left_s(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic())
-
-
-async def _nothing(settled: SettledTurn) -> None:
-    """Does nothing: the asker waits for the end itself."""
 
 
 class GuardedTransport:
