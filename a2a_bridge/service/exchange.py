@@ -272,5 +272,5 @@ class Exchanges:
             pushes=self._pushes,
             claim=claim,
             before=before,
-            follow_ups=[one.pk for one in earlier],
+            follow_ups=earlier,
         )

@@ -88,8 +88,10 @@ class Followed(ABC):
 
     denied: Denied | None = None
 
-    async def ended(self, within_s: float) -> bool:
-        """Wait for the end of the turn; whether it came in time.
+    async def answered(self, within_s: float) -> bool:
+        """Wait for the end of the turn, as far as is known here; whether it came in time.
+
+        A task that asks for input is not open; an approval that the agent waits for is not known here.
 
         Raises:
             Unavailable: the first came to nothing, nothing was sent; or it is out of reach.
@@ -101,10 +103,6 @@ class Followed(ABC):
                 return False
             await self._rest(min(left_s, LOOK_EVERY_S))
         return True
-
-    async def answered(self, within_s: float) -> bool:
-        """The same as `ended`: a task that asks for input is not open, and approvals are not known here."""
-        return await self.ended(within_s)
 
     @abstractmethod
     async def _look(self) -> bool:

@@ -35,6 +35,7 @@ from a2a_bridge.wire.task import State, StatusEvent, Task, TaskEvent, after, tim
 from agents.core.errors import Denied, Unavailable
 from agents.core.types import Ask, SettledTurn
 from agents.core.waiting import RunningTurn
+from agents.models import FollowUp
 from agents.models.choices import Outcome, TurnFailure
 from kit import sql
 from kit.async_db import db_call
@@ -74,7 +75,7 @@ class TaskRun(RunningTurn):
     knows it. `opening`: the task as the turn began. `send`: the message of the turn. If its caller waits for the
     end, a reply that is not shown in pieces is kept as one text. If the caller takes a message for an answer, a
     task whose answer is one is not kept. `claim`: of the Idempotency-Key, which keeps the end too. `before`: the
-    task as it waited for the message of this turn; None for a first turn. `follow_ups`: the keys of the follow-ups
+    task as it waited for the message of this turn; None for a first turn. `follow_ups`: those
     that the task shows.
 
     `denied`: why the agent was not asked, at once or after a wait. `followers`: how many requests of this process
@@ -93,7 +94,7 @@ class TaskRun(RunningTurn):
         pushes: Pushes,
         claim: KeyClaim | None = None,
         before: Task | None = None,
-        follow_ups: Sequence[int] = (),
+        follow_ups: Sequence[FollowUp] = (),
     ) -> None:
         super().__init__(ask)
         self.opening = self.task = opening
@@ -198,7 +199,7 @@ class TaskRun(RunningTurn):
                 await self._keep_task(settled)
         if self._follow_ups and settled.refused is None and not settled.is_unsent:
             try:
-                await db_call(mark_shown)(self._follow_ups)
+                await db_call(mark_shown)([one.pk for one in self._follow_ups])
             except (DatabaseError, InterfaceError):  # the next task shows them again
                 logger.exception("follow_ups.not_marked", extra={"chat_id": self.task.chat_id})
 

@@ -248,7 +248,7 @@ async def _repeated(
     """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
     if call.operation is not Operation.STREAM and send.waits:
         return Waiting(repeat, call)
-    if not await repeat.ended(0):
+    if not await repeat.answered(0):
         task = await services.reader.find(repeat.task.id, call.caller.identity.user_id)
         if task is not None and call.operation is Operation.STREAM:
             return StreamedAnswer(streaming.of_task(await services.reader.follow(task)))

@@ -100,7 +100,7 @@ class TaskStreams:
 
     async def of_repeat(self, repeat: RepeatedSend | JoinedTask) -> AsyncIterator[Frame | None]:
         """The result of an earlier send, once there is one."""
-        while not await repeat.ended(KEEPALIVE_S):
+        while not await repeat.answered(KEEPALIVE_S):
             yield None
         if isinstance(self.request, Send) and self.request.takes_direct and not repeat.is_promoted:
             if self.dialect.check_answer is not None:

@@ -22,67 +22,53 @@ MAX_QUEUED = 512
 REMOVED = "removed"
 
 
-class _Waiter:
-    """A waiting ask, and the event that wakes it."""
-
-    def __init__(self, running: RunningTurn) -> None:
-        self.running = running
-        self._is_woken = False
-
-    def wake(self) -> None:
-        """Wake it: the agent may be free."""
-        self._is_woken = True
-        self.running.until_replied.wake()
-
-    async def wait_for_wake(self, within_s: float) -> None:
-        """Wait for `wake`, for the end of the turn, or for `within_s`."""
-        if not self._is_woken and self.running.ending is None:
-            await self.running.until_replied.wait(within_s)
-        self._is_woken = False
-
-
 class AskQueue:
     """The waiting asks of this process, by session, in order: at most MAX_QUEUED."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
-        self.waiters: dict[str, _Waiter] = {}  # by chat id
-        self._by_session: dict[int, dict[str, _Waiter]] = {}
+        self._lines: dict[int, dict[str, RunningTurn]] = {}  # by session and chat id
+        self._woken: set[str] = set()
+        self.count = 0  # a number, not the lines: the ledger's thread reads it
 
     @property
     def is_full(self) -> bool:
         """True if no further ask can wait in this process."""
-        return len(self.waiters) >= MAX_QUEUED
+        return self.count >= MAX_QUEUED
 
     def wake_first(self, session_id: int) -> None:
         """A turn of the session ended: wake the first ask that waits for it."""
-        for waiter in self._by_session.get(session_id, {}).values():
-            waiter.wake()
+        for chat_id, running in self._lines.get(session_id, {}).items():
+            self._woken.add(chat_id)
+            running.until_replied.wake()
             return
 
     async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
         """Wait for admission; returns the turn, or the refusal, whose audit row is written."""
         ask = running.ask
-        waiter = _Waiter(running)
-        line = self._by_session.setdefault(ask.target.session_id, {})
-        self.waiters[ask.chat_id] = line[ask.chat_id] = waiter
-        deadline = self._clock() + waits.wait_s
+        line = self._lines.setdefault(ask.target.session_id, {})
+        line[ask.chat_id] = running
+        self.count += 1
         try:
-            return await self._see_through(waiter, line, waits.refusal, deadline)
+            return await self._see_through(running, line, waits.refusal, self._clock() + waits.wait_s)
         finally:
-            del self.waiters[ask.chat_id], line[ask.chat_id]
+            self.count -= 1
+            self._woken.discard(ask.chat_id)
+            del line[ask.chat_id]
             if not line:
-                del self._by_session[ask.target.session_id]
+                del self._lines[ask.target.session_id]
             self.wake_first(ask.target.session_id)
 
     async def _see_through(
-        self, waiter: _Waiter, line: dict[str, _Waiter], refusal: Denied, deadline: float
+        self, running: RunningTurn, line: dict[str, RunningTurn], refusal: Denied, deadline: float
     ) -> OpenTurn | SettledTurn:
-        running, ask = waiter.running, waiter.running.ask
+        ask = running.ask
         while (left_s := deadline - self._clock()) > 0:
             is_first = next(iter(line)) == ask.chat_id
-            await waiter.wait_for_wake(min(left_s, LOOK_EVERY_S) if is_first else left_s)
+            if ask.chat_id not in self._woken and running.ending is None:
+                await running.until_replied.wait(min(left_s, LOOK_EVERY_S) if is_first else left_s)
+            self._woken.discard(ask.chat_id)
             if (ending := running.ending) is not None:
                 return await self._gave_up(ask, WaitAbandoned(), ending.outcome, ending.reason)
             if self._clock() >= deadline:

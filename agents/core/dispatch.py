@@ -82,7 +82,7 @@ class Dispatcher:
             denied = RateLimited(retry_in_s, counts_messages=ask.credential_id is not None)
             await self._ledger.deny(ask, denied)
             raise denied
-        if ask.queues and self._queue.waiters and self._queue.is_full:
+        if ask.queues and self._queue.is_full:
             ask = replace(ask, queues=False)
         return await self._begin(self._ledger.admit(ask), [running])
 
@@ -103,7 +103,7 @@ class Dispatcher:
             if retry_in_s := self._limits.count(running.ask):
                 return Deny(running.ask, RateLimited(retry_in_s))
             made.append(running)
-            cannot_wait = running.ask.queues and self._queue.waiters and self._queue.is_full
+            cannot_wait = running.ask.queues and self._queue.is_full
             return Admit(replace(running.ask, queues=False) if cannot_wait else running.ask)
 
         return self._begin(self._ledger.admit_found(digest, handle, decide), made)
@@ -176,7 +176,7 @@ class Dispatcher:
     @property
     def queued(self) -> int:
         """The number of asks of this process that wait for a free agent."""
-        return len(self._queue.waiters)
+        return self._queue.count
 
     def connections(self) -> set[int]:
         """The connections that turns of this process wait on."""
@@ -238,7 +238,7 @@ class Dispatcher:
             del self._running[chat_id]
         if reach:
             reach("after-settling")
-        if self._queue.waiters:
+        if self._queue.count:
             self._queue.wake_first(turn.ask.target.session_id)
         await running.publish(settled)
 
@@ -251,7 +251,7 @@ class Dispatcher:
         try:
             if (link := self._links.get(running.turn.link)) is None:
                 return NEVER_LEFT  # this hub does not have the link any more
-            await wait_within(link.deliver(running.turn), wait_s)
+            await wait_within(link.deliver(running), wait_s)
             if reach:
                 reach("after-delivery")
             if running.ending is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal, Protocol
 
 from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
+from agents.core.waiting import RunningTurn
 from agents.transcript.pieces import Usage
 
 
@@ -14,7 +15,7 @@ class Link(Protocol):
     process that holds it; a link without connections keeps `Session.reachable_from`.
     """
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    async def deliver(self, running: RunningTurn) -> None:
         """Send the prompt. The reply goes to `WaitingTurns.take` of the process that waits.
 
         Raises:

@@ -31,7 +31,7 @@ from agents.core.post import (
     Withdrawn,
 )
 from agents.core.types import Ask, OpenTurn
-from agents.core.waiting import WaitingTurns
+from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import TurnFailure
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOutcome
 from kit.durations import seconds
@@ -132,9 +132,9 @@ class SocketLink:
         """Remove a closed socket."""
         self._sockets.pop(connection_id, None)
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    async def deliver(self, running: RunningTurn) -> None:
         """Deliver a prompt. See `agents.core.ports.Link`."""
-        ask = turn.ask
+        turn, ask = running.turn, running.ask
         prompt = PostedPrompt(
             chat_id=ask.chat_id,
             connection_id=turn.connection_id,
@@ -159,7 +159,7 @@ class SocketLink:
             may_be_direct = await self._deliver_far(turn.link_process, prompt)
         # Without the feature `direct_message` the answer is a task: a
         # stream need not wait to learn which it is.
-        if not may_be_direct and (running := self._waiting.find(ask.chat_id)):
+        if not may_be_direct:
             running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:

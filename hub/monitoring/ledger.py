@@ -5,6 +5,7 @@ import time
 from agents.core.ledger.thread import LedgerCounts
 from agents.core.ports import Link, Spans
 from agents.core.types import OpenTurn
+from agents.core.waiting import RunningTurn
 from agnt.service.figures import AgntCounts
 
 
@@ -23,16 +24,16 @@ class MeasuredLink:
         self._link = link
         self._spans = spans
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    async def deliver(self, running: RunningTurn) -> None:
         """See `agents.core.ports.Link`."""
         began_ns, failure = time.time_ns(), ""
         try:
-            await self._link.deliver(turn)
+            await self._link.deliver(running)
         except BaseException as why:
             failure = type(why).__name__
             raise
         finally:
-            self._spans.delivered(turn, began_ns, failure)
+            self._spans.delivered(running.turn, began_ns, failure)
 
     async def withdraw(self, turn: OpenTurn) -> None:
         """See `agents.core.ports.Link`."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from agents.core import ask_queue
+from agents.core.ask_queue import AskQueue
 from agents.core.dispatch import Dispatcher
-from agents.core.errors import NoReceipt, NotDelivered, Unavailable
+from agents.core.errors import Busy, MustWait, NoReceipt, NotDelivered, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.post import Final, LocalPost
@@ -59,7 +61,7 @@ class Slow:
         self.delivered: asyncio.Future[None] | None = None
         self.withdrawn = 0
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    async def deliver(self, running: RunningTurn) -> None:
         self.delivered = asyncio.get_running_loop().create_future()
         await self.delivered
 
@@ -244,3 +246,37 @@ async def test_a_follower_that_is_cancelled_keeps_no_other_from_the_end(
     third.cancel()
     assert await asyncio.wait_for(second, 5)
     assert running.is_settled
+
+
+class Deciding(OpenHanded):
+    """Lets the first decision of a waiting ask take until the test goes on; the ask must wait on after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_deciding, self.may_decide = asyncio.Event(), asyncio.Event()
+
+    async def admit(self, asked: Ask, *, in_queue: bool = False) -> OpenTurn:
+        if not self.is_deciding.is_set():
+            self.is_deciding.set()
+            await self.may_decide.wait()
+            raise WAITS
+        return await super().admit(asked)
+
+
+WAITS = MustWait(wait_s=60, refusal=Busy(), is_new=False)
+
+
+async def test_a_wake_that_comes_while_a_waiting_ask_is_decided_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask_queue, "LOOK_EVERY_S", 30)
+    ledger = Deciding()
+    queue = AskQueue(ledger, monotonic)
+    waiting = asyncio.ensure_future(queue.wait(RunningTurn(ask()), WAITS))
+    await asyncio.sleep(0)
+    queue.wake_first(1)
+    await ledger.is_deciding.wait()
+    queue.wake_first(1)
+    ledger.may_decide.set()
+    assert isinstance(await asyncio.wait_for(waiting, 5), OpenTurn)
+    assert queue.count == 0

@@ -12,7 +12,7 @@ from agents.core.errors import NotDelivered
 from agents.core.ports import Clock, Release
 from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
-from agents.core.waiting import WaitingTurns
+from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.links.remote.approval import Cards, CardSource
 from agents.links.remote.card import auth_of, target_rules
 from agents.links.remote.client import RemoteClient, caller_signer, converse
@@ -106,13 +106,11 @@ class RemoteLink:
         self._calls: dict[str, RemoteCall] = {}
         self._tasks = TaskSet()
 
-    async def deliver(self, turn: OpenTurn) -> None:
+    async def deliver(self, running: RunningTurn) -> None:
         """Send the question; returns as soon as it leaves. See `agents.core.ports.Link`."""
-        reply = RemoteReply(turn.ask.chat_id, self._waiting.take)
-        call = self._calls[turn.ask.chat_id] = RemoteCall(turn, reply)
-        if running := self._waiting.find(turn.ask.chat_id):
-            running.link_decides = True
-        self._tasks.start(self._run(call), name=f"remote {turn.ask.chat_id}")
+        chat_id, running.link_decides = running.ask.chat_id, True
+        call = self._calls[chat_id] = RemoteCall(running.turn, RemoteReply(chat_id, self._waiting.take))
+        self._tasks.start(self._run(call), name=f"remote {chat_id}")
         # Shielded: a dispatcher that stops waiting would cancel `sent`, which `_run` still reads.
         if not await asyncio.shield(call.sent):
             raise NotDelivered
