@@ -102,10 +102,11 @@ def turn(chat_id: str = "chat", *, connection_id: int = 7, process: str = "far")
     return OpenTurn(ask=ask, connection_id=connection_id, link_process=process, text="what?")
 
 
-def running_turn() -> RunningTurn:
+def running_turn(admitted: OpenTurn | None = None) -> RunningTurn:
     """A turn that was just admitted."""
-    running = RunningTurn(turn().ask)
-    running.admit(turn())
+    admitted = admitted or turn()
+    running = RunningTurn(admitted.ask)
+    running.admit(admitted)
     return running
 
 
@@ -123,7 +124,7 @@ async def test_a_prompt_and_its_reply_cross_and_arrive_whole(ends: tuple[End, En
     far.link.attach(7, desk)
     running = running_turn()
     home.waiting.expect(running)
-    await home.link.deliver(running.turn)
+    await home.link.deliver(running)
     assert [(one.chat_id, one.text, one.home) for one in desk.prompts] == [("chat", "what?", "home")]
     pieces = [PostedChunk("chat", number, str(number)) for number in range(50)]
     await far.link.report("home", [*pieces, Final("chat", 50)])
@@ -165,7 +166,7 @@ async def test_the_parts_of_a_question_cross_and_so_does_its_cancel(ends: tuple[
     parts = (Part(text="what?"), Part(url="https://files.example/x", metadata={"k": []}))
     ask = replace(asked.ask, task_id="T", context_id="C", parts=parts, traceparent="00-a-b-01")
     asked = replace(asked, ask=ask)
-    await home.link.deliver(asked)
+    await home.link.deliver(running_turn(asked))
     [prompt] = desk.prompts
     assert (prompt.task_id, prompt.traceparent) == ("T", "00-a-b-01")
     assert prompt.parts == parts
@@ -180,14 +181,14 @@ async def test_the_parts_of_a_question_cross_and_so_does_its_cancel(ends: tuple[
 async def test_a_connection_that_is_gone_provably_got_nothing(ends: tuple[End, End]) -> None:
     home, far = ends
     with pytest.raises(NotDelivered):
-        await home.link.deliver(turn())
+        await home.link.deliver(running_turn())
     desk = Desk()
     desk.is_over = True
     far.link.attach(7, desk)
     with pytest.raises(NotDelivered):
-        await home.link.deliver(turn("other"))
+        await home.link.deliver(running_turn(turn("other")))
     with pytest.raises(NotDelivered):
-        await home.link.deliver(turn("third", process="never-was"))
+        await home.link.deliver(running_turn(turn("third", process="never-was")))
 
 
 async def test_a_draining_process_takes_no_prompts_of_others(ends: tuple[End, End]) -> None:
@@ -195,7 +196,7 @@ async def test_a_draining_process_takes_no_prompts_of_others(ends: tuple[End, En
     far.link.attach(7, Desk())
     far.link.refuses_far_prompts = True
     with pytest.raises(NotDelivered):
-        await home.link.deliver(turn())
+        await home.link.deliver(running_turn())
 
 
 async def test_without_a_receipt_the_outcome_is_unknown(
@@ -208,7 +209,7 @@ async def test_without_a_receipt_the_outcome_is_unknown(
 
     await deaf.start("deaf", ignore)
     with pytest.raises(NoReceipt):
-        await ends[0].link.deliver(turn(process="deaf"))
+        await ends[0].link.deliver(running_turn(turn(process="deaf")))
     await deaf.close()
 
 
