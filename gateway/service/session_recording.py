@@ -272,8 +272,8 @@ class SessionRecorder(BatchWriter[PlacedEntry]):
 class Recording:
     """The entries of one message and its reply, in the sessions of the message. `key`: no other message has it.
 
-    The message queue or the ledger runs the statement that `hold_message` makes, in the transaction of the message;
-    then `add_message` passes the entry on to the recorder. `RecordedTurn` does the same with the reply.
+    The message queue or the ledger runs the statement that `hold_message` makes, in the transaction of the
+    message; then `add_message` passes the entry on to the recorder. `RecordedTurn` does the same with the reply.
     """
 
     def __init__(self, recorder: SessionRecorder, message: RoutedMessage, key: str) -> None:
