@@ -62,14 +62,14 @@ def repeat_of(claim: KeyClaim) -> RepeatedSend:
 
 async def test_while_the_first_may_still_be_admitted_the_second_waits() -> None:
     claim = await taken()
-    assert not await repeat_of(claim).ended(0)
+    assert not await repeat_of(claim).answered(0)
 
 
 async def test_when_the_first_was_refused_and_let_go_the_second_is_told_to_ask_again() -> None:
     claim = await taken()
     await release_key(claim)
     with pytest.raises(Unavailable):
-        await repeat_of(claim).ended(0)
+        await repeat_of(claim).answered(0)
 
 
 @pytest.mark.parametrize("is_denied", [False, True])
@@ -79,7 +79,7 @@ async def test_when_the_first_died_before_it_could_let_go_the_key_is_free_in_tim
         await db_call(end_turn)(claim, "denied")
     await db_call(make_older)(claim, ADMITTED_WITHIN + SECOND)
     with pytest.raises(Unavailable):
-        await repeat_of(claim).ended(0)
+        await repeat_of(claim).answered(0)
     assert not (await taken()).is_new
     await db_call(make_older)(claim, ABANDONED_AFTER + SECOND)
     second = await taken()
@@ -98,9 +98,9 @@ async def test_a_failure_is_kept_unless_nothing_was_sent(*, is_unsent: bool) -> 
     await db_call(sql.rows_of_each)(claim.writes(task_of(claim), settled, is_plain=False))
     if is_unsent:
         with pytest.raises(Unavailable):
-            await repeat_of(claim).ended(0)
+            await repeat_of(claim).answered(0)
     else:
-        assert await repeat_of(claim).ended(0)
+        assert await repeat_of(claim).answered(0)
     assert (await taken()).is_new is is_unsent
 
 
@@ -109,4 +109,4 @@ async def test_the_key_of_an_ask_that_failed_is_never_free() -> None:
     await db_call(end_turn)(claim, "failed")
     await db_call(make_older)(claim, 2 * ABANDONED_AFTER)
     assert not (await taken()).is_new
-    assert await repeat_of(claim).ended(0)
+    assert await repeat_of(claim).answered(0)
