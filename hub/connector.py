@@ -7,18 +7,17 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.error_responses import json_error
 from accounts.models import Credential, User
+from accounts.pages import user_form, user_json, user_read
 from accounts.pages.account import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
 from agents.core.presence import make_slug
 from agents.models import Agent
 from agents.models.session import live_connections
-from agents.pages.desk import require_owner, require_owner_json
 from clawbridge.connect import packing
 from clawbridge.connect.presets import PRESETS, Preset
 
@@ -27,9 +26,7 @@ NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
 NOT_SHOWN = "ck_live_…"
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_owner
+@user_form
 def connect(request: HttpRequest, owner: User) -> HttpResponse:
     """A form for the name of an agent; a POST mints the agent's token and shows it once, with the commands to
     copy.
@@ -49,9 +46,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
     return _waiting(request, minted.credential, token=minted.token)
 
 
-@never_cache
-@require_safe
-@require_owner
+@user_read
 def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """The page with the commands, without the token; the page says whether the agent has connected."""
     credential = _find_token(owner, credential_id)
@@ -60,9 +55,7 @@ def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpRespon
     return _waiting(request, credential)
 
 
-@never_cache
-@require_safe
-@require_owner_json
+@user_json
 def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """`{"connected": bool}`; once the agent is connected also `name`, `href` and `action` of the next step."""
     credential = _find_token(owner, credential_id)

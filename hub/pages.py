@@ -12,17 +12,14 @@ from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db import connection
 from django.db.models import Count, QuerySet, Sum
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_safe
 
 from a2a_bridge import limits as of_a2a_bridge
 from a2a_bridge.models import Push
 from accounts import quotas as of_accounts
 from accounts.models import User
-from accounts.pages import signed_in
+from accounts.pages import staff_page
 from accounts.quotas import MIB, AccountLimit, CountedRows
 from agents import limits as of_agents
 from agents.core.errors import REFUSALS
@@ -109,17 +106,9 @@ class Figures:
     most: int = MOST
 
 
-@never_cache
-@gzip_page
-@require_safe
-def health(request: HttpRequest) -> HttpResponse:
-    """The numbers; for all but staff there is nothing here.
-
-    The script of the page loads it again every few seconds.
-    """
-    caller = signed_in(request)
-    if caller is None or not caller.user.is_staff:
-        raise Http404
+@staff_page
+def health(request: HttpRequest, staff: User) -> HttpResponse:
+    """The numbers. The script of the page loads them again every few seconds."""
     return render(request, "health.html", {"now": figures()})
 
 
@@ -206,14 +195,9 @@ class Cell:
     is_at_limit: bool
 
 
-@never_cache
-@gzip_page
-@require_safe
-def limits(request: HttpRequest) -> HttpResponse:
-    """The table and the accounts that use most of one limit; for all but staff there is nothing here."""
-    caller = signed_in(request)
-    if caller is None or not caller.user.is_staff:
-        raise Http404
+@staff_page
+def limits(request: HttpRequest, staff: User) -> HttpResponse:
+    """The table of limits, and the accounts that use most of one limit."""
     by = request.GET.get("by", "")
     if by not in COLUMNS or not COLUMNS[by][0].is_sorted:
         by = FIRST_SORTED_BY

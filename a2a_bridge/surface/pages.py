@@ -31,13 +31,12 @@ from a2a_bridge.wire.dialects.dialect import Dialect
 from a2a_bridge.wire.versions import DIALECTS
 from accounts.models import User
 from accounts.oauth.signin_methods import find_signin_methods
-from accounts.pages import signed_in
+from accounts.pages import signed_in, user_page
 from agents.core.directory import find_askable, load_agent_activity
 from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.reasons import Explanation
 from agents.models import Agent
 from agents.models.choices import Interruption, Outcome, TurnFailure
-from agents.pages.desk import require_owner
 from agents.pages.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
 from clawbridge.shapes import QuestionState
 
@@ -246,10 +245,7 @@ def _end_patterns() -> Mapping[str, str]:
     return {one.reason: one.pattern for one in (*refusals(), *failures())}
 
 
-@never_cache
-@gzip_page
-@require_safe
-@require_owner
+@user_page
 def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
     """A page of questions, newest first; with the query of `GET /api/v1/questions`."""
     given, error = {name: str(value) for name, value in request.GET.items()}, ""

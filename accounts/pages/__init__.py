@@ -1,39 +1,104 @@
-"""Pages of accounts; and the guard of pages for a signed-in user."""
+"""Pages of accounts; and the decorators of all pages that are for a signed-in user, or for the staff."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.authn import Caller, find_caller
+from accounts.error_responses import json_error
+from accounts.models import User
 
 Args = ParamSpec("Args")
 View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
-CallersView = Callable[Concatenate[HttpRequest, Caller, Args], HttpResponseBase]
+UserView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
+SIGN_IN = "sign in to see this"
 
 
 def signed_in(request: HttpRequest) -> Caller | None:
-    """Only the session of a browser may decide here, not a token."""
+    """The caller, by the session of a browser; a token does not open pages."""
     caller = find_caller(request)
     return caller if caller is not None and caller.identity.kind == "session" else None
 
 
 def to_signin(request: HttpRequest) -> HttpResponse:
-    """Sign in first, then come back."""
+    """A redirect to the sign-in, which leads back to this page."""
     return HttpResponseRedirect(f"{reverse('signin')}?{urlencode({'next': request.get_full_path()})}")
 
 
-def require_caller(
-    view: CallersView[Args], refuse: Callable[[HttpRequest], HttpResponseBase] = to_signin
+def require_user(
+    view: UserView[Args],
+    refuse: Callable[[HttpRequest], HttpResponseBase] = to_signin,
+    *,
+    is_for: Callable[[User], bool] = lambda user: True,
 ) -> View[Args]:
-    """Call the view with the signed-in caller; other visitors are sent to the sign-in, and back after it."""
+    """Call the view with the signed-in user, if it is for this user; other visitors get what `refuse` makes."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
         caller = signed_in(request)
-        return refuse(request) if caller is None else view(request, caller, *args, **kwargs)
+        if caller is None or not is_for(caller.user):
+            return refuse(request)
+        return view(request, caller.user, *args, **kwargs)
 
     return guarded
+
+
+def absent(request: HttpRequest) -> HttpResponseBase:
+    """Hide a page from a visitor."""
+    raise Http404
+
+
+def user_read(view: UserView[Args]) -> View[Args]:
+    """A page or file of the signed-in user that is only read, and not cached."""
+    return never_cache(require_safe(require_user(view)))
+
+
+def user_page(view: UserView[Args]) -> View[Args]:
+    """A page of the signed-in user that is only read, and not cached; it is compressed."""
+    return never_cache(gzip_page(require_safe(require_user(view))))
+
+
+def user_part(view: UserView[Args]) -> View[Args]:
+    """A part of a page, for its script: a visitor who is not signed in gets 404."""
+    return never_cache(gzip_page(require_safe(require_user(view, absent))))
+
+
+def user_json(view: UserView[Args]) -> View[Args]:
+    """Data for the script of a page: a visitor who is not signed in gets 401."""
+    return never_cache(require_safe(require_user(view, lambda request: json_error(401, "unauthorized", SIGN_IN))))
+
+
+def user_form(view: UserView[Args]) -> View[Args]:
+    """A page of the signed-in user with forms that it gets back by POST; it is not cached."""
+    return never_cache(require_http_methods(["GET", "HEAD", "POST"])(require_user(view)))
+
+
+def user_post(view: UserView[Args]) -> View[Args]:
+    """The target of a form on a page of the signed-in user."""
+    return never_cache(require_POST(require_user(view)))
+
+
+def staff_page(view: UserView[Args]) -> View[Args]:
+    """A page of the staff that is only read, and not cached; it is compressed. Other visitors get 404."""
+    return never_cache(gzip_page(require_safe(_require_staff(view))))
+
+
+def staff_form(view: UserView[Args]) -> View[Args]:
+    """A page of the staff with forms that it gets back by POST. Other visitors get 404."""
+    return never_cache(require_http_methods(["GET", "HEAD", "POST"])(_require_staff(view)))
+
+
+def staff_post(view: UserView[Args]) -> View[Args]:
+    """The target of a form on a page of the staff. Other visitors get 404."""
+    return never_cache(require_POST(_require_staff(view)))
+
+
+def _require_staff(view: UserView[Args]) -> View[Args]:
+    return require_user(view, absent, is_for=lambda user: user.is_staff)

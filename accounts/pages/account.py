@@ -10,16 +10,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import settings, tokens
 from accounts.api.account import OVERLAP_S, NewAppToken
-from accounts.authn import Caller, TokenScope
+from accounts.authn import TokenScope, presented_by
 from accounts.browser import device_name
-from accounts.models import MAX_KEPT_DAYS, USERS_KINDS, Credential
+from accounts.models import MAX_KEPT_DAYS, USERS_KINDS, Credential, User
 from accounts.oauth.signin_methods import list_signin_methods
-from accounts.pages import require_caller
+from accounts.pages import user_form, user_post
 from accounts.quotas import QuotaExceeded
 from accounts.rest import CANNOT_SIGN
 from accounts.signing import NoKey
@@ -64,36 +62,34 @@ class TokenRow:
         return self.credential.kind in USERS_KINDS
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_caller
-def account(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_form
+def account(request: HttpRequest, user: User) -> HttpResponse:
     """Sessions and tokens; a POST mints a token, of either kind, and shows its text this once."""
     if request.method != "POST":
-        return _account_page(request, caller)
+        return _account_page(request, user)
     name = request.POST.get("name", "").replace("\0", "").strip()
     if not 0 < len(name) <= NAME_CHARS:
-        return _account_page(request, caller, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
+        return _account_page(request, user, error=f"Give it a name of 1 to {NAME_CHARS} characters.", status=400)
     mint = MINTS.get(request.POST.get("kind", Kind.CHANNEL))
     if mint is None:
         return _account_page(
-            request, caller, error="Say what it is for: an agent, or a program that asks.", status=400
+            request, user, error="Say what it is for: an agent, or a program that asks.", status=400
         )
     typed = _read_form(request, name)
     body = NewAppToken(data=typed)
     if not body.is_valid():
         is_late_jwt = "format" in typed and body.errors.keys() == {"expires_in"}
-        return _account_page(request, caller, error=UNSOUND_JWT if is_late_jwt else UNSOUND, status=400)
+        return _account_page(request, user, error=UNSOUND_JWT if is_late_jwt else UNSOUND, status=400)
     limits = body.limits()
     if mint is mint_channel and (limits.scopes or limits.only_agent):
         return _account_page(
-            request, caller, error="Scopes and an agent to ask are for a program's token.", status=400
+            request, user, error="Scopes and an agent to ask are for a program's token.", status=400
         )
     try:
-        minted = mint(caller.user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
+        minted = mint(user, name, user_agent=request.headers.get("User-Agent", ""), limits=limits)
     except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
-        return _refused(request, caller, refusal)
-    return _account_page(request, caller, minted=minted)
+        return _refused(request, user, refusal)
+    return _account_page(request, user, minted=minted)
 
 
 def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
@@ -113,85 +109,83 @@ def _read_form(request: HttpRequest, name: str) -> dict[str, object]:
     return typed
 
 
-def _refused(request: HttpRequest, caller: Caller, refusal: QuotaExceeded | NoSuchSeat | NoKey) -> HttpResponse:
+def _refused(request: HttpRequest, user: User, refusal: QuotaExceeded | NoSuchSeat | NoKey) -> HttpResponse:
     if isinstance(refusal, NoKey):
-        return _account_page(request, caller, error=f"{capfirst(CANNOT_SIGN)}.", status=503)
+        return _account_page(request, user, error=f"{capfirst(CANNOT_SIGN)}.", status=503)
     status = 400 if isinstance(refusal, NoSuchSeat) else 429
-    return _account_page(request, caller, error=f"{capfirst(str(refusal))}.", status=status)
+    return _account_page(request, user, error=f"{capfirst(str(refusal))}.", status=status)
 
 
-@never_cache
-@require_POST
-@require_caller
-def rotate(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
+@user_post
+def rotate(request: HttpRequest, user: User, credential_id: int) -> HttpResponse:
     """A token like one of one's own, shown this once; the old one stays good for an hour."""
-    old = tokens.find_replaceable(caller.user, credential_id)
+    old = tokens.find_replaceable(user, credential_id)
     if old is None:
         return HttpResponseRedirect(reverse("account"))
     overlap, agent = timedelta(seconds=OVERLAP_S), request.headers.get("User-Agent", "")
     try:
-        return _account_page(request, caller, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
+        return _account_page(request, user, minted=tokens.rotate(old, overlap=overlap, user_agent=agent))
     except (QuotaExceeded, NoSuchSeat, NoKey) as refusal:
-        return _refused(request, caller, refusal)
+        return _refused(request, user, refusal)
 
 
-@never_cache
-@require_POST
-@require_caller
-def revoke(request: HttpRequest, caller: Caller, credential_id: int) -> HttpResponse:
+@user_post
+def revoke(request: HttpRequest, user: User, credential_id: int) -> HttpResponse:
     """End one of one's own sessions or tokens; the session in use ends by signing out."""
-    own = caller.user.credentials.filter(pk=credential_id).exclude(pk=caller.identity.credential_id)
+    own = user.credentials.filter(pk=credential_id).exclude(digest=_current_digest(request))
     if own.revoke():
         messages.success(request, "Revoked. The hub has closed the connections that used it.")
     return HttpResponseRedirect(reverse("account"))
 
 
-@never_cache
-@require_POST
-@require_caller
-def revoke_client(request: HttpRequest, caller: Caller, grant_id: int) -> HttpResponse:
+@user_post
+def revoke_client(request: HttpRequest, user: User, grant_id: int) -> HttpResponse:
     """Sign a client out: its refresh token and its access tokens end."""
-    if caller.user.client_grants.filter(pk=grant_id).revoke():
+    if user.client_grants.filter(pk=grant_id).revoke():
         messages.success(request, "Signed out. The hub has closed the connections of that program.")
     return HttpResponseRedirect(reverse("account"))
 
 
-@never_cache
-@require_POST
-@require_caller
-def retention(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_post
+def retention(request: HttpRequest, user: User) -> HttpResponse:
     """Say how long questions to one's agents are kept; an empty field leaves it to the hub."""
     typed = request.POST.get("days", "").strip()
     is_number = typed.isascii() and typed.isdecimal() and len(typed) <= 5 and 1 <= int(typed) <= MAX_KEPT_DAYS
     if typed and not is_number:
         return _account_page(
-            request, caller, days_error=f"Give a number from 1 to {MAX_KEPT_DAYS}, or nothing.", status=400
+            request, user, days_error=f"Give a number from 1 to {MAX_KEPT_DAYS}, or nothing.", status=400
         )
-    caller.user.questions_kept_days = int(typed) if typed else None
-    caller.user.save(update_fields=["questions_kept_days"])
+    user.questions_kept_days = int(typed) if typed else None
+    user.save(update_fields=["questions_kept_days"])
     messages.success(request, "Saved. The hub blanks older questions and answers within some hours.")
     return HttpResponseRedirect(reverse("account"))
 
 
+def _current_digest(request: HttpRequest) -> str:
+    """The digest of the session by which the user looks at the page."""
+    token = presented_by(request)
+    return token.digest if token else ""
+
+
 def _account_page(
     request: HttpRequest,
-    caller: Caller,
+    user: User,
     *,
     minted: Minted | None = None,
     error: str = "",
     days_error: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    live = caller.user.credentials.live().order_by("-created_at", "-pk")
+    live, current = user.credentials.live().order_by("-created_at", "-pk"), _current_digest(request)
     connecting = minted.token if minted and minted.credential.kind == Kind.CHANNEL else ""
-    rows = [TokenRow(one, is_current=one.pk == caller.identity.credential_id) for one in live]
+    rows = [TokenRow(one, is_current=one.digest == current) for one in live]
     context = {
-        "me": caller.user,
-        "ways_in": ", ".join(one.name for one in list_signin_methods(caller.user)),
+        "me": user,
+        "ways_in": ", ".join(one.name for one in list_signin_methods(user)),
         "sessions": [row for row in rows if row.credential.kind == Kind.SESSION],
         "tokens": [row for row in rows if row.credential.kind != Kind.SESSION and row.credential.grant_id is None],
-        "clients": caller.user.client_grants.live().order_by("-created_at", "-pk"),
-        "reused": caller.user.client_grants.filter(reused_at__gt=db_now() - REUSE_SHOWN).order_by("-reused_at"),
+        "clients": user.client_grants.live().order_by("-created_at", "-pk"),
+        "reused": user.client_grants.filter(reused_at__gt=db_now() - REUSE_SHOWN).order_by("-reused_at"),
         "minted": minted,
         "snippet": mcp_json(connecting or "ck_live_…"),
         "is_filled": bool(connecting),

@@ -7,17 +7,15 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts import settings
-from accounts.authn import Caller
 from accounts.errors import AccessDenied, SignInRefused, TooFast
 from accounts.middleware import PAGE_POLICY
+from accounts.models import User
 from accounts.oauth import clients, grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.oauth.grants import Purpose
-from accounts.pages import require_caller
+from accounts.pages import user_form
 from accounts.throttle import check_address, check_code_guesses
 
 NO_SUCH_CODE = "No device waits for this code. It may have run out: codes last 10 minutes."
@@ -27,10 +25,8 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_caller
-def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_form
+def consent(request: HttpRequest, user: User) -> HttpResponse:
     """Allow an app or a command line, or do not; it learns either at its redirect address."""
     given = request.POST if request.method == "POST" else request.GET
     try:
@@ -49,7 +45,7 @@ def consent(request: HttpRequest, caller: Caller) -> HttpResponse:
         }
         return _leading_to(wanted.redirect_uri, render(request, "consent.html", context))
     if request.POST.get("decision") == "allow":
-        answer = {"code": grants.issue_code(caller.user, _purpose_of(wanted), wanted)}
+        answer = {"code": grants.issue_code(user, _purpose_of(wanted), wanted)}
     else:
         answer = {"error": AccessDenied.code}
     if wanted.client_digest:
@@ -71,16 +67,14 @@ def _purpose_of(wanted: AuthorizationRequest) -> Purpose:
     return Purpose.APP if wanted.app_name else Purpose.CLI
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_caller
-def device(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_form
+def device(request: HttpRequest, user: User) -> HttpResponse:
     """Type the code a device shows, see which app it is, allow it or do not."""
     if request.method != "POST":
         return _code_form(request, request.GET.get("user_code", ""))
     typed = request.POST.get("user_code", "")
     try:
-        check_code_guesses(caller.user.pk)
+        check_code_guesses(user.pk)
         check_address(request, "guess")
     except TooFast as fast:
         return _code_form(request, typed, str(fast), status=429)
@@ -90,7 +84,7 @@ def device(request: HttpRequest, caller: Caller) -> HttpResponse:
     decision = request.POST.get("decision", "")
     if decision not in ("allow", "deny"):
         return render(request, "device_consent.html", {"app_name": grant.app_name, "user_code": typed})
-    if not grants.decide_device_grant(grant, caller.user, allow=decision == "allow"):
+    if not grants.decide_device_grant(grant, user, allow=decision == "allow"):
         return _code_form(request, typed, NO_SUCH_CODE, status=400)
     said = "is allowed. You can go back to the device." if decision == "allow" else "was turned away."
     messages.success(request, f"{grant.app_name} {said}")

@@ -7,21 +7,20 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts import audit_log, invitations, settings
-from accounts.authn import Caller
 from accounts.browser import device_name, sign_in
 from accounts.errors import SignInRefused, TooFast
 from accounts.invitations import CannotInvite, Invited
 from accounts.models import Invitation, User
-from accounts.pages import signed_in
+from accounts.pages import staff_form, staff_post
 from accounts.pages.sign_in import MAX_PASSWORD_CHARS
 from accounts.passkeys import BAD_PASSKEY, BadPasskey, check_registration, passkeys_work, registration_options
 from accounts.throttle import check_address
@@ -84,16 +83,14 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     return response
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-def invite(request: HttpRequest) -> HttpResponse:
-    """Open invitations, for the staff; a POST makes one and shows its link this once."""
-    caller = _staff(request)
+@staff_form
+def invite(request: HttpRequest, staff: User) -> HttpResponse:
+    """Open invitations; a POST makes one and shows its link this once."""
     if request.method != "POST":
         return _invite_page(request)
     login = request.POST.get("login", "").strip()
     try:
-        invited = invitations.invite(login, is_admin="admin" in request.POST, made_by=caller.user)
+        invited = invitations.invite(login, is_admin="admin" in request.POST, made_by=staff)
     except BadLogin:
         return _invite_page(request, login=login, error=BAD_LOGIN, status=400)
     except CannotInvite as cannot:
@@ -101,25 +98,15 @@ def invite(request: HttpRequest) -> HttpResponse:
     return _invite_page(request, invited=invited)
 
 
-@never_cache
-@require_POST
-def revoke_invitation(request: HttpRequest, invitation_id: int) -> HttpResponse:
-    """Make a link worthless, for the staff."""
-    caller = _staff(request)
+@staff_post
+def revoke_invitation(request: HttpRequest, staff: User, invitation_id: int) -> HttpResponse:
+    """End the validity of a link."""
     found = list(invitations.open_now().filter(pk=invitation_id))
     if found:
         Invitation.objects.filter(pk=invitation_id, used_at=None).update(expires_at=db_now())
-        audit_log.record_act(caller.user, Invitation, audit_log.name_rows(found), "revoked")
+        audit_log.record_act(staff, Invitation, audit_log.name_rows(found), "revoked")
         messages.success(request, f"The link for @{found[0].login} is no longer valid.")
     return HttpResponseRedirect(reverse("invitations"))
-
-
-def _staff(request: HttpRequest) -> Caller:
-    """The caller, of the staff; for others there is nothing here."""
-    caller = signed_in(request)
-    if caller is None or not caller.user.is_staff:
-        raise Http404
-    return caller
 
 
 def _problems(request: HttpRequest, login: str, password: str) -> list[str]:

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from accounts.models import User
+from accounts.pages import user_form, user_page
 from agents.core.figures import moments_of, read_zone
-from agents.pages.desk import owner_form, owner_page
 from agnt.models import Booking, Interaction, UsageEvent
 from agnt.pages import KEY, SENDER, VENUE, describe_cents, show_newest
 from agnt.service.bookings import StatusRefused, change_status, list_actions, list_bookings
@@ -69,7 +69,7 @@ STATUS_TEXTS = {  # the main action first
 FIRST_DAY, LAST_DAY = date(1970, 1, 2), date(9000, 1, 1)  # a day beside these has no moments in every zone
 
 
-@owner_page
+@user_page
 def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, newest first, of the newest MAX_LISTED bookings."""
     shown = show_newest(request, owner, list_bookings(owner), "created_at", FILTERS)
@@ -83,7 +83,7 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/bookings.html", context)
 
 
-@owner_form
+@user_form
 def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse:
     """One booking. A POST gives it a status, and comes back to this page, or to the list that it came from."""
     own = get_object_or_404(list_bookings(owner), public_id=booking_id)
@@ -127,7 +127,7 @@ def _change(request: HttpRequest, own: Booking) -> None:
     return messages.success(request, STATUS_TEXTS[Status(wanted)].message.format(own.venue.name))
 
 
-@owner_page
+@user_page
 def log(request: HttpRequest, owner: User) -> HttpResponse:
     """The newest MAX_LISTED envelopes, newest first: their senders, and how they ended."""
     tz = read_zone(request.GET)

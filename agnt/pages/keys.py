@@ -16,9 +16,9 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.gzip import gzip_page
 
 from accounts.models import Credential, User
+from accounts.pages import user_form
 from accounts.quotas import QuotaExceeded
 from agents.core.figures import window_of
-from agents.pages.desk import owner_form
 from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey
 from agnt.pages import page_of
@@ -119,7 +119,7 @@ class KeyRow:
 
 
 @gzip_page
-@owner_form
+@user_form
 @sensitive_variables("minted")
 def keys(request: HttpRequest, owner: User) -> HttpResponse:
     """The keys; a POST makes one and shows its text and its secret, this once."""
@@ -145,7 +145,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
 
 
 @gzip_page
-@owner_form
+@user_form
 @sensitive_variables("secret")
 def key(request: HttpRequest, owner: User, api_key_id: UUID) -> HttpResponse:
     """One key; a POST changes its rights, revokes it, or gives it a new secret and shows that, this once."""

@@ -16,8 +16,8 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
+from accounts.pages import user_form, user_page
 from agents.core.figures import WINDOW_DAYS, DayWindow, window_of
-from agents.pages.desk import owner_form, owner_page
 from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey, Booking, Invoice, Network, UsageEvent, Venue
 from agnt.models.network import RULES
@@ -68,7 +68,7 @@ class NetworkRulesForm(forms.ModelForm):  # type: ignore[type-arg]
         formfield_callback = make_bounded_field
 
 
-@owner_page
+@user_page
 def network(request: HttpRequest, owner: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     now = db_now()
@@ -90,7 +90,7 @@ def network(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/network.html", context)
 
 
-@owner_form
+@user_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's network."""
     if request.method != "POST":
@@ -115,7 +115,7 @@ def _load_tiers(owner: User) -> list[dict[str, Any]]:
     ]
 
 
-@owner_page
+@user_page
 def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     """The page. Days are UTC: invoices go by them."""
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])

@@ -20,14 +20,12 @@ from django.http import (
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
+from accounts.pages import user_form, user_page, user_read
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
-from agents.pages.desk import owner_form, owner_page, require_owner
 from agents.pages.forms import LongTextField
 from agnt.models import Network, Venue
 from agnt.pages import page_of
@@ -120,7 +118,7 @@ def make_venue_form(owner: User, made: type[VenueForm] = VenueForm) -> type[Venu
     return type("OwnersVenueForm", (made,), {"owner": owner})
 
 
-@owner_page
+@user_page
 def venues(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, as envelopes have it: the highest rank first."""
     filters = Filters(request, FILTERS)
@@ -137,7 +135,7 @@ def venues(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/venues.html", context)
 
 
-@owner_form
+@user_form
 def new(request: HttpRequest, owner: User) -> HttpResponse:
     """The form of a new venue."""
     form = make_venue_form(owner)(request.POST if request.method == "POST" else None, instance=Venue())
@@ -147,7 +145,7 @@ def new(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/venue.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
-@owner_form
+@user_form
 @sensitive_variables("context")
 def venue(request: HttpRequest, owner: User, venue_id: UUID) -> HttpResponse:
     """One venue. A POST saves it, or does what `action` says: of the venue itself, or of its signing secret."""
@@ -251,7 +249,7 @@ class VenueImportForm(forms.Form):
         return None
 
 
-@owner_form
+@user_form
 def import_file(request: HttpRequest, owner: User) -> HttpResponse:
     """The form; after a POST with the report of the file."""
     form = VenueImportForm(request.POST, request.FILES) if request.method == "POST" else VenueImportForm()
@@ -268,9 +266,7 @@ def import_file(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "agnt/venues_import.html", context, status=400 if is_refused else 200)
 
 
-@never_cache
-@require_safe
-@require_owner
+@user_read
 def export(request: HttpRequest, owner: User) -> HttpResponseBase:
     """All venues, as a file that the import takes."""
     take_slot(request, DOWNLOADS, owner.pk)

@@ -20,7 +20,7 @@ from django.urls import path, reverse
 from django.utils.text import capfirst
 
 from accounts.models import User
-from agents.pages.desk import owner_form, owner_page
+from accounts.pages import user_form, user_page
 from gateway.models import FrameRecord, Proposal, TeamAgent, TeamPolicy, Vote
 from gateway.models.team import HOUR_S, MAX_SESSION_HOURS, RULES
 from gateway.service.registry import Member, find_member, load_members
@@ -134,7 +134,7 @@ class TeamAgentForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
 
-@owner_form
+@user_form
 def rules(request: HttpRequest, owner: User) -> HttpResponse:
     """The rules of the visitor's team."""
     form = TeamRulesForm(request.POST if request.method == "POST" else None, instance=get_policy(owner.pk))
@@ -149,7 +149,7 @@ def rules(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "gateway/rules.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
-@owner_form
+@user_form
 def agent(request: HttpRequest, owner: User, agent_name: str) -> HttpResponse:
     """One agent of the visitor's team."""
     member = find_member(owner.pk, agent_name)
@@ -195,7 +195,7 @@ class ProposalRow:
         return "bad" if self.proposal.state in BAD_STATES else ""
 
 
-@owner_page
+@user_page
 def team(request: HttpRequest, visitor: User) -> HttpResponse:
     """The page; its script asks for it again every few seconds."""
     owner = get_team_owner(request, visitor)
@@ -216,7 +216,7 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
     return render(request, "gateway/team.html", context)
 
 
-@owner_page
+@user_page
 def proposal(request: HttpRequest, visitor: User, proposal_id: int) -> HttpResponse:
     """The page of one proposal: its text, all votes, also late and replaced ones, and the decision."""
     owner = get_team_owner(request, visitor)

@@ -4,12 +4,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.authn import Caller
 from accounts.browser import sign_out
-from accounts.pages import require_caller
+from accounts.models import User
+from accounts.pages import user_form, user_read
 from hub.account_data.erasure import CannotClose, close
 from hub.account_data.export import export_of
 
@@ -17,20 +15,15 @@ GONE = "@{login} is erased. Its tokens are refused from now on; the last of its 
 WRONG_LOGIN = "This is not the login of this account."
 
 
-@never_cache
-@require_safe
-@require_caller
-def export(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+@user_read
+def export(request: HttpRequest, me: User) -> HttpResponseBase:
     """The data of the signed-in user, as a file."""
-    return export_of(request, caller.user, caller.user.pk)
+    return export_of(request, me, me.pk)
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_caller
-def erase(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_form
+def erase(request: HttpRequest, me: User) -> HttpResponse:
     """The page about erasing; a POST with the login, typed, erases."""
-    me = caller.user
     if request.method != "POST":
         return render(request, "erase.html", {"me": me})
     if request.POST.get("login", "").strip().removeprefix("@") != me.login:

@@ -11,12 +11,9 @@ from django.db.models import Model, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import User
-from accounts.pages import signed_in, to_signin
+from accounts.pages import View, user_form, user_page, user_part, user_post
 from agents.models import Agent, Event, File, OpMessage, PermissionRequest, Session, Share, Turn
 from agents.models.session import is_online
 from agents.transcript import permissions
@@ -67,14 +64,10 @@ class VisibleSession:
         return {"id": str(self.session.public_id), "role": self.role.word, "login": self.user.login}
 
 
-@never_cache
-@gzip_page
-@require_safe
-def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@user_page
+def view(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
     """The page. `before`, `from`: an earlier part, without what happens now; `turn`: the part with that turn."""
-    seen = find_visible_session(request, public_id)
-    if seen is None:
-        return to_signin(request)
+    seen = get_visible_session(public_id, user)
     session = seen.session
     context = {
         **_rows(request, seen),
@@ -87,50 +80,29 @@ def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return render(request, "operators/view.html", context)
 
 
-@never_cache
-@gzip_page
-@require_safe
-def rows(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@user_part
+def rows(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
     """The lines alone, for the page's script: it asks again whenever something happened."""
-    seen = get_visible_session(request, public_id)
+    seen = get_visible_session(public_id, user)
     return render(request, "operators/rows.html", _rows(request, seen))
 
 
-@never_cache
-@gzip_page
-@require_safe
-def files(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@user_part
+def files(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
     """The list of files alone."""
-    return render(request, "operators/files.html", _files(get_visible_session(request, public_id)))
+    return render(request, "operators/files.html", _files(get_visible_session(public_id, user)))
 
 
-def find_visible_session(
-    request: HttpRequest, public_id: UUID, *, at_least: SessionRole = SessionRole.VIEWER
-) -> VisibleSession | None:
-    """The session of an address for the signed-in user; None when no user is signed in.
+def get_visible_session(public_id: UUID, user: User, at_least: SessionRole = SessionRole.VIEWER) -> VisibleSession:
+    """The session of an address, for a user.
 
     Raises:
-        Http404: absent, not theirs to see, or the role does not reach: no difference.
+        Http404: the session is absent or hidden from the user, or the role does not reach.
     """
-    caller = signed_in(request)
-    if caller is None:
-        return None
-    session = find_session(public_id, caller.user.pk)
+    session = find_session(public_id, user.pk)
     if session is None or role_of(session) < at_least:
         raise Http404
-    return VisibleSession(session, caller.user, role_of(session))
-
-
-def get_visible_session(request: HttpRequest, public_id: UUID) -> VisibleSession:
-    """The session of an address for the signed-in user, for addresses that do not lead to the sign-in.
-
-    Raises:
-        Http404: see `find_visible_session`, or no user is signed in.
-    """
-    seen = find_visible_session(request, public_id)
-    if seen is None:
-        raise Http404
-    return seen
+    return VisibleSession(session, user, role_of(session))
 
 
 def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
@@ -197,15 +169,12 @@ class Number:
         return self.count >= MAX_COUNTED
 
 
-def _owner_action(act: OwnerAction) -> Callable[[HttpRequest, UUID], HttpResponse]:
+def _owner_action(act: OwnerAction) -> View[Any]:
     """The view that a form of the owner posts to: it calls `act`, shows its message and returns to the session."""
 
-    @never_cache
-    @require_POST
-    def target(request: HttpRequest, public_id: UUID) -> HttpResponse:
-        seen = find_visible_session(request, public_id, at_least=SessionRole.OWNER)
-        if seen is None:
-            return to_signin(request)
+    @user_post
+    def target(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
+        seen = get_visible_session(public_id, user, SessionRole.OWNER)
         messages.success(request, act(request, seen))
         return HttpResponseRedirect(reverse("operator-view", args=[public_id]))
 
@@ -247,13 +216,10 @@ def _archive(request: HttpRequest, seen: VisibleSession) -> str:
 share, unshare, archive = _owner_action(_share), _owner_action(_unshare), _owner_action(_archive)
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@user_form
+def delete(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
     """The page with the numbers of rows that would be deleted with the session; a POST deletes it for good."""
-    seen = find_visible_session(request, public_id, at_least=SessionRole.OWNER)
-    if seen is None:
-        return to_signin(request)
+    seen = get_visible_session(public_id, user, SessionRole.OWNER)
     if request.method != "POST":
         context = {"seen": seen, "numbers": list(_numbers(seen.session)), "bytes": _bytes_of_files(seen.session)}
         return render(request, "operators/delete.html", context)

@@ -12,13 +12,9 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import path, reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.gzip import gzip_page
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.authn import Caller
 from accounts.models import User
-from accounts.pages import require_caller
+from accounts.pages import user_form, user_page, user_post
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
 from kit.ids import read_row_id
@@ -85,22 +81,20 @@ class SubscriptionForm:
         return None
 
 
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-@require_caller
-def webhooks(request: HttpRequest, caller: Caller) -> HttpResponse:
+@user_form
+def webhooks(request: HttpRequest, user: User) -> HttpResponse:
     """The page of the user's webhooks, with the form that makes another; a POST shows its secret this once."""
     if request.method != "POST":
-        return _list(request, caller.user, SubscriptionForm())
+        return _list(request, user, SubscriptionForm())
     form = SubscriptionForm(request.POST)
     details = form.read()
     if details is None:
-        return _list(request, caller.user, form, status=400)
+        return _list(request, user, form, status=400)
     try:
-        made = subscription_changes.subscribe(caller.user, details)
+        made = subscription_changes.subscribe(user, details)
     except QuotaExceeded as many:
         form.errors["url"] = f"{str(many).capitalize()}: delete one first."
-        return _list(request, caller.user, form, status=409)
+        return _list(request, user, form, status=409)
     return _page(request, made.subscription, secret=made.secret)
 
 
@@ -113,10 +107,8 @@ def _own_view(
     """
 
     def decorate(act: OnOwn) -> View:
-        @never_cache
-        @require_caller
-        def view(request: HttpRequest, caller: Caller, /, webhook_id: int, **more: Any) -> HttpResponse:
-            found = Subscription.objects.owned_by(caller.user).select_related("credential")
+        def view(request: HttpRequest, user: User, /, webhook_id: int, **more: Any) -> HttpResponse:
+            found = Subscription.objects.owned_by(user).select_related("credential")
             own = found.filter(pk=webhook_id).first()
             if own is None:
                 raise Http404
@@ -124,7 +116,7 @@ def _own_view(
                 raise PermissionDenied
             return act(request, own, **more)
 
-        return require_POST(view) if posts else gzip_page(require_safe(view))
+        return user_post(view) if posts else user_page(view)
 
     return decorate
 

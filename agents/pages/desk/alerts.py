@@ -15,13 +15,13 @@ from django.urls import reverse
 
 from accounts.errors import TooFast
 from accounts.models import User
+from accounts.pages import user_form
 from accounts.throttle import CONFIRMATIONS_PER_DAY, CONFIRMATIONS_PER_HOUR
 from agents import settings
 from agents.core.alerts import describe_alert
 from agents.core.mail import confirm_address, set_address
 from agents.models import Alert, AlertAddress, AlertRule
 from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
-from agents.pages.desk import owner_form
 
 SHOWN = 20
 MAX_TOKEN_CHARS = 1000
@@ -94,7 +94,7 @@ MEANS = {
 }
 
 
-@owner_form
+@user_form
 def alerts(request: HttpRequest, owner: User) -> HttpResponse:
     """The form and the lists; `?confirm=` asks to confirm the address, and a POST with it does."""
     token = (request.POST or request.GET).get("confirm", "")[:MAX_TOKEN_CHARS]

@@ -16,6 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.gzip import gzip_page
 
 from accounts.models import MAX_LOGIN_CHARS, User
+from accounts.pages import user_form, user_read
 from agents import settings
 from agents.core import figures
 from agents.core.directory import (
@@ -32,7 +33,7 @@ from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.turn import PUBLIC_ASKER
 from agents.pages.availability import states_of
-from agents.pages.desk import charts, get_own_agent, owner_form, owner_read
+from agents.pages.desk import charts, get_own_agent
 from agents.transcript.replies import StoredReply, find_replies
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -50,7 +51,7 @@ OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.ite
 
 
 @gzip_page
-@owner_form
+@user_form
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page; a POST blocks or unblocks a caller and comes back to it."""
     agent = get_own_agent(agent_id, owner)
@@ -92,7 +93,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return render(request, "desk/audit.html", context)
 
 
-@owner_read
+@user_read
 def audit_as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
     """The asks of the window, filtered as on the page, to keep."""
     agent = get_own_agent(agent_id, owner)
@@ -251,7 +252,7 @@ SUMS: dict[str, Any] = {
 COST_COLUMNS = ("day", "agent", "caller", "asks", "asks_with_cost", "cost_usd", "input_tokens", "output_tokens")
 
 
-@owner_read
+@user_read
 def costs(request: HttpRequest, owner: User) -> HttpResponse:
     """The page: the sums of the days, and a table by agent, by caller or by day."""
     window, by = _read_utc_window(request), request.GET.get("by", "")
@@ -276,7 +277,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "desk/costs.html", context)
 
 
-@owner_read
+@user_read
 def costs_as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     """A line for each day, agent and caller; the newest day first."""
     take_slot(request, DOWNLOADS, owner.pk)

@@ -10,10 +10,9 @@ from django.db.models import Count, F, IntegerField, OuterRef, QuerySet, Subquer
 from django.db.models.functions import Coalesce, Greatest, RowNumber
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from accounts.models import User
+from accounts.pages import user_form, user_json, user_read
 from agents.core.bulk_changes import (
     MAX_AT_ONCE,
     BulkAction,
@@ -29,7 +28,6 @@ from agents.models import Agent, DailyUsage, Session, Turn
 from agents.models.agent import AgentQuerySet
 from agents.models.session import SEEN_AT
 from agents.pages.availability import State, states_of
-from agents.pages.desk import owner_form, owner_read, require_owner_json
 from agents.pages.desk.alerts import open_alerts, show_alerts
 from agents.transcript.access import role_of, sessions_visible_to
 from kit.clock import db_now
@@ -136,7 +134,7 @@ class DeskSessionRow:
     role: str
 
 
-@owner_read
+@user_read
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
     """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
     agents = (
@@ -167,9 +165,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "desk/desk.html", context)
 
 
-@never_cache
-@require_safe
-@require_owner_json
+@user_json
 def states(request: HttpRequest, owner: User) -> HttpResponse:
     """`{"sessions": {id: state}, "agents": {id: used today}}` of each `?session=` and `?agent=`."""
     sessions = sessions_visible_to(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
@@ -252,7 +248,7 @@ WORDS = {
 KEPT = "halted by an administrator, who has to lift that"
 
 
-@owner_form
+@user_form
 def bulk(request: HttpRequest, owner: User) -> HttpResponse:
     """GET shows what would change, POST does it and reports; agents that are not the owner's are left out."""
     given = request.POST if request.method == "POST" else request.GET

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from accounts.models import User
+from accounts.pages import user_form, user_read
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
 from agents.core.agent_moves import NotMovable
@@ -16,14 +17,14 @@ from agents.core.halt_rules import HaltSubject
 from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
-from agents.pages.desk import get_own_agent, owner_form, owner_read
+from agents.pages.desk import get_own_agent
 from agents.pages.forms import PresentAgentForm, make_new_agent_form
 from kit.ids import read_uuid
 
 Status = Agent.Status
 
 
-@owner_form
+@user_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a session; `?session=` chooses it beforehand."""
     session = _wanted_session(request, owner)
@@ -46,13 +47,13 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@owner_read
+@user_read
 def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
-@owner_form
+@user_form
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
     agent = get_own_agent(agent_id, owner)
@@ -74,7 +75,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=409)
 
 
-@owner_form
+@user_form
 def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Ask once more, then delete."""
     agent = get_own_agent(agent_id, owner)

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from accounts.models import User
+from accounts.pages import user_form
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import SecretUnreadable
 from agents.core import directory
@@ -21,7 +22,7 @@ from agents.links.remote.card_content import MAX_KEYS_CHARS, BadKey, keys_text, 
 from agents.links.remote.publishing import ServerSettings, find_server, look_again, move, publish_remote
 from agents.models import Agent, RemoteServer
 from agents.models.remote import MAX_SCHEME_CHARS, MAX_URL_CHARS, SWITCHES
-from agents.pages.desk import get_own_agent, owner_form
+from agents.pages.desk import get_own_agent
 from agents.pages.desk.publishing import show_published
 from agents.pages.forms import AgentForm
 from agents.transcript.pieces import Json
@@ -133,7 +134,7 @@ class NewRemoteForm(AgentForm):
     )
 
 
-@owner_form
+@user_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
     if request.method != "POST":
@@ -158,7 +159,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@owner_form
+@user_form
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page of a remote agent's server: its address and state; a POST looks at its card again, or moves it."""
     agent = get_own_agent(agent_id, owner)
