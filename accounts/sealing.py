@@ -5,7 +5,6 @@ newest seals, all of them open.
 """
 
 import base64
-import hmac
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,6 @@ from accounts import settings
 from kit import batches
 
 RESEALED_AT_ONCE = 500
-PSEUDONYM_BYTES = 16
 
 
 class SecretUnreadable(Exception):
@@ -58,12 +56,6 @@ def open_json(sealed: str, purpose: bytes) -> Any:
         return msgspec.json.decode(unseal(sealed, purpose))
     except msgspec.DecodeError:
         raise SecretUnreadable from None
-
-
-def pseudonym(name: str, purpose: bytes) -> str:
-    """An opaque name in place of another, for this purpose alone. The name changes with Django's secret key."""
-    key = _derived(purpose, settings.SECRET_KEY)
-    return hmac.digest(key, name.encode("utf-8"), "sha256")[:PSEUDONYM_BYTES].hex()
 
 
 def derive_key(purpose: bytes) -> bytes:

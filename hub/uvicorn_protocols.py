@@ -270,7 +270,7 @@ class HubSockets(WebSocketsSansIOProtocol):
         self.queue = MessageQueue()  # type: ignore[assignment]
 
     def send_now(self, text: bytes) -> bool:
-        """See `kit.sockets.find_send_now`."""
+        """See `kit.sockets.SocketConsumer`."""
         is_blocked = self._sending or not self.writable.is_set()
         if is_blocked or not self.handshake_complete or self.transport.is_closing():
             return False

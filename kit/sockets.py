@@ -28,15 +28,6 @@ async def send_refusal(send: Send, status: int, code: str, message: str) -> None
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})
 
 
-def find_send_now(send: Send) -> SendNow | None:
-    """Sends a text without a coroutine; False: it was not sent, as others wait or the client does not read.
-
-    Returns None where `send` is not the server's own: what wraps it may change what is sent.
-    """
-    found: SendNow | None = getattr(getattr(send, "__self__", None), "send_now", None)
-    return found
-
-
 def find_set_heartbeat(send: Send) -> SetHeartbeat | None:
     """Find the function that sets the interval of the server's pings, in seconds.
 
@@ -52,11 +43,17 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     Channels' own loop makes a task per message and hops to a thread to close stale database connections;
     `kit.async_db.db_call` closes them where the database is really used. The consumer has no channel layer: turns
     never travel by one.
+
+    `send_now`: sends a text without a coroutine; False: it was not sent, as others wait or the client does not
+    read. None where `send` is not the server's own: what wraps it may change what is sent.
     """
+
+    send_now: SendNow | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.base_send = send
+        self.send_now = getattr(getattr(send, "__self__", None), "send_now", None)
         self.channel_layer = None
         code = 1006
         try:

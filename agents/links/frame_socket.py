@@ -63,6 +63,8 @@ class FrameSocket(SocketConsumer):
         Raises:
             NotDelivered: nothing left; the socket is over.
         """
+        if self.send_now is not None and not self._prompting.locked() and self.send_now(frame):
+            return
         try:
             async with self._prompting:  # in order, also while the agent takes nothing
                 await self._send_encoded(frame)

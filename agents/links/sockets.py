@@ -6,13 +6,14 @@ all protocols. The process therefore finds all sockets of its agents in one plac
 """
 
 import asyncio
+import hmac
 import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from accounts.sealing import pseudonym
+from accounts.sealing import derive_key
 from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.ports import Release
 from agents.core.post import (
@@ -46,6 +47,7 @@ FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 MAX_EARLY_EVICTIONS = 1_000
 CONTEXT_IDS = b"clawbridge context ids of agents"
+CONTEXT_ID_BYTES = 16
 
 ToSocket = Evict | AgentFrame | PermissionOutcome | Hook | CloseAgent | Withdrawn
 
@@ -98,6 +100,7 @@ class SocketLink:
         self._post = post
         self._waiting = waiting
         self._release = release
+        self._context_key = derive_key(CONTEXT_IDS)
         self._sockets: dict[int, ServedSocket] = {}
         # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
         # committed too, but its socket not attached yet. Its `Evict` waits here.
@@ -147,7 +150,7 @@ class SocketLink:
             chain=(*ask.chain, ask.target.session_id),
             tells=ask.tells,
             task_id=ask.task_id,
-            context_id=_agents_context_id(ask),
+            context_id=self._name_context(ask),
             parts=ask.parts,
             traceparent=ask.traceparent,
             message_id=ask.message_id,
@@ -289,10 +292,13 @@ class SocketLink:
         finally:
             self._finals.pop(final.chat_id, None)
 
+    def _name_context(self, ask: Ask) -> str:
+        """The agent's name for the conversation: callers choose their context ids, and two may choose the same.
 
-def _agents_context_id(ask: Ask) -> str:
-    """The agent's name for the conversation: callers choose their context ids, and two may choose the same."""
-    if not ask.context_id:
-        return ""
-    asked = f"agent {ask.target.agent_id}" if ask.target.agent_id else f"session {ask.target.session_id}"
-    return pseudonym(f"{asked} {ask.caller_id} {ask.context_id}", CONTEXT_IDS)
+        The names are opaque, and change with Django's secret key.
+        """
+        if not ask.context_id:
+            return ""
+        asked = f"agent {ask.target.agent_id}" if ask.target.agent_id else f"session {ask.target.session_id}"
+        name = f"{asked} {ask.caller_id} {ask.context_id}"
+        return hmac.digest(self._context_key, name.encode(), "sha256")[:CONTEXT_ID_BYTES].hex()

@@ -47,8 +47,6 @@ from kit.sockets import (
     POLICY_VIOLATION,
     SERVICE_RESTART,
     TRY_AGAIN_LATER,
-    SendNow,
-    find_send_now,
     find_set_heartbeat,
     refuse_upgrade,
 )
@@ -88,7 +86,6 @@ class ClientConnection(FrameSocket, TeamClient):
         self._process_id = process_id
         self._clock = clock
         self._pushes = FrameQueue()
-        self._send_now: SendNow | None = None
         self._prompts = 0  # that are being sent
         self._checked_at = clock()
         self._parameters: Parameters
@@ -118,7 +115,6 @@ class ClientConnection(FrameSocket, TeamClient):
             await refuse_upgrade(receive, send, 400, "protocol_error", str(refused))
             return
         scope["query_string"] = b""  # the socket stays for long, and so would a token in it
-        self._send_now = find_send_now(send)
         set_heartbeat = find_set_heartbeat(send)
         if set_heartbeat is not None:
             set_heartbeat(self._parameters.heartbeat_s)
@@ -255,7 +251,7 @@ class ClientConnection(FrameSocket, TeamClient):
         """Send a frame, or queue it behind others. See `gateway.service.pushes.Subscriber`."""
         if self._over or self.protocol.has_expired or not self.protocol.may_push(type_name):
             return False
-        if not self._pushes and not self._prompts and self._send_now is not None and self._send_now(frame):
+        if not self._pushes and not self._prompts and self.send_now is not None and self.send_now(frame):
             return True
         if not self._pushes.put(frame):
             self._over = True
