@@ -175,9 +175,10 @@ class BoundedDjango:
                 raise RequestRefused(405, "method_not_allowed", NO_SUCH_METHOD, (b"allow", ALLOW_ALL))
             if request.contradicted:
                 raise two_values(request.contradicted)
-            if is_form_in_another_charset(request.headers.get("content-type", "")):
+            content_type = request.headers.get("content-type", "")
+            if media_type_of(content_type) in FORMS and not is_in_utf_8(content_type):
                 raise RequestRefused(415, "unsupported_media_type", NOT_UTF_8)
-            if is_upload(request):
+            if request.method == "POST" and UPLOAD.fullmatch(request.path):
                 await self._upload(request, send)
             else:
                 await self._read(request, send, self._max_body_bytes, BODY_WITHIN_S)
@@ -230,20 +231,13 @@ class BoundedDjango:
         self._is_loaded = True
 
 
-def is_form_in_another_charset(content_type: str) -> bool:
-    """True if a form names another charset than UTF-8: Python's codecs fail at some, or make no text."""
-    if media_type_of(content_type) not in FORMS:
-        return False
+def is_in_utf_8(content_type: str) -> bool:
+    """True if a form names no charset but UTF-8: Python's codecs fail at some others, or make no text."""
     try:
         _, parameters = parse_header_parameters(content_type)
     except ValueError:
-        return True
-    return parameters.get("charset", "utf-8").lower() not in UTF_8
-
-
-def is_upload(request: HttpRequest) -> bool:
-    """True if a request brings a file."""
-    return request.method == "POST" and UPLOAD.fullmatch(request.path) is not None
+        return False
+    return parameters.get("charset", "utf-8").lower() in UTF_8
 
 
 def _too_many_uploads(most: int) -> RequestRefused:

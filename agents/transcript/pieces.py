@@ -32,6 +32,11 @@ class Part(Struct, frozen=True, rename="camel", omit_defaults=True):
     filename: str = ""
     metadata: Json | UnsetType = UNSET
 
+    @property
+    def is_file(self) -> bool:
+        """True if the content is a file: its bytes, or its address."""
+        return self.text is UNSET and self.data is UNSET
+
 
 LEFT_OUT = "leftOut"  # in metadata: what a surface that shows less than all parts does not show, a line for each
 

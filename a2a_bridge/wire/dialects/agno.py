@@ -41,7 +41,7 @@ def render_task(task: Task, history_length: int | None) -> shapes.OldTask:
     """A Task with all that its agent said as the last message of its history, and with files as artifacts."""
     asked = [shapes.render_message(task.context_id, one, task.id) for one in task.history if one.role is Role.USER]
     said = joined_texts([*(_words(one.parts) for one in _of_turn(task)), _status_words(task)])
-    files = [_file(one, part) for one in task.artifacts for part in one.parts if _is_file(part)]
+    files = [_file(one, part) for one in task.artifacts for part in one.parts if part.is_file]
     return structs.replace(
         shapes.render_task(task, 0),
         history=[*asked, *_messages(task, said, task.seq)],
@@ -114,10 +114,6 @@ def _word(part: Part, *, is_stream: bool) -> str:
     if not is_stream:
         return ""
     return part.url if isinstance(part.url, str) else f"left out: file {part.filename or part.media_type}"
-
-
-def _is_file(part: Part) -> bool:
-    return part.text is UNSET and part.data is UNSET
 
 
 def _file(artifact: Artifact, part: Part) -> FileArtifact:

@@ -110,7 +110,7 @@ def needs_of(parts: Iterable[tuple[str, Part]], *, suffix: str = "") -> tuple[In
     needs = []
     for where, part in parts:
         media_type = media_type_of(part.media_type)
-        if part.text is UNSET and part.data is UNSET:
+        if part.is_file:
             needs.append(InputNeed(f"{where}{suffix}", media_type or ANY_FILE, is_file=True))
         elif media_type not in INPUT_MODES:
             needs.append(InputNeed(f"{where}.mediaType", media_type, is_file=False))

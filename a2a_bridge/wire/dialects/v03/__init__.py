@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_QUESTION,
@@ -67,7 +67,7 @@ def check_answer(task: Task, send: Send) -> None:
     parts = [part for one in task.artifacts for part in one.parts]
     types = {media_type_of(part.media_type) or ANY_FILE for part in parts}
     accepted = plain_modes(send.output_modes)
-    are_files = all(part.text is UNSET and part.data is UNSET for part in parts)
+    are_files = all(part.is_file for part in parts)
     if parts and are_files and not any(is_of_modes(one, accepted) for one in types):
         raise wrong_mode(accepted, sorted(types))
 
