@@ -26,9 +26,9 @@ class HubCommand(BaseCommand):
             raise CommandError(str(refused)) from None
 
 
-def add_login(parser: ArgumentParser) -> None:
+def add_login(parser: ArgumentParser, text: str = "whose team") -> None:
     """The option."""
-    parser.add_argument("--login", required=True, help="whose team")
+    parser.add_argument("--login", required=True, help=text)
 
 
 def owner_of(options: Mapping[str, Any]) -> User:

@@ -144,5 +144,5 @@ def many_events(owner: User, *, count: int, chars: int) -> None:
 def test_the_command_writes_the_same(full_account: Person, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("export_account", login=full_account.user.login.upper())
     assert read(capsys.readouterr().out)[1:] == read("".join(pieces(full_account.user)))[1:]
-    with pytest.raises(CommandError, match="there is no account @unknown"):
+    with pytest.raises(CommandError, match="no user has the login unknown"):
         call_command("export_account", login="unknown")

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from accounts.models import User
 from hub.account_data.erasure import CannotClose, close, erase_unless_busy
 from hub.account_data.tables import EXPORTED
-from hub.management.command import HubCommand
+from hub.management.command import HubCommand, add_login, owner_of
 
 LATER = "the hub erases the rest when it has erased others, and no question of theirs is open"
 
@@ -22,16 +22,14 @@ class Command(HubCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of the command."""
-        parser.add_argument("--login", required=True, help="whose account")
+        add_login(parser, "whose account")
         parser.add_argument(
             "--yes", action="store_true", help="do it; without this, count their rows and change nothing"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what became of it."""
-        user = User.objects.named(options["login"])
-        if user is None:
-            raise CommandError(f"there is no account @{options['login']}")
+        user = owner_of(options)
         if not options["yes"]:
             self._count(user)
             raise CommandError(f"this erases @{user.login} for good; say so with --yes, after export_account")

@@ -3,11 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
-from accounts.models import User
 from hub.account_data.export import pieces
-from hub.management.command import HubCommand
+from hub.management.command import HubCommand, add_login, owner_of
 
 
 class Command(HubCommand):
@@ -15,12 +12,9 @@ class Command(HubCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of the command."""
-        parser.add_argument("--login", required=True, help="whose account")
+        add_login(parser, "whose account")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """A line for each row."""
-        user = User.objects.named(options["login"])
-        if user is None:
-            raise CommandError(f"there is no account @{options['login']}")
-        for piece in pieces(user):
+        for piece in pieces(owner_of(options)):
             self.stdout.write(piece, ending="")

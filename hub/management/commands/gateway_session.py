@@ -62,26 +62,12 @@ class Command(HubCommand):
         self._print(session_rows.show_session(session_rows.create_session(user, read_agent(options), session_id)))
 
     def _list(self, user: SessionUser, options: Options) -> None:
-        after = 0
-        while True:
-            found = session_rows.list_sessions(
-                user, options["agent"], archived=options["archived"], limit=session_rows.MAX_LISTED, after=after
-            )
-            for one in found["sessions"]:
-                self._print(one)
-            if not (after := found.get("next", 0)):
-                return
+        self._print_all(
+            "sessions", session_rows.list_sessions, user, options["agent"], archived=options["archived"]
+        )
 
     def _get(self, user: SessionUser, options: Options) -> None:
-        after = 0
-        while True:
-            found = session_rows.get_entries(
-                user, options["agent"], options["id"], limit=session_rows.MAX_LISTED, after=after
-            )
-            for entry in found["entries"]:
-                self._print(entry)
-            if not (after := found.get("next", 0)):
-                return
+        self._print_all("entries", session_rows.get_entries, user, options["agent"], options["id"])
 
     def _commit(self, user: SessionUser, options: Options) -> None:
         self._print(session_rows.show_session(session_rows.commit_session(user, options["agent"], options["id"])))
@@ -102,6 +88,16 @@ class Command(HubCommand):
         index = options["index"].read_bytes() if options["index"] else b""
         for log in session_files.import_sessions(user, options["agent"], options["file"].read_bytes(), index):
             self._print(session_rows.show_session(log))
+
+    def _print_all(self, name: str, load: Callable[..., Json], *args: Any, **options: Any) -> None:
+        """Print each of a list that is loaded page by page."""
+        after = 0
+        while True:
+            found = load(*args, limit=session_rows.MAX_LISTED, after=after, **options)
+            for one in found[name]:
+                self._print(one)
+            if not (after := found.get("next", 0)):
+                return
 
     def _print(self, shown: Json) -> None:
         self.stdout.write(msgspec.json.encode(shown).decode())

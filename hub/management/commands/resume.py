@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.core import halt_rules
 from hub.management.command import HubCommand
-from hub.management.subjects import add_subject, subject_of
+from hub.management.commands.halt import add_subject, subject_of
 
 
 class Command(HubCommand):
