@@ -132,7 +132,7 @@ class DeviceCodes(TypedDict):
 class DeviceGranted(TypedDict):
     """The answer to a device after its user has allowed it."""
 
-    access_token: str
+    access_token: Annotated[str, RowSource("token")]
     token_type: Literal["Bearer"]
 
 

@@ -47,7 +47,7 @@ from accounts.shapes import (
 from accounts.throttle import check_address
 from accounts.tokens import Minted
 from kit.describe import ErrorBody, as_pattern
-from kit.rows import show
+from kit.rows import Always, RowSource, show
 
 KEPT = "public, max-age=300"
 FORM = "application/x-www-form-urlencoded"
@@ -98,11 +98,11 @@ class Registration(TypedDict):
 
     client_id: str
     client_id_issued_at: int
-    client_name: str
+    client_name: Annotated[str, RowSource("name")]
     redirect_uris: list[str]
     grant_types: list[str]
-    response_types: list[str]
-    token_endpoint_auth_method: str
+    response_types: Annotated[list[str], Always(("code",))]
+    token_endpoint_auth_method: Annotated[str, Always("none")]
 
 
 class GrantedToken(TypedDict):
@@ -111,9 +111,9 @@ class GrantedToken(TypedDict):
     `refresh_token`: the next one of a client that registered for them.
     """
 
-    access_token: str
-    token_type: str
-    scope: str
+    access_token: Annotated[str, RowSource("token")]
+    token_type: Annotated[str, Always("Bearer")]
+    scope: Annotated[str, RowSource("credential.scopes")]
     expires_in: int
     refresh_token: NotRequired[str]
 
@@ -214,8 +214,7 @@ class DeviceToken(PublicView):
         except InvalidGrant:
             check_address(request._request, "exchange")
             raise
-        shown: DeviceGranted = {"access_token": minted.token, "token_type": "Bearer"}
-        return Response(shown, headers=NO_STORE)
+        return Response(show(DeviceGranted, minted), headers=NO_STORE)
 
 
 @require_safe
@@ -247,15 +246,7 @@ class RegisterClient(PublicView):
         """Register a client: its id holds what it registered, and nothing is stored."""
         check_address(request._request, "start")
         client = clients.register(request.data)
-        shown: Registration = {
-            "client_id": client.client_id,
-            "client_id_issued_at": int(time.time()),
-            "client_name": client.name,
-            "redirect_uris": list(client.redirect_uris),
-            "grant_types": client.grant_types,
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
-        }
+        shown = show(Registration, client, client_id_issued_at=int(time.time()))
         return Response(shown, status=201, headers=NO_STORE)
 
 
@@ -275,16 +266,8 @@ class TokenOfClient(PublicView):
         client = get_client(one(given, "client_id"))
         clients.check_resource(one(given, "resource"))
         minted = grant(given, client, user_agent_of(request))
-        is_refreshed = bool(minted.refresh_token)
-        lifetime = grants.SHOWN_ACCESS_LIFETIME if is_refreshed else grants.CLIENT_TOKEN_LIFETIME
-        shown: GrantedToken = {
-            "access_token": minted.token,
-            "token_type": "Bearer",
-            "scope": minted.credential.scopes,
-            "expires_in": int(lifetime.total_seconds()),
-        }
-        if is_refreshed:
-            shown["refresh_token"] = minted.refresh_token
+        lifetime = grants.SHOWN_ACCESS_LIFETIME if minted.refresh_token else grants.CLIENT_TOKEN_LIFETIME
+        shown = show(GrantedToken, minted, expires_in=int(lifetime.total_seconds()))
         return Response(shown, headers=NO_STORE)
 
 

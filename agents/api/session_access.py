@@ -39,7 +39,7 @@ class Shared(TypedDict):
     """A share as it now is."""
 
     ok: Literal[True]
-    sessionId: Uuid
+    sessionId: Annotated[Uuid, RowSource("public_id")]
     login: str
     userLogin: str
     role: ShareRole
@@ -49,7 +49,7 @@ class Unshared(TypedDict):
     """The number of removed shares: 1, or 0 when there was none."""
 
     ok: Literal[True]
-    sessionId: Uuid
+    sessionId: Annotated[Uuid, RowSource("public_id")]
     login: str
     userLogin: str
     removed: int
@@ -86,13 +86,7 @@ class Shares(APIView):
             is_new = share_session(session, user, role, by=caller_of(request))
         except SessionGone:
             raise NotFound("no such session") from None
-        answer: Shared = {
-            "ok": True,
-            "sessionId": str(public_id),
-            "login": user.login,
-            "userLogin": user.login,
-            "role": role,
-        }
+        answer = show(Shared, session, login=user.login, userLogin=user.login, role=role)
         return Response(answer, status=201 if is_new else 200)
 
 
@@ -105,14 +99,8 @@ class OneShare(APIView):
         session = get_session(request, public_id, at_least=SessionRole.OWNER)
         user = User.objects.named(login)
         named = user.login if user else login
-        answer: Unshared = {
-            "ok": True,
-            "sessionId": str(public_id),
-            "login": named,
-            "userLogin": named,
-            "removed": unshare_session(session, user) if user else 0,
-        }
-        return Response(answer)
+        removed = unshare_session(session, user) if user else 0
+        return Response(show(Unshared, session, login=named, userLogin=named, removed=removed))
 
 
 DECIDED = Case(
