@@ -1,10 +1,16 @@
-"""Checks that the hub, its client and the connector share: base64, addresses of the web, the address of a hub."""
+"""Checks that the hub, its client and the connector share; and the variables that name a command's hub and token.
+
+The module needs Python alone: `connect.pyz` carries it.
+"""
 
 import binascii
 from collections.abc import Collection
+from pathlib import Path
 from urllib.parse import urlsplit
 
 MAX_URL_CHARS = 2048
+HUB_VARIABLE = "CLAWBRIDGE_HUB"
+TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105  a name
 
 
 def is_base64(text: str) -> bool:
@@ -43,3 +49,18 @@ def hub_address(url: str, schemes: Collection[str] = ("http", "https")) -> str:
     if not is_origin or any(extras) or not url.isascii():
         raise problem
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def read_token(file: Path) -> str:
+    """The token that a file of the option `--token-file` holds alone.
+
+    Raises:
+        ValueError: the file cannot be read, or is empty; the error says so.
+    """
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"--token-file {file}: {problem}") from None
+    if not token:
+        raise ValueError(f"--token-file {file}: the file is empty")
+    return token

@@ -17,11 +17,10 @@ import msgspec
 
 from clawbridge import HubError, Refused, Unauthorized, Unreachable
 from clawbridge.calls import HubRequest, checked_hub, convert, is_open_to_listeners, is_token
+from clawbridge.checks import HUB_VARIABLE, TOKEN_VARIABLE, read_token
 from clawbridge.client import Client
 from clawbridge.terminal import CommandFailure, ExitCode, bad_arguments, one_line, report, write_json
 
-HUB_VARIABLE = "CLAWBRIDGE_HUB"
-TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105  a name
 CONFIG_VARIABLE = "XDG_CONFIG_HOME"
 FIRST_POLL_S = 2.0  # RFC 8628 has a least time between two polls, and none before the first
 SLOWER_BY_S = 5
@@ -171,12 +170,9 @@ def find_token(token: str | None, token_file: Path | None) -> str:
     if token_file is None:
         return ""
     try:
-        found = token_file.read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as problem:
-        raise bad_arguments(f"--token-file {token_file}: {problem}") from None
-    if not found:
-        raise bad_arguments(f"--token-file {token_file}: the file is empty")
-    return found
+        return read_token(token_file)
+    except ValueError as problem:
+        raise bad_arguments(str(problem)) from None
 
 
 def checked_token(token: str, hub: str) -> str:

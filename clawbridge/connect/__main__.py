@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, NoReturn
 
+from clawbridge.checks import HUB_VARIABLE
 from clawbridge.connect.agent import Agent, checked_name
 from clawbridge.connect.agnt_answer import build_agnt_answer
 from clawbridge.connect.answers import CannotStart, ProgramAnswer, echo
@@ -26,7 +27,6 @@ from clawbridge.connect.gateway_agent import GatewayAgent
 from clawbridge.connect.options import (
     DESCRIPTION,
     EPILOG,
-    HUB_VARIABLE,
     TOOL_TIMEOUT_S,
     SessionFile,
     add_arguments,

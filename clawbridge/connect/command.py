@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from clawbridge.checks import TOKEN_VARIABLE
 from clawbridge.connect import lines
 from clawbridge.connect.answers import AnswerFailed, ProgramAnswer, left_out
 from clawbridge.connect.frames import Question
@@ -24,8 +25,7 @@ from clawbridge.connect.tasks import running
 
 TERM_GRACE_S = 2.0
 CANCEL_GRACE_S = 5.0
-TOKEN_VARIABLE = "CLAWBRIDGE_TOKEN"  # noqa: S105 (the variable's name)
-AGNT_SECRET_VARIABLE = "CLAWBRIDGE_AGNT_SECRET"  # noqa: S105
+AGNT_SECRET_VARIABLE = "CLAWBRIDGE_AGNT_SECRET"  # noqa: S105 (the variable's name)
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from clawbridge.checks import TOKEN_VARIABLE
 from clawbridge.connect.command import (
     READ_BYTES,
     TERM_GRACE_S,
-    TOKEN_VARIABLE,
     decoded,
     end_program,
     failure,

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from uuid import UUID
 
-from clawbridge.connect.command import AGNT_SECRET_VARIABLE, TOKEN_VARIABLE
+from clawbridge.checks import HUB_VARIABLE, TOKEN_VARIABLE, read_token
+from clawbridge.connect.command import AGNT_SECRET_VARIABLE
 from clawbridge.connect.presets import PRESETS
 
-HUB_VARIABLE = "CLAWBRIDGE_HUB"
 TOOL_TIMEOUT_S = 50.0  # the hub waits 60 s for a reply, if its operator and the agent's owner changed nothing
 
 DESCRIPTION = "Make a program an agent of a Clawbridge hub: it stays connected and answers questions."
@@ -199,10 +199,7 @@ def choose_token(options: argparse.Namespace) -> str:
         return required(options.token, "--token", TOKEN_VARIABLE)
     if options.token:
         raise ValueError("want --token or --token-file, not both")
-    try:
-        return str(options.token_file.read_text(encoding="ascii")).strip()
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"--token-file {options.token_file}: {problem}") from None
+    return read_token(options.token_file)
 
 
 def required(flag: str | None, name: str, variable: str) -> str:
