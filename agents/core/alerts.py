@@ -192,14 +192,14 @@ PAST = {
     AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in an hour",
 }
 ENDED = {
-    AlertKind.OFFLINE: "@{handle} is not offline any more",
+    AlertKind.OFFLINE: "@{handle} is no longer offline",
     AlertKind.BUDGET: "The budget alert of @{handle} has ended",
     AlertKind.FAILURES: "The failure alert of @{handle} has ended",
 }
 DETAILS = {
-    AlertKind.OFFLINE: "It was last online at {since}. Your threshold: {threshold} min.",
-    AlertKind.BUDGET: "Found at {since}. Your threshold: {threshold} %. The budget is new at midnight UTC.",
-    AlertKind.FAILURES: "Found at {since}. Your threshold: {threshold} %, of at least 5 questions.",
+    AlertKind.OFFLINE: "The agent was last online at {since}. Your threshold: {threshold} min.",
+    AlertKind.BUDGET: "The alert began at {since}. Your threshold: {threshold} %. Budgets restart at 00:00 UTC.",
+    AlertKind.FAILURES: "The alert began at {since}. Your threshold: {threshold} % of 5 or more questions.",
 }
 UNWATCHED = "An alert also ends when the agent is unpublished, halted or deleted, or the alert is switched off."
 
@@ -211,14 +211,14 @@ def describe_alert(alert: Alert) -> str:
 
 
 def _mail(alert: Alert) -> tuple[str, str]:
-    """Subject and text of the mail that says that it was raised or, if it has ended, that it ended."""
+    """Subject and text of the mail about an alert that was raised or, if it has ended, about its end."""
     kind, handle = AlertKind(alert.kind), alert.agent.handle
     if alert.ended_at is None:
         said = describe_alert(alert)
         detail = DETAILS[kind].format(since=_moment(alert.since), threshold=alert.threshold)
     else:
         said = ENDED[kind].format(handle=handle)
-        detail = f"It began at {_moment(alert.since)} and ended at {_moment(alert.ended_at)}. {UNWATCHED}"
+        detail = f"The alert began at {_moment(alert.since)} and ended at {_moment(alert.ended_at)}. {UNWATCHED}"
     desk = f"{settings.PUBLIC_URL}/desk"
     text = f"{said}.\n\n{detail}\n\nThe agent: {desk}/agents/{alert.agent_id}\nYour alerts: {desk}/alerts\n"
     return f"[Clawbridge] {said}", text

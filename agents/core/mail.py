@@ -99,9 +99,9 @@ def _confirmation(owner: User, email: str) -> str:
     link = f"{settings.PUBLIC_URL}/desk/alerts?confirm={token}"
     hub = settings.PUBLIC_URL
     return (
-        f"@{owner.login} wants alerts about agents on {hub} to be mailed to this address.\n\n"
+        f"@{owner.login} asked {hub} to mail alerts about agents to this address.\n\n"
         f"If this is you, sign in and confirm within a day:\n{link}\n\n"
-        "If not, do nothing: no alerts are mailed to you.\n"
+        "If not, do nothing: the hub mails you no alerts.\n"
     )
 
 

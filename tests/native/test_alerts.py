@@ -94,7 +94,7 @@ def test_an_offline_agent_is_told_of_once_and_once_more_when_it_is_back(alice: P
     assert jobs.send_mails() == 2
     assert [one.subject for one in outbox_mail.outbox] == [
         "[Clawbridge] @alice/helper is offline",
-        "[Clawbridge] @alice/helper is not offline any more",
+        "[Clawbridge] @alice/helper is no longer offline",
     ]
     Connection.objects.all().delete()
     seen(agent, minutes_ago=30)
