@@ -19,7 +19,7 @@ COLUMNS: tuple[Status, ...] = ("PASS", "FAIL", "SKIPPED", "NOT TESTED")
 HEADING = """\
 # Conformance
 
-What the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck), {kit}) found on {day}.
+The findings of the A2A conformance kit ([a2a-tck](https://github.com/a2aproject/a2a-tck), {kit}) of {day}.
 `make conformance` made this page of [the record](conformance.json) of that run
 ([how](../howto/test.md#the-conformance-kit)).
 
