@@ -20,7 +20,6 @@ from clawbridge.agnt.fields import (
     MAX_BODY_BYTES,
     MAX_CONTEXT_BYTES,
     MAX_TIMESTAMP_CHARS,
-    MAX_TTL_MS,
     NETWORK,
     PROTOCOL,
     EnvelopeRefused,
@@ -29,7 +28,8 @@ from clawbridge.agnt.fields import (
     is_name,
     is_ttl,
 )
-from clawbridge.agnt.signing import check_age, find_origin, has_valid_origin, is_valid_via, read_via
+from clawbridge.agnt.serving import make_ask
+from clawbridge.agnt.signing import check_age, has_valid_origin, is_valid_via
 from kit import strict_json
 from kit.strict_json import UnreadableText
 
@@ -99,18 +99,7 @@ def read_envelope(fields: Json) -> Envelope:
         raise make_field_error("ttl_ms: want milliseconds as an integer above 0", ["ttl_ms"])
     if fields["intent"] not in INTENTS:
         raise EnvelopeRefused(ErrorCode.UNKNOWN_INTENT, f"want one of {', '.join(sorted(INTENTS))}")
-    via = read_via(fields)
-    return Envelope(
-        sender=sender,
-        to=fields.get("to", NETWORK),
-        intent=fields["intent"],
-        payload=fields.get("payload", {}),
-        agent_context=context,
-        ttl_ms=min(ttl_ms, MAX_TTL_MS),
-        timestamp=timestamp,
-        origin=find_origin(sender, context, via) if via else "",
-        via=via,
-    )
+    return make_ask({**fields, "from": sender})
 
 
 def check_timestamp(envelope: Envelope, *, now_s: float, is_strict: bool) -> None:

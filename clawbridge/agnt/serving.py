@@ -5,6 +5,7 @@ The module does no I/O.
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -112,24 +113,29 @@ def read_ask(fields: Json, *, keys: SigningKeys | None, now_s: float) -> tuple[A
     if wrong:
         message = f"missing or wrong: {', '.join(wrong)}"
         raise EnvelopeRefused(ErrorCode.INVALID_ENVELOPE, message, fields=wrong)
-    signature, via = "", read_via(fields)
+    ask, signature = make_ask(fields), ""
     if keys is not None:
-        signature = verify_payload(given["payload"], keys=keys, sender=given["from"], now_s=now_s)
-        if via:
-            verify_last_hop(via, signature, keys=keys, now_s=now_s)
-    payload = {name: value for name, value in given["payload"].items() if name not in SIGNATURE_KEYS}
-    ask = Ask(
+        signature = verify_payload(ask.payload, keys=keys, sender=ask.sender, now_s=now_s)
+        if ask.via:
+            verify_last_hop(ask.via, signature, keys=keys, now_s=now_s)
+    unsigned = {name: value for name, value in ask.payload.items() if name not in SIGNATURE_KEYS}
+    return replace(ask, payload=unsigned), signature
+
+
+def make_ask(fields: Json) -> Ask:
+    """The ask in an envelope whose fields were checked; one that is absent has its default."""
+    given, via = _DEFAULTS | fields, read_via(fields)
+    return Ask(
         sender=given["from"],
         to=given["to"],
         intent=given["intent"],
-        payload=payload,
+        payload=given["payload"],
         agent_context=given["agent_context"],
         ttl_ms=min(given["ttl_ms"], MAX_TTL_MS),
         timestamp=given["timestamp"],
         origin=find_origin(given["from"], given["agent_context"], via) if via else "",
         via=via,
     )
-    return ask, signature
 
 
 def describe_response(ask: Ask, payload: Json, *, elapsed_s: float, now: datetime) -> Json:
