@@ -78,7 +78,7 @@ def test_a_report_becomes_a_record_and_a_page() -> None:
     assert record.requirements["CORE-SEND-001"] == Requirement("MUST", "PASS", {"jsonrpc": "PASS"})
     page = page_of(record)
     must, should = page.split("## MUST")[1].split("## SHOULD")
-    assert "commit 1234567) found on 2026-11-20" in page
+    assert "commit 1234567) of 2026-11-20" in page
     for row in ("| `CORE-SEND` | 1 | 1 | 0 | 0 |", "| `PUSH` | 0 | 0 | 1 | 0 |", "| **all** | 1 | 1 | 1 | 0 |"):
         assert row in must
     assert f"- `CORE-SEND-002` (jsonrpc): {UNEXPLAINED}." in must
