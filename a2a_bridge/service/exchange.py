@@ -19,7 +19,7 @@ from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Denied
 from agents.core.post import JoinTurn, LeaveTurn, Post
-from agents.core.types import Ask, AskTarget
+from agents.core.types import Ask
 from agents.models import FollowUp
 from agents.models.choices import TurnFailure
 from kit.async_db import db_call
@@ -192,30 +192,6 @@ class Exchanges:
             await self._pushes.queue_events(restored, [event])
             feed.add(restored, [event])
 
-    def new_task(self, call: Call, send: Send, claim: KeyClaim | None = None) -> Task:
-        """The task that a message begins; or began, as far as a repeated one says what it was."""
-        agent = call.caller.agent
-        return Task(
-            id=claim.task_id if claim else new_task_id(agent),
-            caller_id=call.caller.identity.user_id,
-            handle=agent.handle,
-            context_id=send.context_id or unguessable("context-"),
-            chat_id=claim.chat_id if claim else time_ordered(),
-            home=self._me,
-            state=State.SUBMITTED,
-            updated_at=timestamp(),
-            history=(send.message,),
-            metadata=send.metadata,
-            text_type=agent.text_type,
-        )
-
-    def wait_s(self, agent: AskTarget, send: Send) -> float:
-        """The seconds that the agent has: its own `wait_s` for callers who stream, come back, or wait as long as
-        that.
-        """
-        takes_long = send.has_agents_time or not send.waits
-        return agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s
-
     async def _find_follow_ups(self, call: Call, send: Send) -> Sequence[FollowUp]:
         agent = call.caller.agent
         if not send.context_id or not agent.has_follow_ups or agent.agent_id is None:
@@ -237,13 +213,15 @@ class Exchanges:
         before: Task | None = None,
         earlier: Sequence[FollowUp] = (),
     ) -> TaskRun:
-        """The turn of a message, before its ask is decided.
+        """The turn of a message, before its ask is decided; or of a repeated one, as far as that says what it was.
 
         `begun`, `before`: the task with this message, and as it waited for the message; without them the task is
         new, and has the `earlier` follow-ups.
         """
         identity, agent = call.caller.identity, call.caller.agent
-        task = begun or self.new_task(call, send, claim)
+        takes_long = send.has_agents_time or not send.waits  # the caller streams, comes back, or waits as long
+        wait_s = agent.wait_s if takes_long and agent.wait_s is not None else self._reply_wait_s
+        task = begun or self._new_task(call, send, claim)
         if earlier:
             task = follow_ups.add_follow_ups(task, earlier)
         ask = Ask(
@@ -253,7 +231,7 @@ class Exchanges:
             caller_login=identity.login,
             surface=call.dialect.surface,
             question=send.question,
-            wait_s=self.wait_s(agent, send),
+            wait_s=wait_s,
             task_id=task.id,
             context_id=task.context_id,
             message_id=send.message.id,
@@ -273,4 +251,20 @@ class Exchanges:
             claim=claim,
             before=before,
             follow_ups=earlier,
+        )
+
+    def _new_task(self, call: Call, send: Send, claim: KeyClaim | None) -> Task:
+        agent = call.caller.agent
+        return Task(
+            id=claim.task_id if claim else new_task_id(agent),
+            caller_id=call.caller.identity.user_id,
+            handle=agent.handle,
+            context_id=send.context_id or unguessable("context-"),
+            chat_id=claim.chat_id if claim else time_ordered(),
+            home=self._me,
+            state=State.SUBMITTED,
+            updated_at=timestamp(),
+            history=(send.message,),
+            metadata=send.metadata,
+            text_type=agent.text_type,
         )

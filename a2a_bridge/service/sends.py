@@ -226,12 +226,11 @@ async def _keyed(services: Services, call: Call, send: Send) -> Run:
     task_id = send.task_id or new_task_id(agent)
     claim = await take(identity.user_id, agent.handle, check(call.key), body, task_id=task_id)
     if not claim.is_new:
-        return services.exchanges.find(claim.chat_id) or RepeatedSend(
-            claim,
-            services.exchanges.new_task(call, send, claim),
-            wait_s=services.exchanges.wait_s(agent, send),
-            keep_place=partial(services.exchanges.keep, claim.chat_id),
-        )
+        if running := services.exchanges.find(claim.chat_id):
+            return running
+        first = services.exchanges.new_run(call, send, claim)
+        keep_place = partial(services.exchanges.keep, claim.chat_id)
+        return RepeatedSend(claim, first.task, wait_s=first.ask.wait_s, keep_place=keep_place)
     try:
         run = await _start(services, call, send, claim)
     except BaseException:

@@ -136,9 +136,10 @@ class RunningTurn:
         except Exception:
             logger.exception("turn.on_settled_failed", extra={"chat_id": self.ask.chat_id})
         self._stored = settled
-        if self._settled is not None:
-            self._settled.set_result(settled)
         self.is_settled = self.is_due = self.is_decided = True
+        # A follower that waits for the future without a shield cancels it when it leaves.
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(settled)
         for waiters in (self.until_settled, self.until_due, self.until_decided, self._until_more):
             if waiters:
                 waiters.wake()

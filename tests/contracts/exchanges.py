@@ -3,7 +3,6 @@
 from a2a_bridge.service.calls import AgentCaller, Call
 from a2a_bridge.service.exchange import Exchanges
 from a2a_bridge.service.pushes import Pushes
-from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
@@ -23,8 +22,8 @@ from tests.contracts.stored_tasks import Clock
 SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
 
 
-async def begin_send(dispatcher: Dispatcher, claim: KeyClaim | None = None) -> tuple[Exchanges, TaskRun]:
-    """The exchanges of a process and the task that they began. `claim`: the send has an Idempotency-Key."""
+async def begin_send(dispatcher: Dispatcher) -> tuple[Exchanges, TaskRun]:
+    """The exchanges of a process and the task that they began."""
     tasks, feeds, post = StoresById(MemoryTaskStore(Clock()), {}), Feeds(), LocalPost()
     exchanges = Exchanges(
         dispatcher=dispatcher,
@@ -37,6 +36,5 @@ async def begin_send(dispatcher: Dispatcher, claim: KeyClaim | None = None) -> t
     )
     identity = Identity(1, "session", "", 1, "bob", is_staff=False, is_stale=False)
     caller = AgentCaller(identity, AskTarget(1, 1, "a/b"))
-    key = "k" if claim else ""
-    call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND, key=key)
-    return exchanges, await exchanges.start(call, SEND, claim)
+    call = Call(caller=caller, dialect=HUB, operation=Operation.SEND, request=SEND)
+    return exchanges, await exchanges.start(call, SEND)

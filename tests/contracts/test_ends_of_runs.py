@@ -3,11 +3,13 @@
 import asyncio
 import itertools
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 from msgspec.structs import replace
 
 from a2a_bridge.service.pushes import Pushes
+from a2a_bridge.service.repeats import KeyClaim
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.tasks.feed import Feeds
 from a2a_bridge.service.tasks.memory import MemoryTaskStore
@@ -19,7 +21,7 @@ from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import ExtraPiece, LocalPost, PostedChunk
 from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
-from agents.models.choices import Outcome, Surface
+from agents.models.choices import Outcome, Surface, TurnFailure
 from agents.transcript.pieces import ApprovalAsked, Part
 from kit.async_db import db_call
 from tests.contracts.rows import admitted, ask, end, published
@@ -46,11 +48,12 @@ ASK = Ask(
 )
 
 
-def run_on(store: MemoryTaskStore, *, keeps_plain: bool = True) -> TaskRun:
+def run_on(store: MemoryTaskStore, *, keeps_plain: bool = True, claim: KeyClaim | None = None) -> TaskRun:
     """A turn that was just admitted, with its task."""
     feeds = Feeds()
     pushes = Pushes(feeds, TaskReader(StoresById(store, {}), feeds, reply_wait_s=60), LocalPost(), lambda: None)
-    run = TaskRun(ASK, task(), make_send(takes_direct=not keeps_plain), store=store, feeds=feeds, pushes=pushes)
+    send = make_send(takes_direct=not keeps_plain)
+    run = TaskRun(ASK, task(), send, store=store, feeds=feeds, pushes=pushes, claim=claim)
     run.admit(OpenTurn(ask=ASK, connection_id=1, link_process="p", text="what?"))
     return run
 
@@ -96,6 +99,20 @@ async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
         await run.keep_end(REPLIED)
     assert not feed.is_fed
     assert feed.task.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("is_released", [True, False])
+async def test_the_end_of_an_unsent_ask_releases_its_key_once_and_keeps_no_follower_waiting(
+    *, is_released: bool
+) -> None:
+    """The transaction that settled the turn released the key, or was given up; pytest lets no test here do it."""
+    run = run_on(MemoryTaskStore(Clock()), claim=KeyClaim(pk=1, task_id="task-1", chat_id="c", is_new=True))
+    feed = await run.start_feed()
+    unsent = SettledTurn(Outcome.FAILED, TurnFailure.NOT_DELIVERED, has_extra_writes=is_released, is_unsent=True)
+    with nullcontext() if is_released else pytest.raises(RuntimeError, match="Database access not allowed"):
+        await run.keep_end(unsent)
+    assert not feed.is_fed
+    assert not feed.task.is_open
 
 
 class Away(MemoryTaskStore):

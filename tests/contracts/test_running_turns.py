@@ -248,6 +248,16 @@ async def test_a_follower_that_is_cancelled_keeps_no_other_from_the_end(
     assert running.is_settled
 
 
+async def test_a_follower_that_cancels_the_end_for_others_keeps_none_of_them_waiting() -> None:
+    hub = Hub()
+    running = await hub.asked()
+    waiting = asyncio.ensure_future(running.ended(30))
+    running.settled.cancel()
+    hub.end_hand_over()
+    reply(hub)
+    assert await asyncio.wait_for(waiting, 5)
+
+
 class Deciding(OpenHanded):
     """Lets the first decision of a waiting ask take until the test goes on; the ask must wait on after it."""
 
