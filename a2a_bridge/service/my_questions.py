@@ -5,15 +5,15 @@ A page reads a bounded number of rows, whatever it looks for (docs/adr/0103).
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, TypeVar, get_args
-from zoneinfo import ZoneInfo
 
 import msgspec
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from msgspec import Meta, Struct
 
+from agents.core.figures import moments_of
 from agents.models import Agent, Process, QueuedAsk, Turn
 from agents.models.choices import Interruption, Outcome, TurnFailure
 from agents.models.session import alive_since
@@ -130,14 +130,7 @@ class QuestionQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def hours(self) -> tuple[datetime, datetime] | None:
         """The times at which the day and the next day begin."""
-        if self.day is None:
-            return None
-        zone = ZoneInfo(self.tz)
-        begins = (
-            datetime.combine(each, time.min, tzinfo=zone) for each in (self.day, self.day + timedelta(days=1))
-        )
-        first, end = (moment.astimezone(UTC) for moment in begins)
-        return first, end
+        return None if self.day is None else moments_of(self.day, self.tz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,12 +159,17 @@ class Peer:
     @property
     def target(self) -> AskTarget:
         """The target in the form that an ask has."""
-        return AskTarget(None, self.session.pk, self.name)
+        return target_of(self.session)
 
     @property
     def name(self) -> str:
         """`owner/slug`."""
-        return f"{self.session.owner.login}/{self.session.routing_name}"
+        return self.target.handle
+
+
+def target_of(session: Session) -> AskTarget:
+    """A session as the target of an ask, by the name `owner/slug`."""
+    return AskTarget(None, session.pk, f"{session.owner.login}/{session.routing_name}")
 
 
 def split_mention(text: str) -> tuple[str, str] | None:

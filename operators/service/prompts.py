@@ -19,6 +19,7 @@ from agents.core.ask_starter import (
     get_peer,
     load_peers,
     split_mention,
+    target_of,
 )
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
 from agents.core.types import AskSource, AskTarget
@@ -75,16 +76,14 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
     text = with_attachments(wanted.text, wanted.attachments)
     if not text.strip():
         raise EmptyPrompt
+    target, source = target_of(session), None
     if wanted.source_id is not None and wanted.source_id != session.public_id:
         # A viewer of the source may ask from there, and leaves no trace in it.
         asking = get_session(wanted.source_id, user_id, SessionRole.VIEWER)
         mirrors, peer_id = role_of(asking) >= SessionRole.PROMPTER, str(session.public_id)
-        source = AskSource(asking.pk, mirrors, peer_login=name_of(session), peer_session_id=peer_id)
+        source = AskSource(asking.pk, mirrors, peer_login=target.handle, peer_session_id=peer_id)
     elif (mention := split_mention(text)) is not None:
         return _address_mentioned(*mention, session, user_id)
-    else:
-        source = None
-    target = AskTarget(None, session.pk, name_of(session))
     return AddressedPrompt(target=target, text=text, files=check_files(text, user_id), source=source)
 
 
@@ -138,11 +137,6 @@ def check_files(text: str, user_id: int) -> tuple[int, ...]:
     if missing := set(wanted) - readable(wanted, user_id).keys():
         raise FilesUnreadable(missing)
     return tuple(wanted)
-
-
-def name_of(session: Session) -> str:
-    """`owner/slug`."""
-    return f"{session.owner.login}/{session.routing_name}"
 
 
 def get_session(public_id: UUID, user_id: int, at_least: SessionRole) -> Session:
