@@ -123,7 +123,7 @@ UPDATE agents_turn SET
   released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
   claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
 FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
-RETURNING chat_id, agent_id, usage_day
+RETURNING chat_id, agent_id, CAST(usage_day AS text)
 """,
     endings=table("endings", "text", "text", "text", "integer", "integer"),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),

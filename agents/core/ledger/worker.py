@@ -37,10 +37,11 @@ MAX_WAITING = 1024
 MAX_BATCH = 128
 BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
 TRIES = 3
+# An end is tried for longer than a restart of the database takes. Then the lease of its turn ends it.
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
 TRY_EVERY_S = 1.0  # to fill a reserve that was spent
-LOCK_FAILURES = frozenset({"40P01", "55P03"})
+LOCK_FAILURES = frozenset({"40P01", "55P03"})  # a deadlock, and a lock that took longer than `lock_timeout`
 ENDS = Settle | Withdraw | Release  # what frees a claim
 OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
 
@@ -149,6 +150,10 @@ class Worker:
         connection.close()
 
     def _take(self) -> list[Item] | None:
+        """Wait for work; None at the end marker.
+
+        What was postponed goes first: it holds claims, and the pause before it holds up asks that would fail too.
+        """
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
         items, self._postponed = self._postponed, []
@@ -168,7 +173,7 @@ class Worker:
             except Empty:
                 break
             if item is None:
-                self._queue.put(None)
+                self._queue.put(None)  # for the next call: this work is done first
                 break
             items.append(item)
         return items
@@ -256,7 +261,7 @@ class Worker:
                 return committed.results
         if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
             return self._commit([less], is_retry=True)
-        if is_away or len(batch) == 1:
+        if is_away or len(batch) == 1:  # each piece alone would wait for the database as long as the batch did
             return [Unavailable()] * len(batch)
         return [self._commit([work], is_retry=True)[0] for work in batch]
 
