@@ -29,7 +29,6 @@ from agents.links.remote.events import CardRefused, ServerMoved, ServerUnreachab
 from agents.links.remote.server_state import close_breaker, forget_names, open_breaker_at_once
 from agents.models import RemoteCard, RemoteServer, Session
 from agents.models.remote import MAX_FAILURE_CHARS
-from agents.transcript.pieces import Json
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.newest import NewestEntries
@@ -198,21 +197,6 @@ def _locked(server: RemoteServer, digest: str) -> RemoteCard:
     return kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardSource:
-    """The place of a server's card. `digest`: of the approved card; `keys`: the pinned keys.
-
-    `is_refused`: the card that was fetched last kept the hub from asking.
-    """
-
-    server_id: int
-    url: str
-    auth: Auth
-    digest: str
-    is_refused: bool
-    keys: tuple[Json, ...] = ()
-
-
 class Cards:
     """Cards by server, URL, auth scheme and approved digest; a newly approved card is a new entry."""
 
@@ -221,47 +205,40 @@ class Cards:
         self._known = NewestEntries[tuple[int, str, str, str], tuple[ServerCard, float]](CARDS_KEPT)
         self._fetchers = ThreadPoolExecutor(FETCHED_AT_ONCE, thread_name_prefix="card")
 
-    async def get(self, place: CardSource) -> ServerCard:
+    async def get(self, server: RemoteServer, auth: Auth) -> ServerCard:
         """The card to call a server by.
 
         Raises:
             Unreachable: there is none; nothing was asked.
         """
-        key = (place.server_id, place.url, place.auth.scheme, place.digest)
+        key = (server.pk, server.card_url, auth.scheme, server.card_digest)
         # While the card is refused, no kept card counts: each call that the
         # breaker lets through fetches it anew.
-        card, at = (None, 0.0) if place.is_refused else self._known.get(key, (None, 0.0))
+        card, at = (None, 0.0) if server.card_refusal else self._known.get(key, (None, 0.0))
         age = self._clock() - at
         if card is not None and age < FRESH_S:
             return card
+        fetching = asyncio.get_running_loop().run_in_executor
         try:
-            fetched = await self._fetch(place)
+            fetched = await fetching(self._fetchers, fetch_card, server.card_url, auth, server.card_keys)
         except UnsignedCard as unsigned:
-            if not await db_call(record_card_refusal)(place.server_id, place.url, str(unsigned)):
+            if not await db_call(record_card_refusal)(server.pk, server.card_url, str(unsigned)):
                 raise ServerMoved(MOVED_MEANWHILE) from None
             raise CardRefused(str(unsigned)) from None
         except BadCard as bad:
             if card is not None and age < STALE_S:
                 return card
             raise ServerUnreachable(f"its card is of no use: {bad}") from None
-        return await self._approved(place, fetched)
-
-    async def _fetch(self, place: CardSource) -> ServerCard:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._fetchers, fetch_card, place.url, place.auth, place.keys)
-
-    async def _approved(self, place: CardSource, fetched: ServerCard) -> ServerCard:
-        verdict = await db_call(compare_with_approved)(place.server_id, fetched)
+        verdict = await db_call(compare_with_approved)(server.pk, fetched)
         if verdict is None:
             raise ServerMoved(MOVED_MEANWHILE)
         if verdict.refusal:
             raise CardRefused(verdict.refusal)
-        if place.auth.scheme and not may_have_credentials(place.url, verdict.card.interface.url):
+        if auth.scheme and not may_have_credentials(server.card_url, verdict.card.interface.url):
             raise CardRefused(
                 "the approved card names another host: remove the credentials, or approve a card on this host"
             )
-        key = (place.server_id, place.url, place.auth.scheme, verdict.card.digest)
-        self._known[key] = (verdict.card, self._clock())
+        self._known[(*key[:3], verdict.card.digest)] = (verdict.card, self._clock())
         return verdict.card
 
     def mark_stale(self, server_id: int) -> None:

@@ -14,7 +14,7 @@ from accounts.signing import NoKey, sign
 from agents import settings
 from agents.core.types import Ask
 from agents.links.remote.card import Auth, ServerCard
-from agents.links.remote.dialects import RemoteQuestion, RemoteRequest, declined, dialect_of
+from agents.links.remote.dialects import RemoteDialect, RemoteQuestion, RemoteRequest, declined
 from agents.links.remote.events import (
     Declined,
     Lost,
@@ -64,7 +64,7 @@ class RemoteClient:
         self._sign_caller = sign_caller
         self._http = http
         self._card = card
-        self._dialect = dialect_of(card.interface)
+        self._dialect = RemoteDialect(card.interface)
         self._headers = {**auth.headers, **({"traceparent": traceparent} if traceparent else {})}
 
     async def ask(

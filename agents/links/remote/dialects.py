@@ -35,34 +35,35 @@ class RemoteRequest:
     version: str
 
 
-def dialect_of(interface: CardInterface) -> "JsonRpcDialect | HttpJsonDialect":
-    """The dialect of an interface: its requests to send, get and cancel, and the event or task in an answer."""
-    return HttpJsonDialect(interface) if interface.binding == HTTP_JSON else JsonRpcDialect(interface)
-
-
 RPC_ID = "clawbridge"
 METHODS = {
     "1.0": {"send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "cancel": "CancelTask"},
     "0.3": {"send": "message/send", "stream": "message/stream", "get": "tasks/get", "cancel": "tasks/cancel"},
 }
+HTTP_PATHS = {
+    "send": "/message:send",
+    "stream": "/message:stream",
+    "get": "/tasks/{id}",
+    "cancel": "/tasks/{id}:cancel",
+}
 UPDATES_03 = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
 
 
 @dataclass(frozen=True, slots=True)
-class JsonRpcDialect:
-    """JSON-RPC of version 1.0 or 0.3."""
+class RemoteDialect:
+    """How an interface is called: JSON-RPC of version 1.0 or 0.3, or HTTP+JSON of 1.0."""
 
     interface: CardInterface
 
     def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
         params = _message_03(question) if self._is_03 else _message_10(question)
-        return self._call("stream" if streams else "send", params)
+        return self._request("stream" if streams else "send", params)
 
     def get(self, task_id: str) -> RemoteRequest:
-        return self._call("get", {"id": task_id})
+        return self._request("get", {"id": task_id})
 
     def cancel(self, task_id: str) -> RemoteRequest:
-        return self._call("cancel", {"id": task_id})
+        return self._request("cancel", {"id": task_id})
 
     def event(self, answer: Any) -> Any:
         """The event of 1.0 in a JSON answer, or in an event of a stream. Raises `Declined`, `Malformed`."""
@@ -78,51 +79,28 @@ class JsonRpcDialect:
     def _is_03(self) -> bool:
         return self.interface.version == "0.3"
 
-    def _call(self, operation: str, params: Json) -> RemoteRequest:
-        tenant = {"tenant": self.interface.tenant} if self.interface.tenant else {}
-        method = METHODS[self.interface.version][operation]
-        body = {"jsonrpc": "2.0", "id": RPC_ID, "method": method, "params": {**params, **tenant}}
-        return RemoteRequest("POST", self.interface.url, body, self.interface.version)
+    def _request(self, operation: str, params: Json) -> RemoteRequest:
+        url, version, tenant = self.interface.url, self.interface.version, self.interface.tenant
+        if self.interface.binding == HTTP_JSON:
+            path = HTTP_PATHS[operation].format(id=quote(params.get("id", ""), safe=""))
+            place = f"/{quote(tenant, safe='')}{path}" if tenant else path
+            body = {"get": None, "cancel": {}}.get(operation, params)
+            return RemoteRequest("GET" if body is None else "POST", f"{url.rstrip('/')}{place}", body, version)
+        named = {**params, "tenant": tenant} if tenant else params
+        body = {"jsonrpc": "2.0", "id": RPC_ID, "method": METHODS[version][operation], "params": named}
+        return RemoteRequest("POST", url, body, version)
 
     def _result(self, answer: Any) -> Any:
-        if not isinstance(answer, dict):
+        is_rpc = self.interface.binding != HTTP_JSON
+        if is_rpc and not isinstance(answer, dict):
             raise Malformed("the remote agent sent something that is no JSON-RPC answer")
-        if answer.get("error") is not None:
+        if isinstance(answer, dict) and answer.get("error") is not None:
             raise declined(answer["error"])
+        if not is_rpc:
+            return answer
         if answer.get("id") != RPC_ID or "result" not in answer:
             raise Malformed("the remote agent sent an answer to another request")
         return answer["result"]
-
-
-@dataclass(frozen=True, slots=True)
-class HttpJsonDialect:
-    """HTTP+JSON of version 1.0."""
-
-    interface: CardInterface
-
-    def send(self, question: RemoteQuestion, *, streams: bool) -> RemoteRequest:
-        verb = "stream" if streams else "send"
-        return self._request("POST", f"/message:{verb}", _message_10(question))
-
-    def get(self, task_id: str) -> RemoteRequest:
-        return self._request("GET", f"/tasks/{quote(task_id, safe='')}")
-
-    def cancel(self, task_id: str) -> RemoteRequest:
-        return self._request("POST", f"/tasks/{quote(task_id, safe='')}:cancel", {})
-
-    def event(self, answer: Any) -> Any:
-        return self.task(answer)
-
-    def task(self, answer: Any) -> Any:
-        if isinstance(answer, dict) and answer.get("error") is not None:
-            raise declined(answer["error"])
-        return answer
-
-    def _request(self, method: str, path: str, body: Json | None = None) -> RemoteRequest:
-        tenant = f"/{quote(self.interface.tenant, safe='')}" if self.interface.tenant else ""
-        return RemoteRequest(
-            method, f"{self.interface.url.rstrip('/')}{tenant}{path}", body, self.interface.version
-        )
 
 
 def declined(error: Any) -> Declined:

@@ -91,11 +91,11 @@ class RemoteMessage(msgspec.Struct, frozen=True, rename="camel"):
 
     parts: tuple[Part, ...]
     role: Any = ""
-    task_id: str | None = None
-    context_id: str | None = None
-    metadata: Json | None = None
-    extensions: tuple[str, ...] | None = ()
-    message_id: str | None = None
+    task_id: str = ""
+    context_id: str = ""
+    metadata: Json | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
+    message_id: str = ""
 
     @property
     def is_agents(self) -> bool:
@@ -115,10 +115,10 @@ class RemoteArtifact(msgspec.Struct, frozen=True, rename="camel"):
 
     artifact_id: str
     parts: tuple[Part, ...] = ()
-    name: str | None = None
-    description: str | None = None
-    metadata: Json | None = None
-    extensions: tuple[str, ...] | None = ()
+    name: str = ""
+    description: str = ""
+    metadata: Json | UnsetType = UNSET
+    extensions: tuple[str, ...] = ()
 
 
 class RemoteTask(msgspec.Struct, frozen=True, rename="camel"):
@@ -126,9 +126,9 @@ class RemoteTask(msgspec.Struct, frozen=True, rename="camel"):
 
     id: str
     status: RemoteStatus
-    context_id: str | None = None
-    artifacts: tuple[RemoteArtifact, ...] | None = ()
-    history: tuple[RemoteMessage, ...] | None = ()
+    context_id: str = ""
+    artifacts: tuple[RemoteArtifact, ...] = ()
+    history: tuple[RemoteMessage, ...] = ()
     metadata: Any = None
 
 
@@ -137,8 +137,8 @@ class RemoteStatusUpdate(msgspec.Struct, frozen=True, rename="camel"):
 
     task_id: str
     status: RemoteStatus
-    context_id: str | None = None
-    metadata: Json | None = None
+    context_id: str = ""
+    metadata: Json | UnsetType = UNSET
 
 
 class RemoteArtifactUpdate(msgspec.Struct, frozen=True, rename="camel"):
@@ -146,9 +146,9 @@ class RemoteArtifactUpdate(msgspec.Struct, frozen=True, rename="camel"):
 
     task_id: str
     artifact: RemoteArtifact
-    context_id: str | None = None
-    append: bool | None = False
-    last_chunk: bool | None = False
+    context_id: str = ""
+    append: bool = False
+    last_chunk: bool = False
 
 
 RemoteEvent = RemoteTask | RemoteMessage | RemoteStatusUpdate | RemoteArtifactUpdate
@@ -215,8 +215,8 @@ def parts_of(event: RemoteEvent) -> list[Part]:
             return list(event.artifact.parts)
         case RemoteTask():
             said = [event.status.message] if event.status.message else []
-            parts = [part for artifact in event.artifacts or () for part in artifact.parts]
-            return parts + [part for one in (*said, *(event.history or ())) for part in one.parts]
+            parts = [part for artifact in event.artifacts for part in artifact.parts]
+            return parts + [part for one in (*said, *(event.history)) for part in one.parts]
 
 
 def state_of(text: str) -> str:
@@ -226,13 +226,13 @@ def state_of(text: str) -> str:
 
 def find_interim_messages(task: RemoteTask, *, holds_artifacts: bool) -> Sequence[RemoteMessage]:
     """The agent's messages after the last question in the history of a task, without its end and its reply."""
-    history, end = task.history or (), task.status.message
+    history, end = task.history, task.status.message
     asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
     said = history[asked:]
     is_completed = state_of(task.status.state) == "completed"
     if is_completed and not (task.artifacts or holds_artifacts or (end and end.parts)):
         said = said[:-1]  # the last is the reply
-    shown = [*(one.parts for one in task.artifacts or ()), *([end.parts] if end else [])]
+    shown = [*(one.parts for one in task.artifacts), *([end.parts] if end else [])]
     texts = {text_in(parts) for parts in shown}
     return [
         one for one in said if not (end and one.message_id == end.message_id) and text_in(one.parts) not in texts
@@ -249,7 +249,7 @@ def status_metadata_in(metadata: Any) -> Json | UnsetType:
 
 def details_of(artifact: RemoteArtifact) -> tuple[Any, ...]:
     """The members of an artifact other than its parts; metadata last."""
-    return (artifact.name or "", artifact.description or "", artifact.extensions or (), artifact.metadata or None)
+    return (artifact.name, artifact.description, artifact.extensions, artifact.metadata or None)
 
 
 def written_as(parts: Sequence[Part]) -> bytes:
@@ -298,19 +298,19 @@ class HeldArtifact:
         return ArtifactPiece(
             self.name,
             artifact.parts,
-            name=artifact.name or "",
-            description=artifact.description or "",
-            metadata=UNSET if artifact.metadata is None else artifact.metadata,
+            name=artifact.name,
+            description=artifact.description,
+            metadata=artifact.metadata,
             append=append,
             last_chunk=last,
-            extensions=artifact.extensions or (),
+            extensions=artifact.extensions,
             lead=lead,
         )
 
 
 def is_plain(message: RemoteMessage) -> bool:
     """True if a message is text alone."""
-    return message.metadata is None and all(map(is_text, message.parts))
+    return message.metadata is UNSET and all(map(is_text, message.parts))
 
 
 def is_text(part: Part) -> bool:

@@ -13,8 +13,8 @@ from agents.core.ports import Clock, Release
 from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.remote.approval import Cards, CardSource
-from agents.links.remote.card import auth_of, target_rules
+from agents.links.remote.approval import Cards
+from agents.links.remote.card import Auth, auth_of, target_rules
 from agents.links.remote.client import RemoteClient, caller_signer, converse
 from agents.links.remote.dialects import RemoteQuestion
 from agents.links.remote.events import (
@@ -54,20 +54,12 @@ CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server as the database has it. `permit`: the breaker let this call through.
+    """A server with what a call of it needs. `permit`: the breaker let this call through."""
 
-    `tells_caller`: the server is told who asks. `requires_task`: it must answer with a task.
-    """
-
-    place: CardSource
+    row: RemoteServer
+    auth: Auth
     names: ServerNames
     permit: Permit
-    tells_caller: bool
-    requires_task: bool
-
-    @property
-    def server_id(self) -> int:
-        return self.place.server_id
 
 
 class RemoteCall:
@@ -176,9 +168,9 @@ class RemoteLink:
         ask, reply = call.turn.ask, call.reply
         known = call.known = await db_call(_load_server)(ask)
         reply.task_id = known.names.task_id
-        card = await self._cards.get(known.place)
-        sign_caller = caller_signer(ask, card.interface.url) if known.tells_caller else None
-        call.client = RemoteClient(self._http, card, known.place.auth, ask.traceparent, sign_caller)
+        card = await self._cards.get(known.row, known.auth)
+        sign_caller = caller_signer(ask, card.interface.url) if known.row.tells_caller else None
+        call.client = RemoteClient(self._http, card, known.auth, ask.traceparent, sign_caller)
         question = RemoteQuestion(
             message_id=ask.chat_id,
             parts=ask.parts or (Part(text=call.turn.text),),
@@ -195,7 +187,7 @@ class RemoteLink:
         )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
         # Before the end is told: the caller may go on at once, and has to reach the same remote task.
-        await db_call(remember_names)(known.server_id, ask, ServerNames(reply.context_id, waits))
+        await db_call(remember_names)(known.row.pk, ask, ServerNames(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
         is_message = not reply.task_id and not reply.end.reason
         return msgspec.structs.replace(reply.end, direct=is_message)
@@ -206,7 +198,7 @@ class RemoteLink:
         Raises:
             Declined: the owner of the agent requires a task, and the answer is a message.
         """
-        if isinstance(event, RemoteMessage) and not event.task_id and call.known and call.known.requires_task:
+        if isinstance(event, RemoteMessage) and not event.task_id and call.known and call.known.row.requires_task:
             raise Declined(NO_TASK)
         if running := self._waiting.find(call.turn.ask.chat_id):
             if call.reply.task_id:
@@ -216,7 +208,7 @@ class RemoteLink:
         if call.has_answered or call.known is None:
             return
         call.has_answered = True
-        if self._breakers.succeeded(call.known.server_id, call.known.permit):
+        if self._breakers.succeeded(call.known.row.pk, call.known.permit):
             self._tasks.start(_close_breaker(call.known), name="breaker")
 
     async def _failed(self, call: RemoteCall, failure: RemoteFailure) -> None:
@@ -226,24 +218,23 @@ class RemoteLink:
         if failure.counts:
             await self._count_failure(call, str(failure))
         elif isinstance(failure, CardRefused) and call.known is not None:
-            place = call.known.place
-            tried = call.known.permit.is_probe
-            await db_call(open_breaker_at_once)(place.server_id, place.url, str(failure), tried=tried)
+            server, tried = call.known.row, call.known.permit.is_probe
+            await db_call(open_breaker_at_once)(server.pk, server.card_url, str(failure), tried=tried)
         elif isinstance(failure, Declined):
             # A refusal is an answer too: the server is reachable, so its breaker closes.
             self._take_event(call)
         if call.known is not None and isinstance(failure, Declined):
-            self._cards.mark_stale(call.known.server_id)
+            self._cards.mark_stale(call.known.row.pk)
             if call.known.names.task_id:  # a task that the server does not know, or will not go on with
-                await db_call(remember_names)(call.known.server_id, call.turn.ask, ServerNames())
+                await db_call(remember_names)(call.known.row.pk, call.turn.ask, ServerNames())
 
     async def _count_failure(self, call: RemoteCall, words: str) -> None:
         """Count a failure; the breaker may open."""
         if call.known is None:
             return
-        self._cards.mark_stale(call.known.server_id)
-        if self._breakers.failed(call.known.server_id, call.known.permit):
-            await db_call(open_breaker)(call.known.server_id, words, call.known.permit)
+        self._cards.mark_stale(call.known.row.pk)
+        if self._breakers.failed(call.known.row.pk, call.known.permit):
+            await db_call(open_breaker)(call.known.row.pk, words, call.known.permit)
 
     async def _cancel(self, call: RemoteCall) -> None:
         """Cancel the server's task, if it has one; the request may be lost."""
@@ -272,19 +263,9 @@ def _load_server(ask: Ask) -> KnownServer:
         auth = auth_of(server)
     except SecretUnreadable as unreadable:
         raise ServerUnreachable(str(unreadable)) from None
-    place = CardSource(
-        server_id=server.pk,
-        url=server.card_url,
-        auth=auth,
-        digest=server.card_digest,
-        is_refused=bool(server.card_refusal),
-        keys=tuple(server.card_keys),
-    )
     # `enter_breaker` last, after all that can fail: it may be the one probe of a half-open breaker.
-    return KnownServer(
-        place, find_names(server, ask), enter_breaker(server), server.tells_caller, server.requires_task
-    )
+    return KnownServer(server, auth, find_names(server, ask), enter_breaker(server))
 
 
 async def _close_breaker(known: KnownServer) -> None:
-    await db_call(close_breaker)(known.server_id, known.permit)
+    await db_call(close_breaker)(known.row.pk, known.permit)

@@ -97,9 +97,9 @@ class RemoteReply:
 
     def know(self, task: RemoteTask) -> None:
         """Note the state of the task before the question, so that its old parts are not passed on again."""
-        for artifact in task.artifacts or ():
+        for artifact in task.artifacts:
             self._hold(artifact)
-        self._told |= {one.message_id for one in task.history or () if one.message_id}
+        self._told |= {one.message_id for one in task.history if one.message_id}
         self._stale = task.status
 
     def take(self, event: RemoteEvent) -> None:
@@ -121,22 +121,22 @@ class RemoteReply:
                 if event.last_chunk and not event.append:
                     self._close(event.artifact)
                 else:
-                    self._artifact(event.artifact, append=bool(event.append), last=bool(event.last_chunk))
+                    self._artifact(event.artifact, append=event.append, last=event.last_chunk)
             case RemoteStatusUpdate():
                 self._status(event.status)
             case RemoteTask():
                 self._notes_in(event)
-                for artifact in event.artifacts or ():
+                for artifact in event.artifacts:
                     self._catch_up(artifact, last=state_of(event.status.state) not in UNDER_WAY)
                 is_stale, self._stale = event.status == self._stale, None
                 if not (is_stale and state_of(event.status.state) in INTERRUPTED):
-                    self._status(event.status, event.history or (), is_whole=True)
+                    self._status(event.status, event.history, is_whole=True)
 
     def _check_ids(self, event: RemoteEvent) -> None:
         task_id = event.id if isinstance(event, RemoteTask) else event.task_id
         if self.task_id and task_id and task_id != self.task_id:
             raise Malformed("the remote agent answered for another task")
-        if max(len(task_id or ""), len(event.context_id or "")) > MAX_ID_CHARS:
+        if max(len(task_id), len(event.context_id)) > MAX_ID_CHARS:
             raise Malformed(f"the remote agent's ids are over {MAX_ID_CHARS} characters")
         self.task_id = task_id or self.task_id
         self.context_id = event.context_id or self.context_id
@@ -175,7 +175,7 @@ class RemoteReply:
         parts = message.parts if message is not None else ()
         if parts and default and not text_in(parts):
             parts = (Part(text=default), *parts)
-        metadata = UNSET if message is None or message.metadata is None else message.metadata
+        metadata = UNSET if message is None else message.metadata
         said = status_metadata_in(self._metadata)
         if parts or said:
             self._flush_all()
@@ -190,7 +190,7 @@ class RemoteReply:
         """
         parts, metadata, extensions = message.parts, message.metadata, message.extensions
         text = text_in(parts)
-        if text and len(parts) == 1 and is_text(parts[0]) and metadata is None and not extensions:
+        if text and len(parts) == 1 and is_text(parts[0]) and metadata is UNSET and not extensions:
             self._count_bytes(len(text.encode()))
             self._pass_on(PostedChunk(self._chat_id, self._pieces, text))
         elif parts:
@@ -274,7 +274,7 @@ class RemoteReply:
         if not parts and not status_metadata:
             return
         words = text_in(parts)
-        metadata = UNSET if message is None or message.metadata is None else message.metadata
+        metadata = UNSET if message is None else message.metadata
         has_text_alone = all(map(is_text, parts)) or len(words) > MAX_NOTE_CHARS
         note = StatusNote(words[:MAX_NOTE_CHARS], metadata, () if has_text_alone else parts, status_metadata)
         if note != self._last_note and self._notes < MAX_NOTES:

@@ -1,6 +1,6 @@
 """The state that the hub keeps about a server between calls: its circuit breaker, and the server's names.
 
-A server that fails again and again is left alone for a while: its agent is offline, and callers are failure.
+A server that fails again and again is left alone for a while: its agent is offline for callers.
 
 Failures in a row are counted in each process. The opening of the breaker is a column of the server, and the time
 of the next ask is a column of its session; all processes read them. After that time the breaker is half-open: the
@@ -55,15 +55,14 @@ def enter_breaker(server: RemoteServer) -> Permit:
     """
     if server.retry_at is None:
         return Permit(0, is_probe=False)
-    rules = breaker_rules()
     # Read again under the lock: of the calls of all processes exactly one probes.
-    with _session_locked(server.pk):
-        breaker, now_s = _load(RemoteServer.objects.filter(pk=server.pk), rules), db_now().timestamp()
+    with _locked_breaker(server.pk) as breaker:
+        rules, now_s = breaker_rules(), db_now().timestamp()
         if breaker is None or breaker.wait_s(now_s, rules):
             raise BreakerOpen("it failed too often, and is left alone for a while")
         breaker, permit = breaker.let_through(now_s, rules)
         if permit.is_probe:
-            _store(server.pk, breaker, rules)
+            _store(server.pk, breaker)
     return permit
 
 
@@ -92,11 +91,9 @@ class ServerBreakers:
 
 def close_breaker(server_id: int, permit: Permit | None = None) -> None:
     """Close the breaker of a server that answered, unless another call changed it since this one's permit."""
-    rules = breaker_rules()
-    with _session_locked(server_id):
-        breaker = _load(RemoteServer.objects.filter(pk=server_id), rules)
+    with _locked_breaker(server_id) as breaker:
         if breaker is not None and (permit is None or breaker.expects(permit)):
-            _store(server_id, _CLOSED, rules, "")
+            _store(server_id, _CLOSED, "")
 
 
 def open_breaker(server_id: int, words: str, permit: Permit | None = None) -> None:
@@ -104,11 +101,9 @@ def open_breaker(server_id: int, words: str, permit: Permit | None = None) -> No
 
     The failure of a call that was sent before it opened changes nothing.
     """
-    rules = breaker_rules()
-    with _session_locked(server_id):
-        breaker = _load(RemoteServer.objects.filter(pk=server_id), rules)
+    with _locked_breaker(server_id) as breaker:
         if breaker is not None and (permit is None or breaker.expects(permit)):
-            _store(server_id, breaker.open(db_now().timestamp()), rules, words)
+            _store(server_id, breaker.open(db_now().timestamp()), words)
 
 
 def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bool) -> None:
@@ -116,11 +111,9 @@ def open_breaker_at_once(server_id: int, card_url: str, words: str, *, tried: bo
 
     Only the call that probed extends an open breaker. A server that was moved meanwhile is left as it is.
     """
-    rules = breaker_rules()
-    with _session_locked(server_id):
-        breaker = _load(RemoteServer.objects.filter(pk=server_id, card_url=card_url), rules)
+    with _locked_breaker(server_id, card_url=card_url) as breaker:
         if breaker is not None and (tried or not breaker.is_open):
-            _store(server_id, breaker.open(db_now().timestamp()), rules, words)
+            _store(server_id, breaker.open(db_now().timestamp()), words)
 
 
 def write_reachable(server_id: int) -> None:
@@ -132,37 +125,31 @@ def write_reachable(server_id: int) -> None:
     Session.objects.filter(remote__pk=server_id).update(reachable_from=Coalesce(Subquery(retry_at), db_now()))
 
 
-def _load(found: QuerySet[RemoteServer], rules: BreakerRules) -> BreakerMemory | None:
-    """The breaker in the row of a server; None: there is no such row. A probe that is out is not failure apart."""
-    server = found.only("retry_at", "opens").first()
-    if server is None:
-        return None
-    if server.retry_at is None:
-        return _CLOSED
-    opens = server.opens
-    opened_at_s = server.retry_at.timestamp() - rules.open_for_s(opens)
-    return BreakerMemory(opened_at_s=opened_at_s, openings=opens, in_a_row=opens)
+@contextmanager
+def _locked_breaker(server_id: int, **columns: str) -> Iterator[BreakerMemory | None]:
+    """A transaction that holds the session of a server, and the breaker in the server's row.
+
+    None: there is no such row. A probe that is out is not told apart. The session is locked before the server's
+    row, as everywhere. Two processes that change a breaker at once without the lock could leave the session with
+    the `retry_at` of the overwritten change.
+    """
+    with transaction.atomic():
+        Session.objects.select_for_update(no_key=True).filter(remote__pk=server_id).first()
+        server = RemoteServer.objects.filter(pk=server_id, **columns).only("retry_at", "opens").first()
+        if server is None or server.retry_at is None:
+            yield None if server is None else _CLOSED
+            return
+        opened_at_s = server.retry_at.timestamp() - breaker_rules().open_for_s(server.opens)
+        yield BreakerMemory(opened_at_s=opened_at_s, openings=server.opens, in_a_row=server.opens)
 
 
-def _store(server_id: int, breaker: BreakerMemory, rules: BreakerRules, words: str | None = None) -> None:
+def _store(server_id: int, breaker: BreakerMemory, words: str | None = None) -> None:
     """Write a breaker to the row of its server and to the session. `words`: of its failure; None: unchanged."""
-    retry_at = datetime.fromtimestamp(breaker.retry_at_s(rules), UTC) if breaker.is_open else None
+    retry_at = datetime.fromtimestamp(breaker.retry_at_s(breaker_rules()), UTC) if breaker.is_open else None
     failure = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
     opens = min(breaker.in_a_row, MAX_STORED)
     RemoteServer.objects.filter(pk=server_id).update(retry_at=retry_at, opens=opens, **failure)
     write_reachable(server_id)
-
-
-@contextmanager
-def _session_locked(server_id: int) -> Iterator[None]:
-    """A transaction that holds the session of a server.
-
-    The session is locked before the server's row, as everywhere. Two processes that change a breaker at once
-    without the lock could leave the session with the `retry_at` of the overwritten change.
-    """
-    with transaction.atomic():
-        Session.objects.select_for_update(no_key=True).filter(remote__pk=server_id).first()
-        yield
 
 
 @dataclass(frozen=True, slots=True)
