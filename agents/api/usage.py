@@ -26,7 +26,7 @@ from agents.models import Session, TokenUsage, Turn
 from agents.models.choices import Outcome
 from agents.models.turn import PUBLIC_ASKER
 from agents.transcript.access import SessionGone, SessionRole
-from agents.transcript.token_usage import ModelUsage, store_usage_report
+from agents.transcript.token_usage import store_usage_report
 from kit.clock import db_now, iso
 from kit.describe import BEARER, CHANNEL_TOKEN, COOKIE, Done, ErrorBody, Time, Uuid
 from kit.money import MICRO, to_usd
@@ -230,8 +230,8 @@ class OneModel(Body):
 class NewUsage(Body):
     """A report."""
 
-    capturedAt = serializers.DateTimeField()
-    ccSessionId = serializers.CharField(max_length=128)
+    capturedAt = serializers.DateTimeField(source="captured_at")
+    ccSessionId = serializers.CharField(source="cc_session_id", max_length=128)
     reason = serializers.ChoiceField(choices=TokenUsage.Reason.choices)
     models = serializers.ListField(child=OneModel(), min_length=1, max_length=MAX_MODELS)
 
@@ -277,10 +277,10 @@ class SessionTokenUsage(APIView):
     def post(self, request: Request, public_id: UUID) -> Response:
         """Report counters of one run of a program: by the session's owner, or with its channel token."""
         session = _get_reported_session(request, public_id)
-        report = NewUsage.read(request).validated_data
-        models = [ModelUsage(**one) for one in report["models"]]
+        snapshot = dict(NewUsage.read(request).validated_data)
+        models = snapshot.pop("models")
         try:
-            store_usage_report(session, report["ccSessionId"], report["capturedAt"], report["reason"], models)
+            store_usage_report(session, snapshot, models)
         except SessionGone:
             raise NotFound("no such session") from None
         return Response({"ok": True}, status=201)

@@ -14,7 +14,7 @@ import msgspec
 from django.db import transaction
 from msgspec import Raw, Struct
 
-from agents.models import Attachment, Connection, Event, Session
+from agents.models import Attachment, Connection, Session
 from agents.transcript.pieces import ApprovalDecided
 from kit.clock import iso
 from kit.sql import KeyedQuery
@@ -114,23 +114,8 @@ FROM_LIVE: tuple[type[LiveMessage], ...] = (
 encode = msgspec.json.Encoder().encode
 
 
-def processes_watching(session_ids: Collection[int]) -> dict[int, set[str]]:
-    """The processes that hold watchers of these sessions."""
-    found: dict[int, set[str]] = {}
-    for session_id, process_id in Attachment.objects.filter(session_id__in=session_ids).values_list(
-        "session_id", "process_id"
-    ):
-        found.setdefault(session_id, set()).add(process_id)
-    return found
-
-
-def seen(session_public_id: str, event: Event) -> EventMessage:
-    """An event as its message."""
-    return seen_event(session_public_id, event.kind, event.type, event.payload, event.ts)
-
-
 def seen_event(session_public_id: str, kind: str, type_: str, payload: str, ts: datetime) -> EventMessage:
-    """The parts of an event as its message; `payload` is JSON text."""
+    """An event as its message; `payload` is JSON text."""
     return EventMessage(session_public_id, SeenEvent(kind, type_, msgspec.Raw(payload.encode()), iso(ts)))
 
 
@@ -245,16 +230,16 @@ def send_resolution(
     )
 
 
-def close_agent(session_id: int, reason: str) -> None:
-    """Call before the session's row is deleted: after the commit a connected agent is told not to reconnect."""
-    found = Connection.objects.filter(session_id=session_id).values_list("process_id", "pk")
-    send_after_commit([(process, CloseAgent(pk, reason)) for process, pk in found])
+def close_sessions(session_ids: Collection[int], reason: str) -> None:
+    """Call before the rows of sessions are deleted: tell their connected agents after the commit not to reconnect.
 
-
-def close_live_views(session_id: int) -> None:
-    """Call before the session's row is deleted: after the commit live views recheck their access and end."""
-    found = Attachment.objects.filter(session_id=session_id).values_list("process_id", "user_id").distinct()
-    send_after_commit([(process, RecheckAccess(session_id, user_id)) for process, user_id in found])
+    Live views of the sessions recheck their access then, and end.
+    """
+    connected = Connection.objects.filter(session_id__in=session_ids).values_list("process_id", "pk")
+    watching = Attachment.objects.filter(session_id__in=session_ids)
+    watchers = watching.values_list("process_id", "session_id", "user_id").distinct()
+    agents: list[AddressedMessage] = [(process, CloseAgent(pk, reason)) for process, pk in connected]
+    send_after_commit([*agents, *((process, RecheckAccess(*access)) for process, *access in watchers)])
 
 
 def _to_agent(session_id: int, message: Callable[[int], Message]) -> bool:
@@ -273,7 +258,9 @@ def _address_live_frames(session_id: int, messages: Sequence[LiveMessage]) -> li
 
 
 def _processes(session_id: int) -> set[str]:
-    return processes_watching([session_id]).get(session_id, set()) if _carriers else set()
+    """The processes that hold watchers of a session."""
+    watching = Attachment.objects.filter(session_id=session_id).values_list("process_id", flat=True)
+    return set(watching) if _carriers else set()
 
 
 def _send_messages(addressed: Sequence[AddressedMessage]) -> None:

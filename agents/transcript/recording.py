@@ -15,7 +15,6 @@ from agents.transcript.announcements import (
     OpMessageMessage,
     announce,
     load_session_audiences,
-    seen,
     seen_event,
 )
 from kit import strict_json
@@ -50,28 +49,10 @@ def payload_of(**members: Any) -> str:
     """A payload from its members, those that are None left out; lone surrogates become U+FFFD."""
     if None in members.values():
         members = {name: value for name, value in members.items() if value is not None}
-    return as_payload(members)
-
-
-def as_payload(members: Mapping[str, Any]) -> str:
-    """The payload for any JSON object."""
     try:
         return encode(members).decode()
     except UnicodeEncodeError:
         return encode(_mended(members)).decode()
-
-
-@transaction.atomic
-def record(session: Session, kind: str, type_: str, payload: str) -> Event:
-    """Write one event from synchronous code, and show it to the session's operators after the commit."""
-    now = db_now()
-    event = Event.objects.create(session=session, kind=kind, type=type_, payload=payload, ts=now)
-    announce(session.pk, seen_event(str(session.public_id), kind, type_, payload, now))
-    if outbox.has_subscriptions():
-        outbox.record(
-            [load_session_audiences([session.pk])[session.pk].event(event.pk, kind, type_, payload, now)]
-        )
-    return event
 
 
 def clean(raw: bytes) -> str:
@@ -88,7 +69,8 @@ def clean(raw: bytes) -> str:
         raise BadPayload("payload: not JSON that can be kept") from None
     if isinstance(value, dict) and b"\\u" not in raw:
         return raw.decode()
-    return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
+    members = value if isinstance(value, dict) else {} if value is None else {"value": value}
+    return encode(_mended(members)).decode()
 
 
 def kept_text(text: str, at_most: int) -> str:
@@ -106,7 +88,6 @@ def _mended(value: Any) -> Any:
 
 
 START, END = "SessionStart", "SessionEnd"
-NO_PAYLOAD = "{}"
 
 
 def record_session_start(session: Session, now: datetime, *, took_over: bool) -> None:
@@ -115,17 +96,15 @@ def record_session_start(session: Session, now: datetime, *, took_over: bool) ->
     The function makes one statement, and one more after the commit, as a thousand agents may come back at once.
     """
     types = [END, START] if took_over else [START]
-    events = Event.objects.bulk_create(_lifecycle_event(session, type_, now) for type_ in types)
+    events = _store([(session, type_) for type_ in types], now, "session.connected")
     _announce_status(session, events, is_connected=True)
-    _queue_deliveries([session], events, "session.connected")
 
 
 def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
     """The connections of these sessions are gone."""
     if not sessions:
         return
-    events = Event.objects.bulk_create(_lifecycle_event(session, END, now) for session in sessions)
-    _queue_deliveries(sessions, events, "session.disconnected")
+    events = _store([(session, END) for session in sessions], now, "session.disconnected")
     ids = [session.pk for session in sessions]
     watched = set(Attachment.objects.filter(session_id__in=ids).values_list("session_id", flat=True))
     for session, event in zip(sessions, events, strict=True):
@@ -133,23 +112,27 @@ def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
             _announce_status(session, [event], is_connected=False)
 
 
-def _queue_deliveries(sessions: Sequence[Session], events: Sequence[Event], what: str) -> None:
-    """Deliveries for webhooks, in the same transaction; one small query while there are no subscriptions."""
-    if not outbox.has_subscriptions():
-        return
-    known = load_session_audiences([session.pk for session in sessions])
-    heard = [known[one.session_id].event(one.pk, one.kind, one.type, one.payload, one.ts) for one in events]
-    outbox.record(heard + [scene.make_event(what, ownerLogin=scene.owner_login) for scene in known.values()])
+def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -> list[Event]:
+    """Store events, each of a session and a type, and queue the deliveries for webhooks in the same transaction.
 
-
-def _lifecycle_event(session: Session, type_: str, now: datetime) -> Event:
-    return Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload=NO_PAYLOAD, ts=now)
+    While there are no subscriptions this takes one small query more.
+    """
+    events = Event.objects.bulk_create(
+        Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload="{}", ts=now)
+        for session, type_ in lifecycle
+    )
+    if outbox.has_subscriptions():
+        known = load_session_audiences({one.session_id for one in events})
+        stored = [known[one.session_id].event(one.pk, one.kind, one.type, one.payload, one.ts) for one in events]
+        outbox.record(stored + [one.make_event(what, ownerLogin=one.owner_login) for one in known.values()])
+    return events
 
 
 def _announce_status(session: Session, events: Sequence[Event], *, is_connected: bool) -> None:
     public_id = str(session.public_id)
     status = ChannelStatus(public_id, is_connected, iso(events[-1].ts))
-    announce(session.pk, *[seen(public_id, event) for event in events], status)
+    seen = [seen_event(public_id, one.kind, one.type, one.payload, one.ts) for one in events]
+    announce(session.pk, *seen, status)
 
 
 MAX_MENTIONS = 50

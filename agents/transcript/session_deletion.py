@@ -12,9 +12,9 @@ from typing import Any
 from django.db import OperationalError, transaction
 from django.db.models import Count, Max, Model, OuterRef, QuerySet, Subquery
 
-from agents.models import Agent, Attachment, Connection, Event, File, OpMessage, Session, TokenUsage, Turn
+from agents.models import Agent, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.models.session import SEEN_AT, connected_sessions, online_sessions
-from agents.transcript.announcements import close_agent, close_live_views
+from agents.transcript.announcements import close_sessions
 from agents.transcript.files import DeletedFiles, forget_files_of
 from kit import sql
 from kit.clock import db_now
@@ -119,18 +119,9 @@ def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
     ids -= connected_sessions(ids) if only_offline else set()
-    _dismiss(ids)
+    close_sessions(ids, DELETED)
     forgotten = forget_files_of(ids)
     return ids, Session.objects.filter(pk__in=ids).delete()[1], forgotten
-
-
-def _dismiss(session_ids: Collection[int]) -> None:
-    """Notify connected agents and operators after the commit."""
-    for session_id in Connection.objects.filter(session_id__in=session_ids).values_list("session_id", flat=True):
-        close_agent(session_id, DELETED)
-    watched = Attachment.objects.filter(session_id__in=session_ids).values_list("session_id", flat=True)
-    for session_id in set(watched):
-        close_live_views(session_id)
 
 
 @dataclass(frozen=True, slots=True)

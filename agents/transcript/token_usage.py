@@ -1,9 +1,7 @@
 """Token usage: what one turn used (section 4.8), and what agents' programs report of their runs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 from django.db import transaction
@@ -81,24 +79,14 @@ def _capped_sum(before: int, more: int) -> int:
     return min(before + more, MAX_TOTAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelUsage:
-    """Counters of one model since its program began."""
-
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_creation_tokens: int
-
-
 @transaction.atomic
 def store_usage_report(
-    session: Session, cc_session_id: str, captured_at: datetime, reason: str, models: Sequence[ModelUsage]
+    session: Session, snapshot: Mapping[str, Any], models: Sequence[Mapping[str, Any]]
 ) -> list[TokenUsage]:
     """Write a row for each model that this snapshot has no row of yet: a report sent again changes nothing.
 
-    A snapshot is one program run at one moment, for one reason. The lock on the session makes the check safe.
+    A snapshot is one program run at one moment, for one reason; `models` are counters since the program began.
+    Both are named as the columns are. The lock on the session makes the check safe.
 
     Raises:
         SessionGone: the session was deleted meanwhile.
@@ -106,26 +94,10 @@ def store_usage_report(
     """
     quotas.lock_owner(session.owner_id)
     lock_session(session)
-    snapshot = TokenUsage.objects.filter(
-        session=session, cc_session_id=cc_session_id, captured_at=captured_at, reason=reason
-    )
-    reported = set(snapshot.values_list("model", flat=True))
-    new = {one.model: one for one in models if one.model not in reported}
+    reported = set(TokenUsage.objects.filter(session=session, **snapshot).values_list("model", flat=True))
+    new = {one["model"]: one for one in models if one["model"] not in reported}
     if new:
         limits.STORAGE.check(session.owner_id, len(new) * limits.USAGE_ROW_BYTES)
-    rows = [
-        TokenUsage(
-            session=session,
-            owner_id=session.owner_id,
-            cc_session_id=cc_session_id,
-            captured_at=captured_at,
-            reason=reason,
-            model=one.model,
-            input_tokens=one.input_tokens,
-            output_tokens=one.output_tokens,
-            cache_read_tokens=one.cache_read_tokens,
-            cache_creation_tokens=one.cache_creation_tokens,
-        )
-        for one in new.values()
-    ]
-    return TokenUsage.objects.bulk_create(rows)
+    return TokenUsage.objects.bulk_create(
+        TokenUsage(session=session, owner_id=session.owner_id, **snapshot, **one) for one in new.values()
+    )
