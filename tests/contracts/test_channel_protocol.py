@@ -173,6 +173,13 @@ def test_what_is_no_frame_is_refused_by_name(subtests: pytest.Subtests) -> None:
         '{"type": "chat_event", "eventType": "reply", "payload": {"chatId": "c", "text": "a", "text": "b"}}',
         '{"type": "tail_event", "eventType": "x", "payload": {"n": 1e999}}',
         '{"type": "pong", "ts": NaN}',
+        '{"type": 5}',
+        '{"type": "pong"',
+        '{"type": "chat_event"}',
+        '{"type": "register", "pid": "x"}',
+        '{"type": "pong", "ts": ' + "[" * 5000 + "]" * 5000 + "}",
+        '{"type": "pong", "ts": ' + "9" * 5000 + "}",
+        '{"type": "tail_event", "eventType": "x", "payload": ' + '{"a":' * 20000 + "1" + "}" * 20000 + "}",
     ]:
         with subtests.test(text=text):
             with pytest.raises(BadChannelFrame) as refused:

@@ -1,7 +1,7 @@
 """Payloads of chat events: replies and chunks, task states, artifacts."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -87,7 +87,7 @@ class TaskArtifact(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     chat_id: Id
     artifact_id: Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9._-]+$")]
-    parts: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=100)]
+    parts: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_PARTS)]
     name: Name = ""
     description: Annotated[str, Meta(max_length=4096)] = ""
     metadata: Json | msgspec.UnsetType = UNSET
@@ -135,7 +135,9 @@ def read_artifact(payload: msgspec.Raw) -> TaskArtifact:
     artifact = _artifact(_checked(payload))
     if not ARTIFACT_ID.fullmatch(artifact.artifact_id) or artifact.artifact_id.startswith(OWN_PREFIX):
         raise ValueError(f"artifactId: want 1 to 64 of A-Z a-z 0-9 . _ - not beginning with {OWN_PREFIX}")
-    check_parts(artifact.parts)
+    for number, part in enumerate(artifact.parts):
+        if flaw := _flaw(part):
+            raise ValueError(f"parts[{number}]: {flaw}")
     return artifact
 
 
@@ -167,23 +169,6 @@ def _checked(payload: msgspec.Raw) -> bytes:
     except UnreadableText as unsound:
         raise ValueError(str(unsound)) from None
     return raw
-
-
-class BadPart(ValueError):
-    """A part is not what A2A calls one; the text says why, and is public."""
-
-
-def check_parts(parts: Sequence[Part]) -> None:
-    """Refuse parts that are none; their text is sound already (`kit.strict_json`).
-
-    Raises:
-        BadPart: too few or too many of them, or one is no part.
-    """
-    if not 1 <= len(parts) <= MAX_PARTS:
-        raise BadPart(f"parts: want 1 to {MAX_PARTS}")
-    for number, part in enumerate(parts):
-        if flaw := _flaw(part):
-            raise BadPart(f"parts[{number}]: {flaw}")
 
 
 def _flaw(part: Part) -> str:

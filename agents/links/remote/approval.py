@@ -72,11 +72,7 @@ def compare_with_approved(server_id: int, fetched: ServerCard) -> CardVerdict | 
     this card was fetched.
     """
     # Locked until the end: processes that fetch the card at once compare one after the other.
-    # The session first, as everywhere: a refusal is written to it.
-    Session.objects.select_for_update(no_key=True).filter(
-        pk__in=RemoteServer.objects.filter(pk=server_id).values("session_id")
-    ).values_list("pk").first()
-    server = RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
+    server = _lock(server_id)
     if server is None or server.card_url != fetched.url:
         return None
     if not server.card_digest:
@@ -187,10 +183,19 @@ def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str
         open_breaker_at_once(server.pk, server.card_url, refusal, tried=False)
 
 
+def _lock(server_id: int) -> RemoteServer | None:
+    """Lock a server until the transaction ends; None: the server is gone.
+
+    The session is locked first, as everywhere: a refusal is written to it.
+    """
+    session = RemoteServer.objects.filter(pk=server_id).values("session_id")
+    Session.objects.select_for_update(no_key=True).filter(pk__in=session).values_list("pk").first()
+    return RemoteServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
+
+
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:
-    """The cards of a server while the session and the server are locked, in this order."""
-    Session.objects.select_for_update(no_key=True).filter(pk=server.session_id).values_list("pk").first()
-    RemoteServer.objects.select_for_update(no_key=True).filter(pk=server.pk).values_list("pk").first()
+    """The cards of a server, which is locked."""
+    _lock(server.pk)
     kept = RemoteCard.objects.filter(server=server, waiting__isnull=False, waiting_digest=digest).first()
     if kept is None:
         raise NotWaiting
