@@ -99,12 +99,11 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletedFiles:
-    """The files and bytes that were deleted with sessions."""
+class Swept:
+    """The numbers of deleted blobs and of freed bytes."""
 
-    files: int
-    blobs_swept: int
-    bytes_freed: int
+    blobs: int = 0
+    freed_bytes: int = 0
 
 
 def store(session: Session, uploader: User, upload: Upload, scope: str = File.Scope.ATTACHMENT) -> File:
@@ -195,14 +194,13 @@ def expire() -> int:
 
 
 @transaction.atomic
-def forget_files_of(session_ids: Collection[int]) -> DeletedFiles:
-    """Delete every file row of sessions; call it in the transaction that deletes the sessions."""
+def forget_files_of(session_ids: Collection[int]) -> tuple[int, Swept]:
+    """Delete the files of sessions in the transaction that deletes the sessions; how many, and their blobs."""
     files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
     lock(hashes)
     gone, _ = files.delete()
-    swept = sweep(hashes)
-    return DeletedFiles(gone, swept.blobs, swept.freed_bytes)
+    return gone, sweep(hashes)
 
 
 def expires_at(uploaded_at: datetime) -> datetime:
@@ -252,14 +250,6 @@ class BlobGone(Exception):
     """The bytes were deleted while they were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """The numbers of deleted blobs and of freed bytes."""
-
-    blobs: int = 0
-    freed_bytes: int = 0
-
-
 def keep(sha256: str, data: bytes) -> None:
     """See that these bytes are there, locked until the transaction ends."""
     while not lock([sha256]):  # again: another may have swept it between the two statements
@@ -280,12 +270,10 @@ def sweep(hashes: Collection[str]) -> Swept:
     return Swept(len(spent), sum(spent.values()))
 
 
-def sweep_spent() -> Swept:
+def sweep_spent() -> None:
     """Delete every spent blob: those of a user or session that was deleted whole."""
-    total = Swept()
-    while swept := _sweep_some():
-        total = Swept(total.blobs + swept.blobs, total.freed_bytes + swept.freed_bytes)
-    return total
+    while _sweep_some():
+        pass
 
 
 def read_slices(sha256: str, size: int) -> Iterator[bytes]:
@@ -303,7 +291,6 @@ def read_slices(sha256: str, size: int) -> Iterator[bytes]:
 
 
 @transaction.atomic
-def _sweep_some() -> Swept | None:
+def _sweep_some() -> bool:
     spent = list(Blob.objects.filter(files=None).values_list("pk", flat=True)[:SWEPT_AT_ONCE])
-    swept = sweep(lock(spent)) if spent else Swept()
-    return swept if swept.blobs else None
+    return bool(spent) and sweep(lock(spent)).blobs > 0

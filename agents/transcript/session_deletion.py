@@ -15,7 +15,7 @@ from django.db.models import Count, Max, Model, OuterRef, QuerySet, Subquery
 from agents.models import Agent, Event, File, OpMessage, Session, TokenUsage, Turn
 from agents.models.session import SEEN_AT, connected_sessions, online_sessions
 from agents.transcript.announcements import close_sessions
-from agents.transcript.files import DeletedFiles, forget_files_of
+from agents.transcript.files import Swept, forget_files_of
 from kit import sql
 from kit.clock import db_now
 
@@ -35,13 +35,12 @@ class Deletion:
     blobs_swept: int = 0
     bytes_freed: int = 0
 
-    def add(self, session_ids: Collection[int], rows: Mapping[str, int], forgotten: DeletedFiles) -> None:
+    def add(self, session_ids: Collection[int], rows: Mapping[str, int], swept: Swept) -> None:
         """Count more rows."""
         self.session_ids.update(session_ids)
         self.rows.update(rows)
-        self.rows[File._meta.label] += forgotten.files
-        self.blobs_swept += forgotten.blobs_swept
-        self.bytes_freed += forgotten.bytes_freed
+        self.blobs_swept += swept.blobs
+        self.bytes_freed += swept.freed_bytes
 
     def count(self, model: type[Model]) -> int:
         """The number of rows of a model."""
@@ -103,7 +102,7 @@ def _delete_in_batches(rows: QuerySet[Model]) -> int:
     return count
 
 
-def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], DeletedFiles]:
+def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
     """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
     for _ in range(FINISH_TRIES - 1):
         try:
@@ -115,13 +114,14 @@ def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
 
 
 @transaction.atomic
-def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], DeletedFiles]:
+def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
     locked = Session.objects.select_for_update().filter(pk__in=session_ids).order_by("pk")
     ids = set(locked.values_list("pk", flat=True))
     ids -= connected_sessions(ids) if only_offline else set()
     close_sessions(ids, DELETED)
-    forgotten = forget_files_of(ids)
-    return ids, Session.objects.filter(pk__in=ids).delete()[1], forgotten
+    files, swept = forget_files_of(ids)
+    rows = Session.objects.filter(pk__in=ids).delete()[1]
+    return ids, {**rows, File._meta.label: files}, swept
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def test_forgetting_the_files_of_a_session_tells_what_went(alice: Person, sessio
     stored(alice, session)
     stored(alice, session, b"mine alone")
     files.delete(stored(alice, session, b"deleted"))
-    assert files.forget_files_of([session.pk]) == files.DeletedFiles(files=3, blobs_swept=1, bytes_freed=10)
+    assert files.forget_files_of([session.pk]) == (3, files.Swept(blobs=1, freed_bytes=10))
     assert list(File.objects.values_list("pk", flat=True)) == [elsewhere.pk]
     assert b"".join(files.open_file(elsewhere) or ()) == TEXT
 
