@@ -46,9 +46,12 @@ class NewEvent(Struct, frozen=True):
 
 
 def payload_of(**members: Any) -> str:
-    """A payload from its members, those that are None left out; lone surrogates become U+FFFD."""
-    if None in members.values():
-        members = {name: value for name, value in members.items() if value is not None}
+    """A payload from its members, those that are None left out."""
+    return as_payload({name: value for name, value in members.items() if value is not None})
+
+
+def as_payload(members: Mapping[str, Any]) -> str:
+    """The payload for any JSON object; lone surrogates become U+FFFD."""
     try:
         return encode(members).decode()
     except UnicodeEncodeError:
@@ -69,8 +72,7 @@ def clean(raw: bytes) -> str:
         raise BadPayload("payload: not JSON that can be kept") from None
     if isinstance(value, dict) and b"\\u" not in raw:
         return raw.decode()
-    members = value if isinstance(value, dict) else {} if value is None else {"value": value}
-    return encode(_mended(members)).decode()
+    return as_payload(value if isinstance(value, dict) else {} if value is None else {"value": value})
 
 
 def kept_text(text: str, at_most: int) -> str:
