@@ -92,7 +92,7 @@ def _report(*, deep: bool, login: str | None) -> list[Line]:
     elif not settings.IS_EMBEDDED:
         lines += _redis_if_away()
     if login:
-        owner = User.objects.filter(login__iexact=login).first()
+        owner = User.objects.named(login)
         if owner is None:
             raise CommandError(f"no user has the login {login}", returncode=DOWN)
         lines += report_team(owner)
