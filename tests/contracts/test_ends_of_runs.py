@@ -2,8 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -98,6 +99,33 @@ async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
     with pytest.raises(RuntimeError):
         await run.keep_end(REPLIED)
     assert not feed.is_fed
+    assert feed.task.state is State.COMPLETED
+
+
+class SlowToPut(MemoryTaskStore):
+    """A store in which a new task, or the end of one that was not followed, takes some turns of the loop."""
+
+    async def put(self, task: Task) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await super().put(task)
+
+
+@pytest.mark.parametrize("turns", range(-5, 6))
+async def test_a_follower_that_comes_while_the_end_is_kept_sees_the_end(turns: int) -> None:
+    """`turns`: how much later than the end the follower comes."""
+    store = SlowToPut(Clock())
+    run = run_on(store)
+
+    async def later(turns: int, work: Coroutine[Any, Any, Any]) -> Any:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return await work
+
+    run.extra_writes(REPLIED)
+    feed, _ = await asyncio.gather(later(turns, run.start_feed()), later(-turns, run.publish(REPLIED)))
+    assert (run.is_settled, feed.is_fed) == (True, False)
+    assert await store.find(run.task.id, caller_id=1) == run.task == feed.task
     assert feed.task.state is State.COMPLETED
 
 
