@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from a2a_bridge.surface.addresses import ADDRESSES
-from a2a_bridge.wire.dialects.dialect import Description, Operation
+from a2a_bridge.wire.dialects.dialect import Dialect, Operation
 from a2a_bridge.wire.dialects.hub import HUB
 from a2a_bridge.wire.dialects.v1 import V1
 from a2a_bridge.wire.versions import DIALECTS
@@ -41,7 +41,7 @@ class DialectRequest:
 
     def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
         """The answer about an agent, and `task_id` where it names a task."""
-        header = self.described.header  # how a request says its dialect
+        header = self.spoken.description.header  # how a request says its dialect
         body = envelope(self.method, self.params(task_id))
         spoken = {"A2A-Version": header} if header else {}
         return web.post(f"/api/a2a/v1/agents/{handle}", json=body, headers=spoken | headers)
@@ -51,14 +51,14 @@ class DialectRequest:
         return answer.status_code == 200 and (not self.asks or "agent channel offline" in answer.text)
 
     @property
-    def described(self) -> Description:
-        """The reference's description of the dialect."""
-        return next(one.description for one in DIALECTS if one.name == self.dialect)
+    def spoken(self) -> Dialect:
+        """The dialect of the request."""
+        return next(one for one in DIALECTS if one.name == self.dialect)
 
     def params(self, task_id: str) -> Json:
         """Parameters; `task_id` where it names a task."""
         if self.asks:
-            return {"message": {**self.described.message, "messageId": unguessable("m-")}}
+            return {"message": {**self.spoken.sample_message, "messageId": unguessable("m-")}}
         match self.operation:
             case Operation.CREATE_PUSH:
                 return {"taskId": task_id, "url": PUSH_URL}
