@@ -3,13 +3,13 @@
 Every query of `/health` walks an index and looks at a bounded part of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db import connection
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
@@ -33,8 +33,9 @@ from hub.logs import errors_lately
 from hub.monitoring.figures import MOST, count_of, queue_of
 from kit import sql
 from kit.clock import db_now
+from kit.filters import page_of
 from webhooks import limits as of_webhooks
-from webhooks.models import Delivery, Sendable, SendingPause
+from webhooks.models import Delivery, Sendable
 from webhooks.service.outbox import find_pause
 
 MAX_PROCESSES = 50
@@ -44,109 +45,49 @@ KINDS = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 TASKS_IN = {"memory": "in this process", "redis": "in Redis", "journal": "in the database"}
 
 
-@dataclass(frozen=True, slots=True)
-class HubProcess:
-    """One process of the hub and what it holds. `beat_age_s`: since its last heartbeat."""
-
-    name: str
-    started_at: datetime
-    beat_age_s: int
-    is_alive: bool
-    agents: int
-    operators: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueFigures:
-    """A queue: what waits, how long the longest due one is overdue, what was given up in a day."""
-
-    pending: int
-    overdue_s: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """Questions of the last hour, of the last MOST at most: how many, and how they ended, by reason."""
-
-    asked: int
-    completed: int
-    failed: Sequence[tuple[str, int]]
-    denied: Sequence[tuple[str, int]]
-
-    @property
-    def failed_total(self) -> int:
-        """The number of failed turns, for any reason."""
-        return sum(count for _, count in self.failed)
-
-    @property
-    def denied_total(self) -> int:
-        """The number of refused asks, for any reason."""
-        return sum(count for _, count in self.denied)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The figures of the page, as of `at`. Counts stop at MOST."""
-
-    at: datetime
-    processes: Sequence[HubProcess]
-    agents: int
-    open_turns: int
-    lingering: int
-    deliveries: QueueFigures
-    pushes: QueueFigures
-    turns: Turns
-    errors: Sequence[tuple[str, int]]
-    database: str
-    database_bytes: int
-    version: str
-    tasks: str
-    pause: SendingPause | None
-    most: int = MOST
-
-
 @staff_page
 def health(request: HttpRequest, staff: User) -> HttpResponse:
     """The numbers. The script of the page loads them again every few seconds."""
-    return render(request, "health.html", {"now": figures()})
+    return render(request, "health.html", {"now": load_figures()})
 
 
-def figures() -> Figures:
-    """Look at everything once."""
+def load_figures() -> dict[str, Any]:
+    """The figures of the page, as of `at`. Counts stop at MOST."""
     now = db_now()
-    return Figures(
-        at=now,
-        processes=_processes(now),
-        agents=count_of(live_connections()),
-        open_turns=count_of(Turn.objects.open()),
-        lingering=count_of(Turn.objects.holding().exclude(outcome=None)),
-        deliveries=_deliveries(Delivery, now),
-        pushes=_deliveries(Push, now),
-        turns=_turns(now),
-        errors=errors_lately()[:20],
-        database=KINDS[connection.vendor],
-        database_bytes=sql.database_bytes(),
-        version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
-        tasks=TASKS_IN[settings.TASK_STORE],
-        pause=find_pause(),
-    )
+    return {
+        "at": now,
+        "processes": _list_processes(now),
+        "agents": count_of(live_connections()),
+        "open_turns": count_of(Turn.objects.open()),
+        "lingering": count_of(Turn.objects.holding().exclude(outcome=None)),
+        "deliveries": _load_queue(Delivery, now),
+        "pushes": _load_queue(Push, now),
+        "turns": _count_turns(now),
+        "errors": errors_lately()[:20],
+        "database": KINDS[connection.vendor],
+        "database_bytes": sql.database_bytes(),
+        "version": str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        "tasks": TASKS_IN[settings.TASK_STORE],
+        "pause": find_pause(),
+        "most": MOST,
+    }
 
 
-def _processes(now: datetime) -> list[HubProcess]:
+def _list_processes(now: datetime) -> list[dict[str, Any]]:
+    """The processes of the hub, with what each holds. `beat_age_s`: since its last heartbeat."""
     found = list(Process.objects.order_by("-beat_at")[:MAX_PROCESSES])
     ids = [one.pk for one in found]
     agents = _by_process(live_connections().filter(process_id__in=ids))
     operators = _by_process(Attachment.objects.filter(process_id__in=ids))
     return [
-        HubProcess(
-            str(one),
-            one.started_at,
-            max(0, round((now - one.beat_at).total_seconds())),
-            one.beat_at > alive_since(now),
-            agents.get(one.pk, 0),
-            operators.get(one.pk, 0),
-        )
+        {
+            "name": str(one),
+            "started_at": one.started_at,
+            "beat_age_s": max(0, round((now - one.beat_at).total_seconds())),
+            "is_alive": one.beat_at > alive_since(now),
+            "agents": agents.get(one.pk, 0),
+            "operators": operators.get(one.pk, 0),
+        }
         for one in found
     ]
 
@@ -155,26 +96,34 @@ def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
     return dict(rows.values_list("process_id").annotate(count=Count("pk")).values_list("process_id", "count"))
 
 
-def _deliveries(rows: type[Sendable], now: datetime) -> QueueFigures:
+def _load_queue(rows: type[Sendable], now: datetime) -> dict[str, int]:
+    """What waits in a queue, how long the longest due row is overdue, what was given up in a day."""
     waiting = queue_of(rows, now)
     failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
-    return QueueFigures(waiting.pending, round(waiting.overdue_s), count_of(failed))
+    return {"pending": waiting.pending, "overdue_s": round(waiting.overdue_s), "failed": count_of(failed)}
 
 
-def _turns(now: datetime) -> Turns:
-    """The query selects by id, which grows with time, as there is no index of all turns by time."""
+def _count_turns(now: datetime) -> dict[str, Any]:
+    """Questions of the last hour, of the last MOST at most: how many, and how they ended, by reason.
+
+    The query selects by id, which grows with time, as there is no index of all turns by time.
+    """
     start = Turn.objects.order_by("-pk").values_list("pk", flat=True)[MOST : MOST + 1]
     lately = Turn.objects.filter(pk__gt=next(iter(start), 0), asked_at__gt=now - LATELY)
     ends = lately.order_by().values_list("outcome", "reason").annotate(count=Sum("repeats"))
     counts = {(outcome, reason): count for outcome, reason, count in ends}
-    return Turns(
-        asked=sum(counts.values()),
-        completed=sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
-        failed=[(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, TurnFailure)],
-        denied=[
-            (reason, counts.get((Outcome.DENIED, reason), 0)) for reason in sorted(one.reason for one in REFUSALS)
-        ],
-    )
+    failed = [(reason, counts.get((Outcome.FAILED, reason), 0)) for reason in map(str, TurnFailure)]
+    denied = [
+        (reason, counts.get((Outcome.DENIED, reason), 0)) for reason in sorted(one.reason for one in REFUSALS)
+    ]
+    return {
+        "asked": sum(counts.values()),
+        "completed": sum(count for (outcome, _), count in counts.items() if outcome == Outcome.COMPLETED),
+        "failed": failed,
+        "failed_total": sum(count for _, count in failed),
+        "denied": denied,
+        "denied_total": sum(count for _, count in denied),
+    }
 
 
 ACCOUNTS_A_PAGE = 50
@@ -201,7 +150,7 @@ def limits(request: HttpRequest, staff: User) -> HttpResponse:
     by = request.GET.get("by", "")
     if by not in COLUMNS or not COLUMNS[by][0].is_sorted:
         by = FIRST_SORTED_BY
-    page = Paginator(COLUMNS[by][0].by_account(), ACCOUNTS_A_PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, COLUMNS[by][0].by_account(), ACCOUNTS_A_PAGE)
     columns = [(name, rows.is_sorted) for name, (rows, _) in COLUMNS.items()]
     context = {"limits": LIMITS, "columns": columns, "by": by, "page": page, "accounts": _accounts(page)}
     return render(request, "limits.html", context)

@@ -5,7 +5,6 @@ device shows a code, its user types it elsewhere, and the device polls. A used r
 that comes again ends its family; why so, and why a repeated use within seconds is none: docs/adr/0187.
 """
 
-import base64
 import hashlib
 import hmac
 import logging
@@ -16,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import ParamSpec
 
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from django.db import transaction
 
 from accounts.authn import digest
@@ -151,8 +151,7 @@ def _redeem_code(row: LoginCode, user_agent: str, client: RegisteredClient | Non
 def _fits(verifier: str, challenge: str) -> bool:
     if not VERIFIER.match(verifier):
         return False
-    hashed = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-    return hmac.compare_digest(hashed, challenge)
+    return hmac.compare_digest(create_s256_code_challenge(verifier), challenge)
 
 
 def begin_device_grant(app_name: str, machine_id: str) -> tuple[str, str]:
