@@ -1,9 +1,11 @@
-"""Filters of the lists on pages: declared once, read from the address, and applied to the rows."""
+"""Lists on pages: their filters, declared once and read from the address, and their pages."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
+from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
@@ -45,9 +47,19 @@ class Filters:
         read = {one.name: one.read(request.GET.get(one.name, "")) for one in declared}
         self.chosen = {name: value for name, value in read.items() if value}
 
+    @property
+    def query(self) -> str:
+        """The query string that shows the same list."""
+        return urlencode(self.chosen)
+
     def choose(self, rows: Rows) -> Rows:
         """The rows that the list shows."""
         for one in self._declared:
             if value := self.chosen.get(one.name):
                 rows = rows.filter(one.find(value))
         return rows
+
+
+def page_of(request: HttpRequest, rows: QuerySet[Any, Any], size: int, parameter: str = "page") -> Page[Any]:
+    """The page of a list that a parameter of the address names; the first one where it names none."""
+    return Paginator(rows, size).get_page(request.GET.get(parameter))

@@ -37,8 +37,9 @@ from agents.core.explanations import OUTCOME_LABELS, explain
 from agents.core.reasons import Explanation
 from agents.models import Agent
 from agents.models.choices import Interruption, Outcome, TurnFailure
-from agents.pages.directory import MAX_CHARS, DirectoryFilter, find, online_first, read_filter
+from agents.pages.directory import MAX_CHARS, find, find_chosen, online_first, read_filters
 from clawbridge.shapes import QuestionState
+from kit.filters import Filters
 
 MAX_FOUND = 6
 
@@ -60,7 +61,7 @@ class AgentChoice:
 class FoundAgents:
     """The first agents that the directory's search finds, and the number of all that it finds."""
 
-    wanted: DirectoryFilter
+    filters: Filters
     count: int
     choices: Sequence[AgentChoice]
 
@@ -87,7 +88,7 @@ def reference(request: HttpRequest) -> HttpResponse:
     """
     found, picked = find_agents(request), _picked(request)
     if picked is None:
-        askable = find(DirectoryFilter(), request.user.pk)
+        askable = find(request.user.pk)
         picked = next(iter(_choices(online_first(askable)[:1])), None)
     context = {
         **contents(),
@@ -134,9 +135,9 @@ def contents() -> dict[str, Any]:
 
 def find_agents(request: HttpRequest) -> FoundAgents:
     """The agents that the directory's search finds for the visitor, agents that are online first."""
-    wanted = read_filter(request)
-    agents = find(wanted, request.user.pk)
-    return FoundAgents(wanted, agents.count(), _choices(online_first(agents)[:MAX_FOUND]))
+    filters = read_filters(request)
+    agents = find_chosen(filters, request.user.pk)
+    return FoundAgents(filters, agents.count(), _choices(online_first(agents)[:MAX_FOUND]))
 
 
 def _picked(request: HttpRequest) -> AgentChoice | None:

@@ -4,10 +4,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
-from django.db.models import Case, IntegerField, When
+from django.db.models import Case, IntegerField, Q, When
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -22,6 +20,7 @@ from agents.models.session import online
 from agents.pages.availability import Advice, Availability, advise, load_availability
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
+from kit.filters import Filter, Filters, one_of, page_of
 
 ON_FRONT_PAGE = 6
 PER_PAGE = 24
@@ -39,27 +38,7 @@ class DirectoryEntry:
     @property
     def address(self) -> str:
         """The address of the agent's page."""
-        return page_of(self.agent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryFilter:
-    """The search of a visitor. `text`: words that are looked for (`kit.full_text`)."""
-
-    text: str = ""
-    online: bool = False
-    mine: bool = False
-
-    @property
-    def is_everything(self) -> bool:
-        """True if no filter is set."""
-        return self == DirectoryFilter()
-
-    @property
-    def query(self) -> str:
-        """The query string of this filter; a page number may be added."""
-        given = {"q": self.text, "online": "1" * self.online, "mine": "1" * self.mine}
-        return urlencode({name: value for name, value in given.items() if value})
+        return address_of(self.agent)
 
 
 @never_cache
@@ -76,10 +55,10 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 def directory(request: HttpRequest) -> HttpResponse:
     """`/agents`: agents the visitor may ask, by handle, with `q`, `online`, `mine` and `page`."""
-    wanted = read_filter(request)
-    page = Paginator(find(wanted, request.user.pk), PER_PAGE).get_page(request.GET.get("page"))
+    filters = read_filters(request)
+    page = page_of(request, find_chosen(filters, request.user.pk), PER_PAGE)
     context: dict[str, Any] = {
-        "wanted": wanted,
+        "filters": filters,
         "page": page,
         "entries": entries_of(page.object_list, request.user.pk),
         "max_chars": MAX_CHARS,
@@ -87,25 +66,31 @@ def directory(request: HttpRequest) -> HttpResponse:
     return render(request, "agents/directory.html", context)
 
 
-def read_filter(request: HttpRequest) -> DirectoryFilter:
-    """The filter in the form; a character that is not printable counts as a space."""
-    given, text = request.GET, request.GET.get("q", "")[:MAX_CHARS]
-    printable = "".join(each if each.isprintable() else " " for each in text)
-    return DirectoryFilter(
-        text=" ".join(printable.split()[:MAX_WORDS]),
-        online=given.get("online") == "1",
-        mine=given.get("mine") == "1" and request.user.is_authenticated,
-    )
+def read_search(typed: str) -> str:
+    """The words of a search; a character that is not printable counts as a space."""
+    printable = "".join(each if each.isprintable() else " " for each in typed[:MAX_CHARS])
+    return " ".join(printable.split()[:MAX_WORDS])
 
 
-def find(wanted: DirectoryFilter, visitor_id: int | None) -> AgentQuerySet:
-    """The agents wanted that the visitor may ask, by relevance, then by handle."""
+def read_filters(request: HttpRequest) -> Filters:
+    """The filters of the directory: words, agents that are online, and the visitor's own."""
+    visitor_id = request.user.pk
+    own = Filter("mine", one_of("1" if visitor_id else ""), lambda value: Q(owner_id=visitor_id))
+    return Filters(request, (Filter("q", read_search), Filter("online", one_of("1"), lambda value: online()), own))
+
+
+def find(visitor_id: int | None, typed: str = "", *, online_only: bool = False) -> AgentQuerySet:
+    """The agents that the visitor may ask and whose texts have the typed words, by relevance, then by handle."""
     found: AgentQuerySet = Agent.objects.askable_by(visitor_id)
-    if wanted.mine:
-        found = found.filter(owner_id=visitor_id)
-    if wanted.online:
+    if online_only:
         found = found.filter(online())
-    return found.matching(wanted.text)
+    return found.matching(read_search(typed))
+
+
+def find_chosen(filters: Filters, visitor_id: int | None) -> AgentQuerySet:
+    """The agents that the filters of a visitor leave, in the same order. The words are looked for among these."""
+    found: AgentQuerySet = filters.choose(Agent.objects.askable_by(visitor_id))
+    return found.matching(filters.chosen.get("q", ""))
 
 
 def online_first(agents: AgentQuerySet) -> AgentQuerySet:
@@ -121,7 +106,7 @@ def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Director
     return [DirectoryEntry(agent, standings[agent.pk]) for agent in found]
 
 
-def page_of(agent: Agent, name: str = "agent-page") -> str:
+def address_of(agent: Agent, name: str = "agent-page") -> str:
     """The address of a page about an agent."""
     return reverse(name, args=agent.handle.split("/", 1))
 
@@ -153,9 +138,9 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "prompts": [prompt for prompt in agent.suggested_prompts if isinstance(prompt, str)][:MAX_PROMPTS],
         "notes": notes_of(agent),
         "shown_chars": SHOWN_CHARS,
-        "standing_address": page_of(agent, "agent-standing"),
-        "card_address": page_of(agent, "agent-card"),
-        "usage_address": page_of(agent, "agent-usage"),
+        "standing_address": address_of(agent, "agent-standing"),
+        "card_address": address_of(agent, "agent-card"),
+        "usage_address": address_of(agent, "agent-usage"),
     }
     return render(request, "agents/agent.html", context)
 

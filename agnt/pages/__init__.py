@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.models import User
 from agents.core.figures import newest_of
 from agnt.service.keys import list_keys
-from kit.filters import Filter, Filters
+from kit.filters import Filter, Filters, page_of
 from kit.ids import read_uuid
 from kit.money import CENT, format_usd
 
@@ -34,7 +33,7 @@ def show_newest(
     """The context of a page that lists the newest MAX_LISTED rows; `page` has the rows, the newest first."""
     filters = Filters(request, declared)
     newest, cut_at = newest_of(rows, MAX_LISTED, column)
-    page = page_of(request, filters.choose(newest).order_by(f"-{column}", "-pk"))
+    page = page_of(request, filters.choose(newest).order_by(f"-{column}", "-pk"), ON_A_PAGE)
     return {
         "page": page,
         "filters": filters,
@@ -43,11 +42,6 @@ def show_newest(
         "most": f"{MAX_LISTED:,}",
         "is_empty": not filters.chosen and not page.paginator.count,
     }
-
-
-def page_of(request: HttpRequest, rows: QuerySet[Any, Any]) -> Page:  # type: ignore[type-arg]
-    """The part of a list that `?page=` asks for."""
-    return Paginator(rows, ON_A_PAGE).get_page(request.GET.get("page"))
 
 
 def describe_cents(cents: int) -> str:

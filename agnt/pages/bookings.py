@@ -77,7 +77,7 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
         **shown,
         "rows": [describe_booking_row(one) for one in shown["page"]],
         "statuses": Status.choices,
-        "kept": urlencode(shown["filters"].chosen),
+        "kept": shown["filters"].query,
         "here": request.GET.urlencode(),
     }
     return render(request, "agnt/bookings.html", context)

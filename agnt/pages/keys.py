@@ -21,7 +21,7 @@ from accounts.quotas import QuotaExceeded
 from agents.core.figures import window_of
 from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey
-from agnt.pages import page_of
+from agnt.pages import ON_A_PAGE
 from agnt.service.figures import load_calls, load_days
 from agnt.service.key_checks import DAILY_CALLS
 from agnt.service.keys import (
@@ -36,6 +36,7 @@ from agnt.service.keys import (
 )
 from kit.clock import approximate_now, db_now
 from kit.columns import make_form_field
+from kit.filters import page_of
 from kit.list_fields import NameLines
 
 USAGE_DAYS = 7
@@ -133,7 +134,7 @@ def keys(request: HttpRequest, owner: User) -> HttpResponse:
             form.add_error(None, f"{capfirst(str(over))}.")
             status = 429
     with_ended = request.GET.get("ended") == "1"
-    page = page_of(request, list_keys(owner, with_ended=with_ended).order_by("-created_at", "-pk"))
+    page = page_of(request, list_keys(owner, with_ended=with_ended).order_by("-created_at", "-pk"), ON_A_PAGE)
     context = {
         "rows": load_key_rows(page),
         "page": page,

@@ -21,7 +21,7 @@ from agents.core.figures import WINDOW_DAYS, DayWindow, window_of
 from agents.pages.desk.charts import amount_chart
 from agnt.models import ApiKey, Booking, Invoice, Network, UsageEvent, Venue
 from agnt.models.network import RULES
-from agnt.pages import bookings, describe_cents, keys, page_of, venues
+from agnt.pages import ON_A_PAGE, bookings, describe_cents, keys, venues
 from agnt.pages.bookings import describe_booking_row
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.bookings import list_bookings
@@ -32,6 +32,7 @@ from agnt.service.networks import change_rules, find_network
 from clawbridge.agnt.fields import NETWORK, Json
 from kit.clock import db_now
 from kit.columns import make_bounded_field
+from kit.filters import page_of
 
 REVENUE_DAYS = 7
 WAITING_SHOWN = 5
@@ -123,7 +124,7 @@ def revenue(request: HttpRequest, owner: User) -> HttpResponse:
     by = by if by in GROUPS else "customer"
     charged = UsageEvent.objects.filter(network__owner=owner, at__gte=window.since).order_by()
     grouped: Any = charged.values(of=F(GROUPS[by])).annotate(**SUMS)
-    page = page_of(request, grouped.order_by("-cents", "of"))
+    page = page_of(request, grouped.order_by("-cents", "of"), ON_A_PAGE)
     invoices = Invoice.objects.filter(network__owner=owner).order_by("-day", "customer")[:INVOICES_SHOWN]
     context = {
         "window": window,

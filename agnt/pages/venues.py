@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
@@ -28,7 +27,7 @@ from accounts.quotas import QuotaExceeded
 from agents.models import Agent
 from agents.pages.forms import LongTextField
 from agnt.models import Network, Venue
-from agnt.pages import page_of
+from agnt.pages import ON_A_PAGE
 from agnt.pages.keys import OVERLAPS
 from agnt.service.asks.breakers import list_open_breakers
 from agnt.service.cancellations import list_cancellations, send_again
@@ -50,7 +49,7 @@ from agnt.service.venues.importing import BAD_ROWS_NAMED, ImportReport, import_v
 from kit.async_db import stream_slices
 from kit.columns import make_form_field
 from kit.concurrency import DOWNLOADS, take_slot
-from kit.filters import Filter, Filters, one_of
+from kit.filters import Filter, Filters, one_of, page_of
 from kit.ids import read_uuid
 from kit.list_fields import LinesField
 
@@ -122,14 +121,14 @@ def make_venue_form(owner: User, made: type[VenueForm] = VenueForm) -> type[Venu
 def venues(request: HttpRequest, owner: User) -> HttpResponse:
     """The list, as envelopes have it: the highest rank first."""
     filters = Filters(request, FILTERS)
-    page = page_of(request, _find_chosen(owner, filters.chosen))
+    page = page_of(request, _find_chosen(owner, filters.chosen), ON_A_PAGE)
     opened = list_open_breakers(owner).filter(venue__in=list(page))
     context = {
         "page": page,
         "open": set(opened.values_list("venue_id", flat=True)),
         "filters": filters,
         "states": list(STATES),
-        "kept": urlencode(filters.chosen),
+        "kept": filters.query,
         "is_empty": not filters.chosen and not page.paginator.count,
     }
     return render(request, "agnt/venues.html", context)

@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Case, Prefetch, When
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -37,6 +36,7 @@ from gateway.service.team_rules import (
 from gateway.wire.frame_types import is_agent_name
 from kit.clock import db_now, iso
 from kit.columns import make_bounded_field, make_form_field
+from kit.filters import page_of
 from kit.list_fields import NameLines
 
 THRESHOLDS = [
@@ -202,8 +202,8 @@ def team(request: HttpRequest, visitor: User) -> HttpResponse:
     members = load_members(owner.pk)
     proposals = _proposals(owner)
     open_first = Case(When(state__in=Proposal.OPEN, then=0), default=1)
-    paginator = Paginator(proposals.order_by(open_first, "-created_at", "-pk"), PROPOSALS_ON_A_PAGE)
-    page = paginator.get_page(request.GET.get("proposals"))
+    ordered = proposals.order_by(open_first, "-created_at", "-pk")
+    page = page_of(request, ordered, PROPOSALS_ON_A_PAGE, "proposals")
     context = {
         **_about(owner, visitor),
         "members": members,

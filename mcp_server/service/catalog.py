@@ -15,7 +15,7 @@ from a2a_bridge.wire.task import Artifact, Task
 from accounts.authn import TokenScope
 from agents.models import Agent, Turn
 from agents.pages.availability import load_availability
-from agents.pages.directory import MAX_CHARS, MAX_WORDS, DirectoryFilter, find
+from agents.pages.directory import find
 from kit.async_db import db_call
 from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.wire.tools import MAX_HANDLE_CHARS, AgentList, ListAgents, ListedAgent
@@ -52,9 +52,7 @@ class AgentPrompt(NamedTuple):
 
 def find_agents(caller: ToolCaller, wanted: ListAgents) -> AgentList:
     """The agents that the caller may ask, with their state. Reads the database."""
-    words = "".join(each if each.isprintable() else " " for each in wanted.query[:MAX_CHARS]).split()
-    filtered = DirectoryFilter(text=" ".join(words[:MAX_WORDS]), online=wanted.online_only)
-    found = find(filtered, caller.identity.user_id)
+    found = find(caller.identity.user_id, wanted.query, online_only=wanted.online_only)
     if caller.identity.only_agent:
         found = found.filter(handle_key=caller.identity.only_agent)
     agents = list(found[: MAX_LISTED + 1])

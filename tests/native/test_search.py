@@ -4,7 +4,7 @@ import pytest
 
 from agents.links.channel.refusals import askable_agents
 from agents.models import Agent
-from agents.pages.directory import DirectoryFilter, find
+from agents.pages.directory import find
 from tests.native.rows import Person, api, make_agent
 
 BOOKS = "alice/books"
@@ -45,7 +45,7 @@ def test_a_person_finds_agents(bob: Person, text: str, expected: list[str]) -> N
     over_rest = api(bob.session).get("/api/v1/agents", {"q": text}).json()["items"]
     assert [one["handle"].removeprefix("@") for one in over_rest] == expected
     assert [one.handle for one in askable_agents(bob.user.pk, text)] == expected
-    assert [one.handle for one in find(DirectoryFilter(text=text), bob.user.pk)] == expected
+    assert [one.handle for one in find(bob.user.pk, text)] == expected
 
 
 def test_agents_with_some_of_the_words_are_found_when_none_has_all(bob: Person) -> None:
@@ -56,17 +56,17 @@ def test_agents_with_some_of_the_words_are_found_when_none_has_all(bob: Person) 
 def test_hostile_queries_are_plain_words(bob: Person) -> None:
     for text in HOSTILE:
         assert api(bob.session).get("/api/v1/agents", {"q": text}).status_code == 200, text
-    assert [one.handle for one in find(DirectoryFilter(text='"ledger* NOT ('), bob.user.pk)] == [BOOKS]
+    assert [one.handle for one in find(bob.user.pk, '"ledger* NOT (')] == [BOOKS]
 
 
 def test_the_index_follows_each_change(alice: Person, bob: Person) -> None:
     def found(text: str) -> list[str]:
-        return [one.handle for one in find(DirectoryFilter(text=text), bob.user.pk)]
+        return [one.handle for one in find(bob.user.pk, text)]
 
     Agent.objects.filter(handle=BOOKS).update(tagline="Payroll", skills=[])
     assert (found("bookkeeping"), found("invoice"), found("payroll")) == ([], [], [BOOKS])
     Agent.objects.filter(handle=BOOKS).update(access="private")
     assert found("payroll") == []
-    assert [one.handle for one in find(DirectoryFilter(text="payroll"), alice.user.pk)] == [BOOKS]
+    assert [one.handle for one in find(alice.user.pk, "payroll")] == [BOOKS]
     Agent.objects.filter(handle=BOOKS).delete()
     assert make_agent(alice.user, "payroll").handle in found("payroll")

@@ -8,7 +8,6 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
@@ -38,7 +37,7 @@ from agents.transcript.replies import StoredReply, find_replies
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
-from kit.filters import Filter, Filters, one_of, read_words
+from kit.filters import Filter, Filters, one_of, page_of, read_words
 from kit.money import decimal_usd
 from kit.search import filter_by_words
 
@@ -63,8 +62,8 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     askers = figures.top_askers(turns)
     filters = Filters(request, FILTERS)
     chosen, searched_since = _choose(filters, turns)
-    recent = Paginator(chosen.select_related("caller", "session").order_by("-asked_at", "-pk"), ON_A_PAGE)
-    page = recent.get_page(request.GET.get("page"))
+    recent = chosen.select_related("caller", "session").order_by("-asked_at", "-pk")
+    page = page_of(request, recent, ON_A_PAGE)
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
     context = {
         **_about(agent, window),
@@ -260,7 +259,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
     asked, cut_at = _find_asked(owner, window)
     grouped = asked.order_by().values(GROUPS[by]).annotate(**SUMS)
     ordered = grouped.order_by("-usage_day") if by == "day" else grouped.order_by("-cost", "-asks", GROUPS[by])
-    page = Paginator(ordered, COSTS_ON_A_PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, ordered, COSTS_ON_A_PAGE)
     context = {
         "window": window,
         "choices": WINDOW_DAYS,

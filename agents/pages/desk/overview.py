@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.core.paginator import Page, Paginator
 from django.db.models import Count, F, IntegerField, OuterRef, QuerySet, Subquery, Sum, Value, Window
 from django.db.models.functions import Coalesce, Greatest, RowNumber
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
@@ -31,6 +30,7 @@ from agents.pages.availability import State, states_of
 from agents.pages.desk.alerts import open_alerts, show_alerts
 from agents.transcript.access import role_of, sessions_visible_to
 from kit.clock import db_now
+from kit.filters import page_of
 from kit.ids import read_row_id, read_uuid
 
 WEEK = timedelta(days=7)
@@ -143,9 +143,9 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     visible = sessions_visible_to(owner.pk).order_by(SEEN_AT.desc(), "-pk")
     own, lent = visible.filter(owner=owner), visible.exclude(owner=owner).filter(archived_at=None)
     with_archived = request.GET.get("archived") == "1"
-    agents_page = _page(request, agents, "agents")
-    own_page = _page(request, own if with_archived else own.filter(archived_at=None), "sessions")
-    lent_page = _page(request, lent, "shared")
+    agents_page = page_of(request, agents, ON_A_PAGE, "agents")
+    own_page = page_of(request, own if with_archived else own.filter(archived_at=None), ON_A_PAGE, "sessions")
+    lent_page = page_of(request, lent, ON_A_PAGE, "shared")
     states = states_of(_ids(agents_page, own_page, lent_page))
     week = load_week(owner, db_now(), [agent.pk for agent in agents_page])
     alerts = show_alerts(open_alerts(owner)[: ALERTS_SHOWN + 1])
@@ -179,10 +179,6 @@ def states(request: HttpRequest, owner: User) -> HttpResponse:
             "agents": {str(pk): used.get(pk, 0) for pk in agent_ids},
         }
     )
-
-
-def _page(request: HttpRequest, rows: QuerySet[Agent] | QuerySet[Session], name: str) -> Page:  # type: ignore[type-arg]
-    return Paginator(rows, ON_A_PAGE).get_page(request.GET.get(name))
 
 
 def _ids(agents: Iterable[Agent], *sessions: Iterable[Session]) -> set[int]:
