@@ -25,9 +25,10 @@ from agnt.models import (
     Venue,
 )
 from agnt.models.network import RULES
+from agnt.pages.keys import RightsForm
 from agnt.pages.venues import VenueForm, make_venue_form
 from agnt.service.bookings import StatusRefused, change_status
-from agnt.service.keys import SENDERS, change_key, revoke_key
+from agnt.service.keys import change_key, revoke_key
 from agnt.service.networks import change_rules, get_or_create_network
 from agnt.service.venues.editing import (
     VenueTaken,
@@ -37,8 +38,6 @@ from agnt.service.venues.editing import (
     set_venues_active,
 )
 from agnt.service.venues.fields import FIELDS, BadVenue
-from kit.columns import make_form_field
-from kit.list_fields import NameLines
 
 RIGHTS = ("tier", "scope", "senders")
 LiveFilter = make_live_filter(Q(credential__in=Credential.objects.live().values("pk")))
@@ -158,16 +157,6 @@ def _column(name: str, description: str, shown: str = "") -> Callable[[ApiKey], 
     return show
 
 
-class KeyRightsForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The rights of a key; its senders as on the desk."""
-
-    senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
-
-    class Meta:
-        model = ApiKey
-        fields = RIGHTS
-
-
 @admin.register(ApiKey, site=site)
 class ApiKeyAdmin(OwnerScopedAdmin):
     """Keys to recognise, to change what they may do, and to revoke; never their text, never their secrets.
@@ -177,7 +166,7 @@ class ApiKeyAdmin(OwnerScopedAdmin):
 
     owner_lookup = "network__owner"
     writes = ("change",)
-    form = KeyRightsForm
+    form = RightsForm
     list_display = (
         "name",
         "prefix",

@@ -57,8 +57,8 @@ SCOPES = [
 OVERLAPS = {"300": "5 minutes", "3600": "1 hour", "86400": "1 day", "604800": "7 days", "2592000": "30 days"}
 
 
-class RightsForm(forms.Form):
-    """The rights of a key, and its customer."""
+class RightsForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The rights of a key, and its customer; the admin has the same form without the customer."""
 
     tier = forms.ChoiceField(label="Tier", choices=TIERS, widget=forms.RadioSelect, initial=ApiKey.Tier.FREE)
     scope = forms.ChoiceField(label="Scope", choices=SCOPES, widget=forms.RadioSelect, initial=ApiKey.Scope.QUERY)
@@ -69,6 +69,10 @@ class RightsForm(forms.Form):
         help_text="Who is invoiced. Keys of one customer share an invoice. Empty: the key is its own customer.",
     )
     senders = make_form_field(ApiKey, "senders", NameLines, rule=SENDERS)
+
+    class Meta:
+        model = ApiKey
+        fields = ("tier", "scope", "customer", "senders")
 
 
 class NewKeyForm(RightsForm):
