@@ -1,4 +1,5 @@
 // The wizard's last step: ask until an agent has come with the token, then show where to go on.
+import { make } from "./elements.js";
 import { SIGNED_OUT, showFailure, showReach } from "./failures.js";
 import { toast } from "./toast.js";
 
@@ -27,10 +28,7 @@ async function look() {
 }
 
 function show({ name, href, action }) {
-  const state = document.createElement("span");
-  state.className = "state on";
-  state.textContent = "online";
-  document.querySelector("#arrival-text").replaceChildren(state, ` ${name} is connected.`);
+  document.querySelector("#arrival-text").replaceChildren(make("span", "state on", "online"), ` ${name} is connected.`);
   const next = document.querySelector("#arrival-next");
   next.href = href;
   next.textContent = action;

@@ -3,6 +3,7 @@ import { Files } from "./operator_files.js";
 import { Link } from "./operator_link.js";
 import { Permissions } from "./operator_permissions.js";
 import { inHub } from "./addresses.js";
+import { make } from "./elements.js";
 import { Transcript } from "./operator_transcript.js";
 import { toast } from "./toast.js";
 
@@ -29,12 +30,7 @@ const ON = {
   permission_request: () => transcript.refresh(),
   permission_resolved: () => transcript.refresh(),
   presence({ attached }) {
-    const items = attached.map((login) => {
-      const item = document.createElement("li");
-      item.textContent = `@${login}`;
-      return item;
-    });
-    $("attached").replaceChildren(...items);
+    $("attached").replaceChildren(...attached.map((login) => make("li", "", `@${login}`)));
   },
   channel_status({ connected }) {
     $("channel").className = `state ${connected ? "on" : "off"}`;
@@ -58,28 +54,25 @@ function openTurn() {
 }
 
 function showState(name, detail) {
-  const state = document.createElement("span");
-  state.className = `state ${{ live: "on", connecting: "busy", waiting: "busy" }[name] ?? "off"}`;
-  state.textContent = {
+  const text = {
     live: "live",
     connecting: "connecting…",
     waiting: `connection lost, trying again in ${detail} s`,
     ended: `ended${detail ? `: ${detail}` : ""}`,
   }[name];
+  const state = make("span", `state ${{ live: "on", connecting: "busy", waiting: "busy" }[name] ?? "off"}`, text);
   const next = name === "waiting" ? [now()] : name === "ended" && link.is_signed_out ? [again()] : [];
   $("link").replaceChildren(state, ...next);
 }
 
 function now() {
-  const button = document.createElement("button");
-  Object.assign(button, { type: "button", className: "quiet", textContent: "Now" });
+  const button = Object.assign(make("button", "quiet", "Now"), { type: "button" });
   button.addEventListener("click", () => link.open());
   return button;
 }
 
 function again() {
-  const back = document.createElement("a");
-  Object.assign(back, { href: inHub("/signin"), textContent: "Sign in again" });
+  const back = Object.assign(make("a", "", "Sign in again"), { href: inHub("/signin") });
   back.search = new URLSearchParams({ next: address });
   return back;
 }

@@ -1,4 +1,5 @@
 // The transcript: its lines come from the hub's own templates, each once, by their ids; replies grow as they are written.
+import { make } from "./elements.js";
 import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
 import { renderMarkdown } from "./markdown.js";
@@ -113,15 +114,8 @@ export class Transcript {
   }
 
   begin(chatId) {
-    const bubble = document.createElement("li");
-    bubble.className = "reply growing";
+    const bubble = make("li", "reply growing", make("p", "by", "agent, writing…"), make("div", "prose"));
     bubble.dataset.chat = chatId;
-    const by = document.createElement("p");
-    by.className = "by";
-    by.textContent = "agent, writing…";
-    const text = document.createElement("div");
-    text.className = "prose";
-    bubble.append(by, text);
     this.growing.append(bubble);
     return bubble;
   }

@@ -3,6 +3,7 @@ import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js"
 import { inHub } from "./addresses.js";
 import { Artifacts, PartsAsText } from "./artifacts.js";
 import { about, asking, isReply, Reply, sightOf } from "./dialects.js";
+import { make } from "./elements.js";
 import { replace } from "./fragment.js";
 import { MISTAKES } from "./mistakes.js";
 import { SDKS } from "./sdk_snippets.js";
@@ -211,12 +212,8 @@ function pretty(text) {
 }
 
 function addStep(ms, kind, text) {
-  const line = document.createElement("li");
-  const name = document.createElement("b");
-  name.textContent = kind;
-  line.className = kind.split(" ")[0];
-  line.append(`${(ms / 1000).toFixed(2)} s `, name, text ? ` ${text}` : "");
-  $("steps").append(line);
+  const time = `${(ms / 1000).toFixed(2)} s `;
+  $("steps").append(make("li", kind.split(" ")[0], time, make("b", "", kind), text ? ` ${text}` : ""));
   $("answer").scrollTop = $("answer").scrollHeight;
 }
 
@@ -271,13 +268,7 @@ function explainEnd(text) {
 }
 
 function explain(...lines) {
-  const paragraphs = lines.filter(Boolean).map((line, index) => {
-    const paragraph = document.createElement("p");
-    const part = document.createElement(index ? "span" : "strong");
-    part.textContent = line;
-    paragraph.append(part);
-    return paragraph;
-  });
+  const paragraphs = lines.filter(Boolean).map((line, index) => make("p", "", make(index ? "span" : "strong", "", line)));
   $("explained").replaceChildren(...paragraphs);
   $("answer").scrollTop = $("answer").scrollHeight;
 }

@@ -1,9 +1,10 @@
 // A sentence at the lower edge that goes by itself; screen readers hear it.
+import { make } from "./elements.js";
+
 const SHOWN_MS = 5000;
 
 export function toast(text) {
-  const line = document.createElement("p");
-  line.textContent = text;
+  const line = make("p", "", text);
   const list = document.querySelector("#toasts");
   list.append(line);
   while (list.children.length > 3) list.firstChild.remove();
