@@ -32,7 +32,7 @@ from gateway.wire.frame_types import AGENT_NAME, FRAME_TYPES, MAX_ID_CHARS, read
 from kit.asgi import RequestRefused
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.describe import ErrorBody, Items, Page, Time
-from kit.rows import RowSource, show
+from kit.rows import RowSource, Shape, show
 
 MAX_NAME_CHARS = 80
 State = Literal["queued", "delivered", "read", "dead"]
@@ -76,9 +76,9 @@ class LetterQuery(PageQuery):
         return WAITING if state == "queued" else [state]
 
 
-def _show(one: Letter) -> ApiLetter:
+def _show(shape: type[Shape], one: Letter, **given: Any) -> Shape:
     state = "queued" if one.state in WAITING else one.state
-    return show(ApiLetter, one, priority=one.get_priority_display().lower(), state=state)
+    return show(shape, one, priority=one.get_priority_display().lower(), state=state, **given)
 
 
 class Letters(APIView):
@@ -89,7 +89,7 @@ class Letters(APIView):
         """The letters of your team, newest first; `state` and `agent` (a name) take only those."""
         found = Letter.objects.filter(owner=caller_of(request), **read_filters(LetterQuery, request))
         newest_first = found.select_related("recipient").order_by("-pk")
-        return page(request, newest_first, lambda rows: [_show(one) for one in rows], LetterQuery)
+        return page(request, newest_first, lambda rows: [_show(ApiLetter, one) for one in rows], LetterQuery)
 
 
 class OneLetter(APIView):
@@ -100,12 +100,7 @@ class OneLetter(APIView):
         """One letter with what it says."""
         letter = _get_own(letter_id, caller_of(request))
         carried = show_frame(letter.envelope)
-        shown: ApiLetterDetail = {
-            **_show(letter),
-            "content": carried["content"],
-            "metadata": carried["metadata"],
-        }
-        return Response(shown)
+        return Response(_show(ApiLetterDetail, letter, content=carried["content"], metadata=carried["metadata"]))
 
     @extend_schema(responses={204: None, 409: ErrorBody})
     def delete(self, request: Request, letter_id: int) -> Response:
@@ -126,7 +121,7 @@ class LetterRetry(APIView):
         if not retry_message(letter):
             raise Conflict("only a dead letter is sent again")
         letter.refresh_from_db()
-        return Response(_show(letter), status=202)
+        return Response(_show(ApiLetter, letter), status=202)
 
 
 def _get_own(letter_id: int, owner: User) -> Letter:
