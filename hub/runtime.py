@@ -134,6 +134,7 @@ class Runtime:
             await end("jobs", asyncio.to_thread(thread.stop))
         for name, link in hub_services.links.items():
             await end(name, link.close())
+        await end("late replies", hub_services.waiting.close())
         await end("gateway", hub_services.gateway.close())
         await end("venues", hub_services.venue_asker.close())
         await end("agnt", hub_services.agnt.runner.close())

@@ -94,15 +94,13 @@ class HubServices:
         self.ledger = ledger = Ledger(
             home=process_id, carry=message_sender.queue_messages, counts=counts, spans=spans, reserve=reserve
         )
-        waiting = WaitingTurns()
+        self.waiting = waiting = WaitingTurns(ledger.release_turn)
         self.limits = limits = _limits()
         self.post = post = _post()
-        self.link = link = SocketLink(
-            process_id=process_id, post=post, waiting=waiting, release=ledger.release_turn
-        )
+        self.link = link = SocketLink(process_id=process_id, post=post, waiting=waiting)
         links: dict[str, Link] = {  # by `Session.link`
             CHANNEL_LINK: link,
-            REMOTE_LINK: RemoteLink(waiting=waiting, release=ledger.release_turn, clock=time.monotonic),
+            REMOTE_LINK: RemoteLink(waiting=waiting, clock=time.monotonic),
         }
         if settings.GATEWAY:
             links[GATEWAY_LINK] = link

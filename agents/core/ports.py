@@ -1,11 +1,10 @@
 """Protocols that the core depends on; hub/wiring.py chooses the implementations."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from typing import Literal, Protocol
 
 from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn
-from agents.transcript.pieces import Usage
 
 
 class Link(Protocol):
@@ -101,5 +100,3 @@ class FollowUpTaker(Protocol):
 
 
 Clock = Callable[[], float]
-# a chat id, and of its late reply the text or nothing, and what the agent reported with it
-Release = Callable[[str, str, Usage | None], Coroutine[Any, Any, None]]

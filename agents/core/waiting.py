@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from agents.core.failures import failed
 from agents.core.post import ExtraPiece, Final, PostedChunk, ReplyMessage
@@ -24,7 +25,7 @@ from agents.transcript.pieces import (
 from kit import sql
 from kit.failpoints import reach
 from kit.newest import NewestEntries
-from kit.tasks import Waiters
+from kit.tasks import TaskSet, Waiters
 
 logger = logging.getLogger(__name__)
 
@@ -231,10 +232,19 @@ def _text_added(piece: Piece) -> str:
     return f"{piece.lead}{text}" if text else ""
 
 
-class WaitingTurns:
-    """The turns this process waits for, by chat id; and the last that it waited for in vain."""
+# a chat id, and of its late reply the text or nothing, and what the agent reported with it
+Release = Callable[[str, str, Usage | None], Coroutine[Any, Any, None]]
 
-    def __init__(self) -> None:
+
+class WaitingTurns:
+    """The turns this process waits for, by chat id; and the last that it waited for in vain.
+
+    `release`: stores a late reply and frees its agent.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._releasing = TaskSet()
         self._turns: dict[str, RunningTurn] = {}
         self._late = NewestEntries[str, list[Piece]](LATE_KEPT)
 
@@ -254,16 +264,22 @@ class WaitingTurns:
         """The open turn of that id, if it is one of this process."""
         return self._turns.get(chat_id)
 
-    def take(self, message: ReplyMessage) -> bool:
-        """Pass a message to the turn it belongs to; False when that turn does not wait here."""
+    def take(self, message: ReplyMessage) -> None:
+        """Pass a message to its turn. A final without a turn that waits is late: it frees the agent."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)
-        elif not isinstance(message, Final) and message.chat_id in self._late:
+        elif isinstance(message, Final):
+            late = self._release(message.chat_id, self._late_text(message), message.usage)
+            self._releasing.start(late, name="release")
+        elif message.chat_id in self._late:
             self._late[message.chat_id].append(message.text if isinstance(message, PostedChunk) else message.piece)
-        return running is not None
 
-    def late_text(self, final: Final) -> str:
+    async def close(self) -> None:
+        """Stop freeing agents; the process ends, and its rows go."""
+        await self._releasing.cancel()
+
+    def _late_text(self, final: Final) -> str:
         """The reply that ends only now; empty when it failed or is not whole."""
         pieces = self._late.pop(final.chat_id, [])
         if final.reason:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from accounts.sealing import derive_key
 from agents.core.errors import NoReceipt, NotDelivered
-from agents.core.ports import Release
 from agents.core.post import (
     Evict,
     ExtraPiece,
@@ -95,11 +94,10 @@ class ServedSocket(Protocol):
 class SocketLink:
     """Reaches agents whose sockets this process holds, and, through the post, those of other processes."""
 
-    def __init__(self, *, process_id: str, post: Post, waiting: WaitingTurns, release: Release) -> None:
+    def __init__(self, *, process_id: str, post: Post, waiting: WaitingTurns) -> None:
         self._me = process_id
         self._post = post
         self._waiting = waiting
-        self._release = release
         self._context_key = derive_key(CONTEXT_IDS)
         self._sockets: dict[int, ServedSocket] = {}
         # A newer connection evicts an older one as soon as its row is committed; the older one's row may be
@@ -174,7 +172,7 @@ class SocketLink:
         # One after the other: the home fails a turn whose pieces arrive out of order.
         for message in messages:
             if home == self._me:
-                self._reply_to(message)
+                self._waiting.take(message)
             elif not isinstance(message, Final):
                 await self._post.pass_on(home, message)
             else:
@@ -198,10 +196,10 @@ class SocketLink:
                 if receipt is not None and not receipt.done():
                     receipt.set_result(message)
             case PostedChunk() | ExtraPiece():
-                self._reply_to(message)
+                self._waiting.take(message)
             case Final():
                 # Before the `FinalReceived`: a final that is confirmed must not be lost here any more.
-                self._reply_to(message)
+                self._waiting.take(message)
                 self._tasks.start(self._post.send(message.reply_to, FinalReceived(message.chat_id)), name="got")
             case FinalReceived():
                 if got := self._finals.pop(message.chat_id, None):
@@ -226,12 +224,6 @@ class SocketLink:
     async def close(self) -> None:
         """Stop what is still being sent."""
         await self._tasks.cancel()
-
-    def _reply_to(self, message: ReplyMessage) -> None:
-        """Pass a reply to the turn that waits here. A final without such a turn is late: it frees the agent."""
-        if not self._waiting.take(message) and isinstance(message, Final):
-            late = self._waiting.late_text(message)
-            self._tasks.start(self._release(message.chat_id, late, message.usage), name="release")
 
     async def _send_to_socket(self, prompt: PostedPrompt) -> bool:
         """Send the prompt to the socket; returns whether the reply may be a direct message."""

@@ -76,7 +76,7 @@ def make_services(link: SocketLink) -> Any:
 async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> None:
     connection_id, asked = await db_call(open_turn)()
     post = Noted()
-    link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(), release=never)
+    link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(never))
     unused: Any = None
     socket = AgentOfOne(
         link=link, ledger=unused, requests=unused, follow_ups=unused, meter=unused, process_id=HOME,
@@ -118,7 +118,7 @@ class Unchanged:
 async def test_a_look_that_failed_is_made_again() -> None:
     """Otherwise a halt would wait until another program writes something."""
     _, asked = await db_call(open_turn)()
-    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(), release=never)
+    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
     services, canceled = make_services(link), list[str]()
     services.dispatcher = SimpleNamespace(open_turns=1, cancel=lambda chat_id, ending: canceled.append(chat_id))
     halts = Halts(services, Unchanged(), DbCalls(1))

@@ -67,11 +67,11 @@ class End:
 
     name: str
     post: Post
-    waiting: WaitingTurns = field(default_factory=WaitingTurns)
     released: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.link = SocketLink(process_id=self.name, post=self.post, waiting=self.waiting, release=self.release)
+        self.waiting = WaitingTurns(self.release)
+        self.link = SocketLink(process_id=self.name, post=self.post, waiting=self.waiting)
 
     async def release(self, chat_id: str, late: str, usage: Usage | None) -> None:
         self.released.append(chat_id)

@@ -91,7 +91,7 @@ class Leaving(Desk):
 
 async def test_a_quarter_of_the_agents_is_sent_away_in_any_second() -> None:
     clock, left = SimpleNamespace(now=0.0), list[float]()
-    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_never)
+    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(_never))
     for number in range(AGENTS):
         link.attach(number, Leaving(link, number, left, clock))
     drain = SocketDrain(link, lambda: clock.now)

@@ -257,7 +257,7 @@ async def _release(chat_id: str, late: str, usage: object) -> None:
 def build_gateway() -> Gateway:
     """The parts of a process that serves no socket."""
     dispatcher: Any = None  # nothing is asked
-    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(), release=_release)
+    link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(_release))
     return Gateway.build(
         process_id="p",
         link=link,

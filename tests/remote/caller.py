@@ -46,8 +46,8 @@ class Caller:
     def __init__(self) -> None:
         self.later_s = 0.0  # how much later it is for the link than it was
         self.ledger = Ledger(home=HOME, carry=lambda _: None)
-        waiting = WaitingTurns()
-        self.link = RemoteLink(waiting=waiting, release=self.ledger.release_turn, clock=self._clock)
+        waiting = WaitingTurns(self.ledger.release_turn)
+        self.link = RemoteLink(waiting=waiting, clock=self._clock)
         self.dispatcher = Dispatcher(
             links={REMOTE_LINK: self.link},
             ledger=self.ledger,

@@ -9,7 +9,7 @@ import msgspec
 
 from accounts.sealing import SecretUnreadable
 from agents.core.errors import NotDelivered
-from agents.core.ports import Clock, Release
+from agents.core.ports import Clock
 from agents.core.post import Final
 from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import RunningTurn, WaitingTurns
@@ -89,9 +89,8 @@ class RemoteCall:
 class RemoteLink:
     """Calls remote servers, and gives their answers to the turns that wait in this process."""
 
-    def __init__(self, *, waiting: WaitingTurns, release: Release, clock: Clock) -> None:
+    def __init__(self, *, waiting: WaitingTurns, clock: Clock) -> None:
         self._waiting = waiting
-        self._release = release
         self._http = StreamingHttp(target_rules())
         self._cards = Cards(clock)
         self._breakers = ServerBreakers()
@@ -143,7 +142,7 @@ class RemoteLink:
             call.mark_sent(False)
         else:
             call.mark_sent()
-            self._pass_end(final)
+            self._waiting.take(final)
 
     async def _reach_end(self, call: RemoteCall) -> Final:
         ended = call.reply.ended
@@ -157,7 +156,7 @@ class RemoteLink:
             return ended(TurnFailure.TIMEOUT)
         except ReplyTooLarge:
             # Before cancelling: the caller need not wait until the server has taken the cancellation.
-            self._pass_end(ended(TurnFailure.REPLY_TOO_LARGE))
+            self._waiting.take(ended(TurnFailure.REPLY_TOO_LARGE))
             await self._cancel(call)
             return ended("")
         except RemoteFailure as failure:
@@ -242,12 +241,6 @@ class RemoteLink:
             with suppress(RemoteFailure, TimeoutError):
                 async with asyncio.timeout(CANCEL_WITHIN_S):
                     await call.client.cancel(call.reply.task_id)
-
-    def _pass_end(self, final: Final) -> None:
-        """Give the end to the turn that waits here; without such a turn release the claim."""
-        if not self._waiting.take(final):
-            late = self._waiting.late_text(final)
-            self._tasks.start(self._release(final.chat_id, late, final.usage), name="release")
 
 
 def _load_server(ask: Ask) -> KnownServer:
