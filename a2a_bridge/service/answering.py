@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from a2a_bridge.service.calls import HYBRID, Call, CompleteAnswer, Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.calls import HYBRID, AwaitedAnswer, Call, CompleteAnswer, Incoming, StreamedAnswer, Wire
 from a2a_bridge.service.operations import Operations
 from a2a_bridge.service.repeats import JoinedTask
 from a2a_bridge.service.run import TaskRun
@@ -79,7 +79,7 @@ class ResponseWriter(Protocol):
     def at_once(self, result: object) -> Sending:
         """Write a result that is known."""
 
-    async def wait(self, waiting: Waiting) -> None:
+    async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for a result, and write it."""
 
     async def stream(self, answer: StreamedAnswer, max_age_s: float) -> None:
@@ -112,7 +112,7 @@ class CallAnswer:
         """Send a result that is known."""
         return self._respond(self.wire.result(result))
 
-    async def wait(self, waiting: Waiting) -> None:
+    async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
         if await waiting.run.answered(KEEPALIVE_S):
             await self._respond(self.wire.result(waiting.result))
@@ -252,7 +252,7 @@ class CallRunner:
         )
         return call
 
-    async def _follow(self, call: Call, outcome: Waiting | StreamedAnswer, answer: ResponseWriter) -> None:
+    async def _follow(self, call: Call, outcome: AwaitedAnswer | StreamedAnswer, answer: ResponseWriter) -> None:
         """Respond to a long call until its end, or until the caller's credential is revoked.
 
         A request that ends before its turn leaves it, see `Exchanges.leave`.
@@ -263,7 +263,7 @@ class CallRunner:
         is_answered = cancels = False
         task = self.callers.enter(call.caller.identity.credential_id)
         try:
-            if isinstance(outcome, Waiting):
+            if isinstance(outcome, AwaitedAnswer):
                 await answer.wait(outcome)
             else:
                 await answer.stream(outcome, self.stream_max_age_s)

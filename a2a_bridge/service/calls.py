@@ -136,7 +136,7 @@ class CompleteAnswer(msgspec.Struct, frozen=True):
     result: object
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class AwaitedAnswer(msgspec.Struct, frozen=True):
     """An answer that comes with the end of a turn."""
 
     run: TaskRun | RepeatedSend | JoinedTask
@@ -167,7 +167,7 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
     run: TaskRun | JoinedTask | None = None
 
 
-Outcome = CompleteAnswer | Waiting | StreamedAnswer
+Outcome = CompleteAnswer | AwaitedAnswer | StreamedAnswer
 
 
 def digest_of(send: Send) -> bytes:

@@ -7,7 +7,15 @@ from functools import partial
 from msgspec.structs import replace
 
 from a2a_bridge.service.approvals import AsksApproval, answer
-from a2a_bridge.service.calls import Call, CompleteAnswer, Incoming, Outcome, StreamedAnswer, Waiting, digest_of
+from a2a_bridge.service.calls import (
+    AwaitedAnswer,
+    Call,
+    CompleteAnswer,
+    Incoming,
+    Outcome,
+    StreamedAnswer,
+    digest_of,
+)
 from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
     JoinedTask,
@@ -124,7 +132,11 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
         return await _repeated(services, call, send, run, streaming)
     if isinstance(run, JoinedTask):
         if not is_stream:
-            return Waiting(run, call) if send.waits else CompleteAnswer(call.dialect.render_answer(run.task, send))
+            return (
+                AwaitedAnswer(run, call)
+                if send.waits
+                else CompleteAnswer(call.dialect.render_answer(run.task, send))
+            )
         is_direct = send.takes_direct and send.plain_is_direct
         frames = streaming.of_repeat(run) if is_direct else streaming.of_task(run.feed)
         return StreamedAnswer(frames, run)
@@ -135,7 +147,7 @@ async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outc
             return StreamedAnswer(streaming.of_direct(run), run)
         return StreamedAnswer(streaming.of_turn(run, may_be_direct=send.takes_direct), run)
     if send.waits or run.is_refused:
-        return Waiting(run, call)
+        return AwaitedAnswer(run, call)
     run.outlives_followers = True
     await run.start_feed()
     return CompleteAnswer(call.dialect.render_answer(run.opening, send))
@@ -158,7 +170,7 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
     if call.operation is Operation.STREAM:
         return StreamedAnswer(TaskStreams(call.dialect, send, services.reader).of_task(joined.feed))
     return (
-        Waiting(joined, replace(call, request=send))
+        AwaitedAnswer(joined, replace(call, request=send))
         if send.waits
         else CompleteAnswer(call.dialect.render_answer(joined.task, send))
     )
@@ -246,7 +258,7 @@ async def _repeated(
 ) -> Outcome:
     """A stream shows the task as it is, and then what happens; else the answer is the first one's."""
     if call.operation is not Operation.STREAM and send.waits:
-        return Waiting(repeat, call)
+        return AwaitedAnswer(repeat, call)
     if not await repeat.answered(0):
         task = await services.reader.find(repeat.task.id, call.caller.identity.user_id)
         if task is not None and call.operation is Operation.STREAM:

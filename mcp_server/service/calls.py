@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_bridge.service.answering import CallRunner, public_error
-from a2a_bridge.service.calls import Incoming, StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.calls import AwaitedAnswer, Incoming, StreamedAnswer, Wire
 from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.surface.asgi import RpcWire, find_handle
@@ -217,7 +217,7 @@ class ToolWriter:
         """Keep a task that is known."""
         self._take(result)
 
-    async def wait(self, waiting: Waiting) -> None:
+    async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for the end of a turn; its own deadlines bound it."""
         while not await waiting.run.answered(KEEPALIVE_S):
             pass

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from a2a_bridge.service.answering import CallAnswer, Sending, public_error
-from a2a_bridge.service.calls import StreamedAnswer, Waiting
+from a2a_bridge.service.calls import AwaitedAnswer, StreamedAnswer
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.wire.errors import unauthenticated
@@ -131,11 +131,11 @@ class ChatAnswer(CallAnswer):
         """Send a body that is no agent's answer."""
         return self._respond(body)
 
-    async def wait(self, waiting: Waiting) -> None:
+    async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for the end of a turn, and answer."""
         await self._finish(*await self.wait_for_end(waiting))
 
-    async def wait_for_end(self, waiting: Waiting) -> tuple[Task, Denied | None]:
+    async def wait_for_end(self, waiting: AwaitedAnswer) -> tuple[Task, Denied | None]:
         """Wait for the end of a turn, silently; a client that disconnects stops waiting."""
         if not await waiting.run.answered(KEEPALIVE_S):
             with watch_client(self._receive) as check_client:

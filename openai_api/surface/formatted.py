@@ -12,7 +12,7 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from a2a_bridge.service.calls import StreamedAnswer, Waiting, Wire
+from a2a_bridge.service.calls import AwaitedAnswer, StreamedAnswer, Wire
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.errors import unauthenticated
 from a2a_bridge.wire.requests import Send
@@ -88,7 +88,7 @@ class HeldReply:
         """Keep a task that is known."""
         self.task = task_in(result)
 
-    async def wait(self, waiting: Waiting) -> None:
+    async def wait(self, waiting: AwaitedAnswer) -> None:
         """Keep the task as it is at the end of a turn."""
         self.task, self.denied = await self._answer.wait_for_end(waiting)
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from a2a_bridge.service.calls import AgentCaller, Call, Waiting
+from a2a_bridge.service.calls import AgentCaller, AwaitedAnswer, Call
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.sends import take_send
 from a2a_bridge.service.services import Services
@@ -60,7 +60,7 @@ async def call_of(agent: Published, key: str = "") -> Call:
 
 async def sent(services: Services, call: Call) -> TaskRun:
     waiting = await take_send(services, call, SEND)
-    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting, AwaitedAnswer)
     assert isinstance(waiting.run, TaskRun)
     return waiting.run
 
