@@ -161,7 +161,7 @@ def _limits(options: dict[str, Any]) -> TokenLimits:
 
 def _checked(body_name: str, given: dict[str, Any]) -> TokenLimits:
     # Imported only when limits are given: REST framework doubles the imports of this command.
-    body = import_string(f"accounts.api.{body_name}")(data={"name": "x", **given})
+    body = import_string(f"accounts.api.account.{body_name}")(data={"name": "x", **given})
     if not body.is_valid():
         raise CommandError("; ".join(_flaws(body.errors)))
     limits: TokenLimits = body.limits()
