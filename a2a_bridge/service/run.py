@@ -328,8 +328,9 @@ class TaskRun(RunningTurn):
                     self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        self.task, self._plan = task, Plan(task, taken)
-        self._open_ids = left_open(self._open_ids, events)
+        self.task = task
+        with self._planning:
+            self._plan, self._open_ids = Plan(task, taken), left_open(self._open_ids, events)
         if self.feed is not None:
             self.feed.add(task, events)
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -18,12 +20,12 @@ from a2a_bridge.service.tasks.pieces import events_of_plain, plain_end
 from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.requests import PushTarget, Send
-from a2a_bridge.wire.task import Message, Role, State, Task, TaskEvent, after
+from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import ExtraPiece, LocalPost, PostedChunk
 from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
 from agents.models.choices import Outcome, Surface, TurnFailure
-from agents.transcript.pieces import ApprovalAsked, Part
+from agents.transcript.pieces import ApprovalAsked, ArtifactPiece, Part
 from kit.async_db import db_call
 from tests.contracts.rows import admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, at, task
@@ -185,6 +187,30 @@ async def test_an_agent_that_goes_on_keeps_no_follower_waiting() -> None:
         assert await feed.wait_for_events(0, 5)
     assert not talking.done()
     talking.cancel()
+
+
+async def test_the_end_closes_an_artifact_that_is_kept_in_the_moment_of_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ledger's thread makes the end while the loop notes what it kept."""
+    run_module = import_module(TaskRun.__module__)
+    run, left_open = run_on(MemoryTaskStore(Clock())), run_module.left_open
+    settling = threading.Thread(target=run.extra_writes, args=(REPLIED,))
+
+    def settle_meanwhile(*noted: Any) -> Any:
+        if settling.ident is None:
+            settling.start()
+            settling.join(0.2)  # it may have to wait for the loop
+        return left_open(*noted)
+
+    monkeypatch.setattr(run_module, "left_open", settle_meanwhile)
+    feed = await run.start_feed()
+    run.take(ExtraPiece("c", 0, ArtifactPiece("a", (Part(text="hi"),))))
+    await feed.wait_for_events(1, 5)
+    await asyncio.to_thread(settling.join)
+    await run.publish(REPLIED)
+    closed = [one for one in run.last_events if isinstance(one, ArtifactEvent) and one.artifact.id == "a"]
+    assert [one.last_chunk for one in closed] == [True]
 
 
 async def test_a_follower_who_leaves_at_once_stops_no_recording() -> None:
