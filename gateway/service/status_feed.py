@@ -13,7 +13,7 @@ from agents.models.session import is_online
 from gateway.service.message_router import MessageRouter
 from gateway.service.pushes import Channels, Subscriber, make_channel_frame
 from gateway.service.registry import OFFLINE, PushedStatus, ReportedStatus, load_reported_status, load_statuses
-from gateway.wire.frame_types import ACTIVITY, MESSAGES, STATUS, inbox_channel
+from gateway.wire.channels import ACTIVITY, MESSAGES, STATUS, inbox_channel
 from gateway.wire.frames import Json, event_frame, make_frame, now_ms
 
 FRESH_S = 1.0  # clients that subscribe within it share one look at the database

@@ -15,7 +15,7 @@ from gateway import limits
 from gateway.models import Proposal
 from gateway.service import proposal_reads
 from gateway.service.pushes import Channels, SeatConnection, Subscriber, find_watching, load_connected
-from gateway.wire.frame_types import proposal_channel
+from gateway.wire.channels import proposal_channel
 from gateway.wire.frames import Json
 from gateway.wire.protocol import GatewayProtocol
 from kit.async_db import DbCalls

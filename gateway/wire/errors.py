@@ -26,30 +26,37 @@ from kit.asgi import RETRY_SOON, Header, RequestRefused, retry_after
 
 
 class GatewayErrorCode(IntEnum):
-    """The registry of error codes; the name of a member is the name on the wire."""
+    """The registry of error codes; the name of a member is the name on the wire. `meaning`: for descriptions."""
 
-    CONNECTION_REFUSED = 1001
-    CONNECTION_TIMEOUT = 1002
-    CONNECTION_RESET = 1003
-    PROTOCOL_ERROR = 1004
-    RATE_LIMITED = 1005
-    INVALID_JSON = 2001
-    MISSING_FIELD = 2002
-    INVALID_TYPE = 2003
-    UNKNOWN_TYPE = 2004
-    INVALID_CONTENT = 2005
-    AGENT_NOT_FOUND = 3001
-    AGENT_OFFLINE = 3002
-    AGENT_BUSY = 3003
-    AGENT_ERROR = 3004
-    SESSION_NOT_FOUND = 4001
-    SESSION_EXPIRED = 4002
-    SESSION_LOCKED = 4003
-    SESSION_CORRUPT = 4004
-    AUTH_REQUIRED = 5001
-    AUTH_FAILED = 5002
-    TOKEN_EXPIRED = 5003
-    PERMISSION_DENIED = 5004
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> "GatewayErrorCode":
+        made = int.__new__(cls, code)
+        made._value_, made.meaning = code, meaning
+        return made
+
+    CONNECTION_REFUSED = 1001, "the hub takes no more connections of this user or agent"
+    CONNECTION_TIMEOUT = 1002, "no token came in time"
+    CONNECTION_RESET = 1003, "the other end is gone"
+    PROTOCOL_ERROR = 1004, "a binary frame, a frame over 1 MiB, another version, or too many errors"
+    RATE_LIMITED = 1005, "too many frames or messages; retryAfterMs says how long to wait"
+    INVALID_JSON = 2001, "the frame is not one JSON object"
+    MISSING_FIELD = 2002, "a required field is missing"
+    INVALID_TYPE = 2003, "a field has a value of another kind"
+    UNKNOWN_TYPE = 2004, "there is no such type, or this hub does not serve it"
+    INVALID_CONTENT = 2005, "a field has a value that is not allowed here"
+    AGENT_NOT_FOUND = 3001, "there is no such agent, or it is not open to the sender"
+    AGENT_OFFLINE = 3002, "the agent is not connected, and the message does not wait"
+    AGENT_BUSY = 3003, "the agent works for another caller, and the message does not wait"
+    AGENT_ERROR = 3004, "the agent failed, or did not answer in time"
+    SESSION_NOT_FOUND = 4001, "there is no such session"
+    SESSION_EXPIRED = 4002, "the session takes no more entries"
+    SESSION_LOCKED = 4003, "another writer has the session"
+    SESSION_CORRUPT = 4004, "the session cannot be read"
+    AUTH_REQUIRED = 5001, "sign in first"
+    AUTH_FAILED = 5002, "the token or the signature is not valid"
+    TOKEN_EXPIRED = 5003, "the token has expired"
+    PERMISSION_DENIED = 5004, "the sender may not do this"
 
 
 MESSAGE_ERRORS = range(2000, 3000)

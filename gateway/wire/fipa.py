@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from gateway.wire.errors import GatewayErrorCode, bad_content, bad_type, missing
-from gateway.wire.frame_types import ROLES, read_time_ms, show_time
-from gateway.wire.frames import Envelope, Json, kept_in, read_text
+from gateway.wire.frame_types import ROLES, read_time_ms
+from gateway.wire.frames import Envelope, Json, kept_in, read_text, show_time
 
 LANGUAGE, ONTOLOGY = "json", "heretek-v1"
 CANCEL = "cancel"

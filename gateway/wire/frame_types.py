@@ -1,4 +1,4 @@
-"""The registry of frame types of `a2a-v1`: the fields of each, their values, and the names of channels.
+"""The registry of frame types of `a2a-v1`: what each says, its fields, and their values.
 
 The module does no I/O.
 """
@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from accounts.authn import SEAT_NAME
 from gateway.wire.errors import GatewayErrorCode
-from kit.clock import iso, unix_ms
+from kit.clock import unix_ms
 
 MAX_ID_CHARS = 128
 MAX_WORD_CHARS = 32
@@ -23,11 +24,6 @@ STATUSES = frozenset({"online", "offline", "busy", "idle", "error"})
 VOTES = frozenset({"approve", "reject", "abstain"})
 PRIORITIES = frozenset({"low", "normal", "high", "critical"})
 DISCONNECT_REASONS = frozenset({"shutdown", "timeout", "error", "manual"})
-STATUS = "agent:status"
-GENERAL = "agent:a2a"
-MESSAGES = "agent:message"
-ACTIVITY = "agent:activity"
-PLAIN = frozenset({STATUS, GENERAL, MESSAGES, ACTIVITY})
 
 
 def is_agent_name(text: str) -> bool:
@@ -70,14 +66,6 @@ def read_time_ms(value: Any) -> int | None:
     return int(value) if _is_number(value) else None
 
 
-def show_time(timestamp_ms: Any) -> str | None:
-    """A time in milliseconds as ISO 8601; None for a value that is none, or that no calendar has."""
-    try:
-        return iso(datetime.fromtimestamp(timestamp_ms / 1000, UTC))
-    except (TypeError, OverflowError, OSError, ValueError):
-        return None
-
-
 KINDS: dict[str, Callable[[Any], bool]] = {
     "a string": lambda value: isinstance(value, str),
     "a number": _is_number,
@@ -98,9 +86,9 @@ class FrameField:
     """
 
     path: str
-    kind: str
-    is_required: bool = False
+    kind: str = "a string"
     legal: Collection[str] | Callable[[Any], bool] | None = None
+    is_required: bool = False
     illegal: GatewayErrorCode = GatewayErrorCode.INVALID_CONTENT
     either: str = ""
     keys: tuple[str, ...] = field(init=False)
@@ -115,18 +103,25 @@ class FrameField:
         return self.legal(value) if callable(self.legal) else value in self.legal
 
 
+required = partial(FrameField, is_required=True)
+
+
 @dataclass(frozen=True, slots=True)
 class FrameType:
     """A type of frames. `number`: its label in the registry, never on the wire.
 
-    `for_gateway`: clients may send it. `before_auth`: also before they are signed in.
+    `taken`: what a client says by it; empty: clients may not send it. `fields`: what is checked of it. `sent`,
+    `sent_fields`: the same of the frames that the hub sends. `before_auth`: clients may send it before they are
+    signed in.
     """
 
     name: str
     number: int
+    taken: str = ""
     fields: tuple[FrameField, ...] = ()
+    sent: str = ""
+    sent_fields: tuple[FrameField, ...] = ()
     needs_content: bool = True
-    for_gateway: bool = True
     before_auth: bool = False
 
     # Joined once, because each frame is checked by them: those of a frame with metadata, and those of one without.
@@ -140,152 +135,215 @@ class FrameType:
 
 
 ENVELOPE_FIELDS = (
-    FrameField("id", "a string", legal=is_id),
-    FrameField("agent", "a string", legal=is_target),
-    FrameField("from", "a string", legal=is_id),
-    FrameField("sessionId", "a string", legal=is_id),
+    FrameField("id", legal=is_id),
+    FrameField("agent", legal=is_target),
+    FrameField("from", legal=is_id),
+    FrameField("sessionId", legal=is_id),
     FrameField("timestamp", "milliseconds, or a time as ISO 8601"),
     FrameField("metadata", "an object"),
-    FrameField("metadata.priority", "a string", legal=PRIORITIES, illegal=GatewayErrorCode.INVALID_TYPE),
+    FrameField("metadata.priority", legal=PRIORITIES, illegal=GatewayErrorCode.INVALID_TYPE),
     FrameField("metadata.requiresResponse", "a boolean"),
-    FrameField("metadata.threadId", "a string"),
-    FrameField("metadata.parentId", "a string"),
-    FrameField(
-        "metadata.ttl", "a number", legal=lambda seconds: seconds > 0, illegal=GatewayErrorCode.INVALID_TYPE
-    ),
-    FrameField("metadata.correlationId", "a string", legal=is_id),
+    FrameField("metadata.threadId"),
+    FrameField("metadata.parentId"),
+    FrameField("metadata.ttl", "a number", lambda seconds: seconds > 0, illegal=GatewayErrorCode.INVALID_TYPE),
+    FrameField("metadata.correlationId", legal=is_id),
 )
-_CHANNEL = (
-    FrameField("content.channel", "a string", is_required=True),
-    FrameField("content.agents", "an array of strings"),
-)
+_CHANNEL = (required("content.channel"), FrameField("content.agents", "an array of strings"))
+_PROPOSAL_ID = required("content.proposalId")
 
 
 def _actions(*names: str) -> FrameField:
-    return FrameField("content.action", "a string", is_required=True, legal=frozenset(names))
+    return required("content.action", legal=frozenset(names))
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= MAX_WORD_CHARS and text.isprintable()
 
 
 _ALL = (
     FrameType(
         "message",
         0x01,
+        "A message to an agent. With `metadata.requiresResponse` it is a turn, and its reply is awaited.",
         (
-            FrameField("agent", "a string", is_required=True),
-            FrameField("content.role", "a string", is_required=True, legal=ROLES),
-            FrameField("content.content", "a string or an object", is_required=True, legal=_is_filled),
+            required("agent"),
+            required("content.role", legal=ROLES),
+            required("content.content", "a string or an object", _is_filled),
         ),
+        "A message to an agent, or the reply to a message of the client.",
+        (required("content.role"), required("content.content", "a string or an object")),
     ),
     FrameType(
         "status",
         0x02,
-        (
-            FrameField("content.status", "a string", legal=STATUSES),
-            FrameField("content.agent", "a string", legal=is_agent_name),
-        ),
+        "Without content: asks for the statuses of all agents. With `status`: an agent says how it is.",
+        (FrameField("content.status", legal=STATUSES), FrameField("content.agent", legal=is_agent_name)),
+        "The statuses of agents, or the new status of one.",
+        (FrameField("content.agent"), FrameField("content.status", legal=STATUSES)),
         needs_content=False,
     ),
-    FrameType("error", 0x03, needs_content=False),
-    FrameType("event", 0x04, (FrameField("event", "a string", is_required=True, either="content.event"),)),
+    FrameType(
+        "error",
+        0x03,
+        "An agent could not answer the message that `metadata.correlationId` names. It is never answered.",
+        (),
+        "A frame was refused, or a message was not answered; its ids are in the metadata.",
+        (required("error"), required("content", "an object")),
+        needs_content=False,
+    ),
+    FrameType(
+        "event",
+        0x04,
+        "Something happened; the gateway passes it on to the subscribers of its channel.",
+        (required("event", either="content.event"),),
+        "Something happened: to a message of the client, or in a channel that it subscribed to.",
+        (FrameField("event"), FrameField("content.event")),
+    ),
     FrameType(
         "handshake",
         0x10,
+        "`advertise`: what the client takes. Again replaces what it said before.",
         (
             _actions("advertise", "acknowledge"),
             FrameField("content.capabilities", "an object"),
             FrameField("content.capabilities.supportedMessageTypes", "an array of strings"),
             FrameField("content.capabilities.supportedAgents", "an array of strings"),
-            FrameField("content.capabilities.version", "a string"),
+            FrameField("content.capabilities.version"),
+        ),
+        "Acknowledges the handshake, and names the agents that the client may send to.",
+        (
+            required("content.action"),
+            required("content.clientId"),
+            required("content.availableAgents", "an array of strings"),
+            required("content.protocolVersion"),
         ),
         before_auth=True,
     ),
     FrameType(
         "discovery",
         0x11,
-        (_actions("list", "get", "services"), FrameField("content.name", "a string", legal=is_target)),
-    ),
-    FrameType("subscribe", 0x12, _CHANNEL),
-    FrameType("unsubscribe", 0x13, _CHANNEL),
-    FrameType("ping", 0x14, needs_content=False, before_auth=True),
-    FrameType("pong", 0x15, needs_content=False, before_auth=True),
-    FrameType(
-        "workspace", 0x16, (_actions("list", "get"), FrameField("content.name", "a string", legal=is_target))
+        "Asks for the agents that the client can find, for one of them, or for services.",
+        (_actions("list", "get", "services"), FrameField("content.name", legal=is_target)),
+        "The agents or services that were asked for.",
     ),
     FrameType(
-        "auth",
-        0x20,
-        (FrameField("content.token", "a string", is_required=True, legal=_is_filled),),
+        "subscribe",
+        0x12,
+        "Asks for the frames of a channel, about all agents or those that `agents` names.",
+        _CHANNEL,
+        "Acknowledges a subscription.",
+    ),
+    FrameType(
+        "unsubscribe",
+        0x13,
+        "Ends a subscription, wholly or for some agents.",
+        _CHANNEL,
+        "Acknowledges the end of a subscription.",
+    ),
+    FrameType("ping", 0x14, "Asks for a `pong`.", needs_content=False, before_auth=True),
+    FrameType(
+        "pong",
+        0x15,
+        "Answers a `ping`.",
+        (),
+        "Answers a `ping`, with what it said of its sender.",
+        (FrameField("content.heartbeat", "an object"),),
+        needs_content=False,
         before_auth=True,
     ),
-    FrameType("auth-response", 0x21, for_gateway=False),
+    FrameType(
+        "workspace",
+        0x16,
+        "Asks for workspaces of agents.",
+        (_actions("list", "get"), FrameField("content.name", legal=is_target)),
+        "The workspaces that were asked for.",
+    ),
+    FrameType(
+        "auth", 0x20, "Signs in with a token.", (required("content.token", legal=_is_filled),), before_auth=True
+    ),
+    FrameType(
+        "auth-response",
+        0x21,
+        sent="Whether the token was taken.",
+        sent_fields=(
+            required("content.status", legal=frozenset({"authenticated", "rejected"})),
+            FrameField("content.agent"),
+            FrameField("content.role"),
+        ),
+    ),
     FrameType(
         "disconnect",
         0x22,
-        (FrameField("content.reason", "a string", is_required=True, legal=DISCONNECT_REASONS),),
+        "Ends the connection; the gateway closes it.",
+        (required("content.reason", legal=DISCONNECT_REASONS),),
+        "The last frame before the gateway closes the connection.",
+        (required("content.reason"), FrameField("content.message")),
         before_auth=True,
     ),
     FrameType(
         "proposal",
         0x30,
+        "Puts a proposal to the voters of the team.",
         (
-            FrameField("content.proposal", "a string", is_required=True, legal=_is_filled),
-            FrameField("content.reasoning", "a string"),
+            required("content.proposal", legal=_is_filled),
+            FrameField("content.reasoning"),
             FrameField("content.deadline", "a number"),
-            FrameField(
-                "content.category",
-                "a string",
-                legal=lambda word: len(word) <= MAX_WORD_CHARS and word.isprintable(),
-            ),
+            FrameField("content.category", legal=_is_word),
+        ),
+        "A proposal for a voter, or for the agent that breaks its tie.",
+        (
+            _PROPOSAL_ID,
+            required("content.proposal"),
+            FrameField("content.reasoning"),
+            required("content.deadline", "a number"),
         ),
     ),
-    FrameType("decision", 0x31, for_gateway=False),
+    FrameType(
+        "decision",
+        0x31,
+        sent="The decision on a proposal, once.",
+        sent_fields=(
+            _PROPOSAL_ID,
+            required("content.result", legal=frozenset({"approved", "rejected"})),
+            required("content.votes", "an object"),
+            required("content.consensus", "a boolean"),
+            FrameField("content.missing", "an array of strings"),
+            FrameField("content.unanimous", "a boolean"),
+        ),
+    ),
     FrameType(
         "vote",
         0x32,
+        "Votes on a proposal. A later vote replaces it as long as the proposal is open.",
         (
-            FrameField("content.vote", "a string", is_required=True, legal=VOTES),
-            FrameField("content.proposalId", "a string", legal=is_id),
-            FrameField("content.reasoning", "a string"),
-            FrameField("content.confidence", "a number", legal=lambda share: 0 <= share <= 1),
+            required("content.vote", legal=VOTES),
+            FrameField("content.proposalId", legal=is_id),
+            FrameField("content.reasoning"),
+            FrameField("content.confidence", "a number", lambda share: 0 <= share <= 1),
         ),
+        "A vote, for subscribers of the proposal.",
+        (_PROPOSAL_ID, required("content.vote", legal=VOTES)),
     ),
     FrameType(
         "request",
         0x33,
-        (FrameField("content.service", "a string", is_required=True), FrameField("content.params", "an object")),
+        "Calls a service of the gateway.",
+        (required("content.service"), FrameField("content.params", "an object")),
     ),
     FrameType(
         "response",
         0x34,
-        (FrameField("content.result", "", is_required=True, either="content.error"),),
+        "Answers a message or a request by its `metadata.correlationId`.",
+        (required("content.result", "", either="content.error"),),
+        "The result of a service, or why there is none.",
+        (FrameField("content.result", ""), FrameField("content.error", "an object")),
     ),
-    FrameType("broadcast", 0x35, (FrameField("content.message", "a string or an object", is_required=True),)),
+    FrameType(
+        "broadcast",
+        0x35,
+        "Sends a message to all connected agents of the team.",
+        (required("content.message", "a string or an object"),),
+        "A message to all connected agents of the team.",
+    ),
 )
 FRAME_TYPES = {one.name: one for one in _ALL}
-
-
-def inbox_channel(agent: str) -> str:
-    """The channel of what one agent is sent."""
-    return f"agent:{agent}:inbox"
-
-
-def find_inbox_agent(channel: str) -> str:
-    """The agent whose inbox a channel is; empty for other channels."""
-    start, _, rest = channel.partition(":")
-    name, _, end = rest.partition(":")
-    return name if (start, end) == ("agent", "inbox") and AGENT_NAME.fullmatch(name) else ""
-
-
-def proposal_channel(proposal_id: str) -> str:
-    """The channel of the votes and the decision on a proposal."""
-    return f"triad:{proposal_id}"
-
-
-def find_proposal_id(channel: str) -> str:
-    """The proposal whose channel it is; empty for other channels."""
-    start, _, proposal_id = channel.partition(":")
-    return proposal_id if start == "triad" and is_id(proposal_id) else ""
-
-
-def is_channel(name: str) -> bool:
-    """True if clients may name the channel."""
-    return name in PLAIN or bool(find_inbox_agent(name)) or bool(find_proposal_id(name))

@@ -6,6 +6,7 @@ whether its sender is signed in, content, required fields, types of fields, thei
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from agents.transcript.pieces import size_of
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, bad_type, missing
 from gateway.wire.frame_types import FRAME_TYPES, KINDS, FrameField, FrameType, is_id, read_time_ms
 from kit import strict_json
+from kit.clock import iso
 from kit.ids import unguessable
 from kit.strict_json import BadShape, ForbiddenText, NotJson
 
@@ -197,6 +199,14 @@ def encode(frame: Json) -> bytes:
 def now_ms() -> int:
     """The time as the protocol writes it: Unix milliseconds."""
     return time.time_ns() // 1_000_000
+
+
+def show_time(timestamp_ms: Any) -> str | None:
+    """A time in milliseconds as ISO 8601; None for a value that is none, or that no calendar has."""
+    try:
+        return iso(datetime.fromtimestamp(timestamp_ms / 1000, UTC))
+    except (TypeError, OverflowError, OSError, ValueError):
+        return None
 
 
 def new_id() -> str:

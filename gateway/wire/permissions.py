@@ -6,8 +6,8 @@ A role is that of a token in the team of its user. Agents of other users are ope
 from enum import StrEnum, auto
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, RESERVED_SEATS, Identity, TokenScope
+from gateway.wire.channels import STATUS, find_inbox_agent, is_channel
 from gateway.wire.errors import FrameRefused, forbidden
-from gateway.wire.frame_types import STATUS, find_inbox_agent, is_channel
 from gateway.wire.frames import Envelope, Json
 
 

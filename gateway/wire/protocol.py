@@ -201,7 +201,7 @@ class GatewayProtocol:
         return self._supported is None or type_name in ALWAYS_SENT or type_name in self._supported
 
     def _check_allowed(self, type_: FrameType) -> None:
-        if not type_.for_gateway:
+        if not type_.taken:
             raise forbidden(f"only the gateway sends {type_.name}", field="type")
         if not self.is_authenticated and not type_.before_auth:
             raise FrameRefused(GatewayErrorCode.AUTH_REQUIRED, SIGN_IN)

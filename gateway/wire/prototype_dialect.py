@@ -12,8 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from agents.core.errors import Busy, Offline, OverCap
-from gateway.wire.frame_types import show_time
-from gateway.wire.frames import LONGEST_TTL_S, MAX_FRAME_BYTES, VERSION, Json
+from gateway.wire.frames import LONGEST_TTL_S, MAX_FRAME_BYTES, VERSION, Json, show_time
 from gateway.wire.prototype_frames import (
     BARE,
     READERS,

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from gateway.wire.channels import GENERAL, STATUS, inbox_channel
 from gateway.wire.errors import bad_type, missing
-from gateway.wire.frame_types import GENERAL, ROLES, STATUS, inbox_channel, read_iso, show_time
-from gateway.wire.frames import Json, kept_in, read_text
+from gateway.wire.frame_types import ROLES, read_iso
+from gateway.wire.frames import Json, kept_in, read_text, show_time
 from kit.clock import unix_ms
 
 Dialect = Literal["envelope", "inbox"]

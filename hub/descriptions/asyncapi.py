@@ -1,4 +1,4 @@
-"""The AsyncAPI document of the sockets, written from the structs of their frames."""
+"""The AsyncAPI document of the sockets, written from the structs of their frames; of the gateway from its tables."""
 
 from collections.abc import Collection
 from functools import cache
@@ -8,13 +8,45 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from agents.links.channel.socket import SOCKET as CHANNEL
-from hub.descriptions import gateway as gateway
+from gateway.wire.errors import GatewayErrorCode
+from gateway.wire.frame_types import (
+    AGENT_NAME,
+    ENVELOPE_FIELDS,
+    FRAME_TYPES,
+    HANDLE,
+    MAX_ID_CHARS,
+    FrameField,
+    FrameType,
+    is_agent_name,
+    is_id,
+    is_target,
+)
+from hub.descriptions.schemas import Json
+from kit.describe import BEARER, CHANNEL_TOKEN
 from hub.descriptions.schemas import SCHEMES, Json, schemas_of
 from kit.describe import DescribedSocket
 from operators.wire.frames import SOCKET as CLI
 
 VERSION = "0.4.0"
 SOCKETS: tuple[DescribedSocket, ...] = (CHANNEL, CLI)
+GATEWAY = "gateway"
+ENVELOPE = f"{GATEWAY}.Envelope"
+ERROR = f"{GATEWAY}.Error"
+GATEWAY_SUMMARY = "The protocol a2a-v1 of OpenClaw teams, with GATEWAY=1: also at /ws, /a2a and /."
+SCHEMAS: dict[str, Json] = {
+    "a string": {"type": "string"},
+    "a number": {"type": "number"},
+    "a boolean": {"type": "boolean"},
+    "an object": {"type": "object"},
+    "an array of strings": {"type": "array", "items": {"type": "string"}},
+    "a string or an object": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+    "milliseconds, or a time as ISO 8601": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+}
+_CHECKS: dict[Any, Json] = {
+    is_id: {"minLength": 1, "maxLength": MAX_ID_CHARS},
+    is_agent_name: {"pattern": f"^{AGENT_NAME.pattern}$"},
+    is_target: {"pattern": f"^({AGENT_NAME.pattern}|{HANDLE.pattern})$"},
+}
 
 
 @cache
@@ -63,9 +95,9 @@ def _add_structs(document: Json, socket: DescribedSocket) -> None:
 
 def _add_gateway(document: Json) -> None:
     """The socket of the gateway, whose frames are checked by tables."""
-    document["components"]["schemas"] |= gateway.schemas()
-    received, sent = gateway.messages()
-    _add(document, gateway.NAME, gateway.ADDRESS, gateway.SUMMARY, gateway.SECURITY, received, sent)
+    document["components"]["schemas"] |= _gateway_schemas()
+    received, sent = _gateway_messages()
+    _add(document, GATEWAY, "/gateway", GATEWAY_SUMMARY, (CHANNEL_TOKEN, BEARER), received, sent)
 
 
 def _add(
@@ -118,3 +150,83 @@ def name_of(socket: DescribedSocket, frame: type[Any]) -> str:
 
 def _ref(place: str, name: str) -> Json:
     return {"$ref": f"#/{place}/{name}"}
+
+
+def _gateway_schemas() -> Json:
+    """The components that the messages refer to."""
+    return {ENVELOPE: _object_of(ENVELOPE_FIELDS), ERROR: _describe_error()}
+
+
+def _gateway_messages() -> tuple[Json, Json]:
+    """The frames that the hub takes, and those that it sends, as messages by name."""
+    every = FRAME_TYPES.values()
+    received = {name_of_type(one): _describe_frame(one.name, one.fields, one.taken) for one in every if one.taken}
+    return received, {one.name: _describe_frame(one.name, one.sent_fields, one.sent) for one in every if one.sent}
+
+
+def name_of_type(frame_type: FrameType) -> str:
+    """The name of the message for a frame from a client; a frame that the hub sends has the name of its type."""
+    return f"{frame_type.name}-received" if frame_type.sent else frame_type.name
+
+
+def _describe_frame(type_name: str, fields: Sequence[FrameField], summary: str) -> Json:
+    own = _object_of(fields)
+    own["properties"] = {"type": {"const": type_name}, **own["properties"]}
+    own["required"] = ["type", *own.get("required", ())]
+    if type_name == "error":
+        own["properties"]["content"] = {"$ref": f"#/components/schemas/{ERROR}"}
+    payload = {"allOf": [{"$ref": f"#/components/schemas/{ENVELOPE}"}, own]}
+    return {"name": type_name, "title": type_name, "summary": summary, "payload": payload}
+
+
+def _object_of(fields: Sequence[FrameField]) -> Json:
+    """An object with these fields, those of objects inside it by their paths.
+
+    Other members are allowed everywhere.
+    """
+    found: Json = {"type": "object", "properties": {}}
+    for field in fields:
+        *places, name = field.path.split(".")
+        inner = found
+        for place in places:
+            if field.is_required and not field.either:
+                _require(inner, place)
+            inner = inner["properties"].setdefault(place, {"type": "object", "properties": {}})
+            inner.setdefault("properties", {})
+        inner["properties"][name] = schema_of_field(field)
+        if field.is_required and not field.either:
+            _require(inner, name)
+    return found
+
+
+def _require(schema: Json, name: str) -> None:
+    names = schema.setdefault("required", [])
+    if name not in names:
+        names.append(name)
+
+
+def schema_of_field(field: FrameField) -> Json:
+    """The schema of one field: its kind, and the values that it takes as far as a schema can say it."""
+    schema: Json = dict(SCHEMAS.get(field.kind, {}))
+    if callable(field.legal):
+        schema |= _CHECKS.get(field.legal, {})
+    elif field.legal is not None:
+        schema["enum"] = sorted(field.legal)
+    if field.either:
+        schema["description"] = f"required, unless {field.either} is there"
+    return schema
+
+
+def _describe_error() -> Json:
+    return {
+        "type": "object",
+        "properties": {
+            "error": {"enum": [code.name for code in GatewayErrorCode], "description": "the name of the code"},
+            "code": {"enum": [int(code) for code in GatewayErrorCode]},
+            "message": {"type": "string", "description": "a sentence for people"},
+            "reason": {"type": "string", "description": "more than the code says, for programs"},
+            "field": {"type": "string", "description": "the path of what is wrong in the frame"},
+            "retryAfterMs": {"type": "number", "description": "how long to wait, with 1005"},
+        },
+        "description": "; ".join(f"{int(code)} {code.name}: {code.meaning}" for code in GatewayErrorCode),
+    }

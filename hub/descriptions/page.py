@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from hub.descriptions import gateway
+from gateway.wire.errors import GatewayErrorCode
+from hub.descriptions.asyncapi import ENVELOPE, ERROR, GATEWAY
 from hub.descriptions.schemas import Json
 
 TITLES = {"receive": "From the client", "send": "From the hub"}
@@ -112,17 +113,17 @@ def _show_curl(path: str, method: str, body: str, takes_token: bool) -> str:
 
 def sockets(document: Json) -> list[Json]:
     """The sockets of an AsyncAPI document as the page shows them, without the gateway's."""
-    return [_show_socket(document, name) for name in document["channels"] if name != gateway.NAME]
+    return [_show_socket(document, name) for name in document["channels"] if name != GATEWAY]
 
 
 def gateway_page(document: Json) -> Json:
     """The values that the page of the gateway shows: what all frames have, those of each type, the error codes."""
     schemas = document["components"]["schemas"]
     return {
-        "socket": _show_socket(document, gateway.NAME),
-        "envelope": list(fields_of(document, schemas[gateway.ENVELOPE])),
-        "error": list(fields_of(document, schemas[gateway.ERROR])),
-        "codes": [(int(code), code.name, text) for code, text in gateway.ERRORS.items()],
+        "socket": _show_socket(document, GATEWAY),
+        "envelope": list(fields_of(document, schemas[ENVELOPE])),
+        "error": list(fields_of(document, schemas[ERROR])),
+        "codes": [(int(code), code.name, code.meaning) for code in GatewayErrorCode],
     }
 
 

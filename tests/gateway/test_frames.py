@@ -89,7 +89,7 @@ def checked(frame: Json) -> Envelope | tuple[int, str]:
 
 
 def test_every_type_that_clients_may_send_has_a_sound_frame() -> None:
-    assert SOUND.keys() == {one.name for one in FRAME_TYPES.values() if one.for_gateway}
+    assert SOUND.keys() == {one.name for one in FRAME_TYPES.values() if one.taken}
     assert [name for name, frame in SOUND.items() if not isinstance(checked(frame), Envelope)] == []
 
 

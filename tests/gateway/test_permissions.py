@@ -65,7 +65,7 @@ def test_each_kind_of_token_has_its_role() -> None:
 
 
 def test_every_type_of_frames_every_service_and_every_action_has_a_rule() -> None:
-    served = {name for name, one in FRAME_TYPES.items() if one.for_gateway and not one.before_auth}
+    served = {name for name, one in FRAME_TYPES.items() if one.taken and not one.before_auth}
     assert OF_FRAMES.keys() == served - {"request", "error"}  # an error answers a message that was sent to it
     assert MAY.keys() == set(Action)
     assert SERVICES.keys() == OF_SERVICES.keys()

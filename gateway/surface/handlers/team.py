@@ -12,6 +12,16 @@ from gateway.service.registry import PushedStatus, find_unknown
 from gateway.service.seat import OWN_STATUSES, set_status
 from gateway.service.status_feed import status_frame
 from gateway.wire import frames
+from gateway.wire.channels import (
+    ACTIVITY,
+    GENERAL,
+    MESSAGES,
+    PLAIN,
+    STATUS,
+    find_inbox_agent,
+    find_proposal_id,
+    is_channel,
+)
 from gateway.wire.errors import (
     NOT_FOUND,
     FrameRefused,
@@ -22,18 +32,7 @@ from gateway.wire.errors import (
     forbidden,
     missing,
 )
-from gateway.wire.frame_types import (
-    ACTIVITY,
-    GENERAL,
-    MESSAGES,
-    PLAIN,
-    STATUS,
-    find_inbox_agent,
-    find_proposal_id,
-    is_agent_name,
-    is_channel,
-    is_target,
-)
+from gateway.wire.frame_types import is_agent_name, is_target
 from gateway.wire.frames import Envelope, Json, event_frame
 from gateway.wire.permissions import OF_SERVICES, Action, is_permitted
 
