@@ -16,7 +16,7 @@ from gateway.service.frame_log import FrameLog, FrameNote
 from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
 from gateway.service.messages import FrameSender
-from gateway.service.open_messages import OpenMessages
+from gateway.service.open_messages import OpenMessages, RecentMessages
 from gateway.service.pushes import Channels, Seats, Subscriber
 from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.seat import Seat, act_without_seat
@@ -36,6 +36,7 @@ class Gateway:
     link: SocketLink
     seats: Seats
     router: MessageRouter
+    recent: RecentMessages
     channels: Channels
     triad: Triad
     statuses: StatusFeed
@@ -66,6 +67,7 @@ class Gateway:
             link=link,
             seats=seats_here,
             router=router,
+            recent=RecentMessages(time.monotonic),
             channels=subscribers,
             triad=Triad(process_id, subscribers),
             statuses=StatusFeed(subscribers, router, time.monotonic),

@@ -1,6 +1,5 @@
 """Sends the messages of clients to agents: finds the agent, and starts a turn, or stores the message for later."""
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -27,7 +26,6 @@ from gateway.service.messages import (
 from gateway.service.pushes import Seats
 from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.queue_rows import Obstacle, find_obstacle, priority_of, store_message
-from gateway.service.recent_messages import RecentMessages
 from gateway.service.registry import BUSY, ERROR
 from gateway.service.seat import act_without_seat
 from gateway.service.session_recording import RecordedTurn, Recording, SessionRecorder
@@ -75,7 +73,6 @@ class MessageRouter:
         self._recorder = recorder
         self._rules = rules
         self.queue = queue
-        self.recent = RecentMessages(time.monotonic)
         self.read = DbCalls(READS_AT_ONCE)
 
     async def send(self, message: NewMessage, key: str, follow: FollowReceipts | None = None) -> SentMessage:

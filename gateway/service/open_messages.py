@@ -1,11 +1,19 @@
-"""The messages of one connection: each is sent or stored, and ends with the reply or an error."""
+"""The messages of one connection: each is sent or stored, and ends with the reply or an error.
+
+A message that was sent lately is not sent again: its sender gets the earlier answer.
+"""
 
 import asyncio
+import hashlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from agents.core.errors import Offline
+from agents.core.ports import Clock
 from agents.core.waiting import RunningTurn
 from agents.models.choices import TurnFailure
 from gateway.models import Letter
@@ -13,18 +21,144 @@ from gateway.service.frame_log import FrameNote
 from gateway.service.message_router import FollowReceipts, MessageRouter, SentMessage
 from gateway.service.messages import LONGEST_WAIT_S, NewMessage
 from gateway.service.queue_ends import has_died_unsent
-from gateway.service.recent_messages import MessageIdentity, RecentMessage, identity_of
 from gateway.service.seat_frames import make_refusal, make_reply
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
-from gateway.wire.frames import Envelope, Json, event_frame, new_id
+from gateway.wire.frames import Envelope, Json, encode, error_frame, event_frame, new_id
 from gateway.wire.protocol import RATE_TEXT
 from kit.clock import unix_ms
+from kit.tasks import Waiters
 
+KEPT_S = 300.0
+MAX_OF_SENDER = 500
+MOST = 10_000
+MAX_BYTES = 16_777_216  # of the answers that are kept, of one process
 MAX_OPEN = 200  # messages of one connection
 TOO_MANY_OPEN = f"at most {MAX_OPEN} messages of a connection wait for a response at once"
 
 SendFrame = Callable[[Json], Awaitable[None]]
 Result = TypeVar("Result")
+
+
+class MessageIdentity(NamedTuple):
+    """The same for a message and its repetition: login and seat of its sender, and a digest of what it says.
+
+    `digest` empty: the message has no id, and none repeats it.
+    """
+
+    sender: tuple[str, str]
+    digest: bytes
+
+
+def identity_of(envelope: Envelope, login: str, seat: str) -> MessageIdentity:
+    """The identity of a message of a client. `seat`: the name of its seat, if any."""
+    if not envelope.id:
+        return MessageIdentity((login, seat), b"")
+    told = msgspec.json.encode((envelope.id, envelope.agent, envelope.wants_response, envelope.content))
+    return MessageIdentity((login, seat), hashlib.blake2b(told, digest_size=16).digest())
+
+
+class RecentMessage:
+    """A message that was sent. `answers`: the frames that its sender got; `is_whole`: all of them were kept.
+
+    `stored_id`: the row of a message that waited; 0 if the message did not wait.
+    """
+
+    __slots__ = ("answers", "bytes", "ended", "identity", "is_over", "is_whole", "sent_at", "stored_id")
+
+    def __init__(self, identity: MessageIdentity, sent_at: float) -> None:
+        self.identity = identity
+        self.sent_at = sent_at
+        self.answers: list[Json] = []
+        self.bytes = 0
+        self.is_whole = bool(identity.digest)  # else no message repeats it: its answers take no room
+        self.is_over = False
+        self.stored_id = 0
+        self.ended = Waiters()
+
+    def end(self) -> None:
+        """End the request, whose last answer was given."""
+        self.is_over = True
+        self.ended.wake()
+
+    def answers_to(self, correlation_id: str) -> list[Json]:
+        """The answers for the message that repeats it."""
+        if not self.is_whole:
+            text = "this message was answered before, and the answer is not kept"
+            refused = bad_content(text, reason="already_answered")
+            refused.correlation_id = correlation_id
+            return [error_frame(refused)]
+        if not correlation_id:
+            return self.answers
+        return [
+            one | {"metadata": one.get("metadata", {}) | {"correlationId": correlation_id}} for one in self.answers
+        ]
+
+
+class RecentMessages:
+    """The messages that the senders of one process sent within five minutes, as far as there is room."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._senders: OrderedDict[tuple[str, str], OrderedDict[bytes, RecentMessage]] = OrderedDict()
+        self._count = 0
+        self._bytes = 0
+
+    def find(self, identity: MessageIdentity) -> RecentMessage | None:
+        """The message that one with this identity repeats."""
+        recent = self._senders.get(identity.sender)
+        if recent is None:
+            return None
+        self._forget_old(recent)
+        return recent.get(identity.digest)
+
+    def add(self, identity: MessageIdentity) -> RecentMessage:
+        """A new message; without an id it is not remembered."""
+        message = RecentMessage(identity, self._clock())
+        if not identity.digest:
+            return message
+        recent = self._senders.setdefault(identity.sender, OrderedDict())
+        self._senders.move_to_end(identity.sender)
+        self._forget_old(recent)
+        if len(recent) >= MAX_OF_SENDER:
+            self._forget(recent.popitem(last=False)[1])
+        recent[identity.digest] = message
+        self._count += 1
+        while self._count > MOST:
+            _, of_sender = self._senders.popitem(last=False)  # the sender that sent nothing for longest
+            for one in of_sender.values():
+                self._forget(one)
+        return message
+
+    def drop(self, message: RecentMessage) -> None:
+        """Forget a message that was not sent, so that the same one may be. Again does nothing."""
+        sender, digest = message.identity
+        recent = self._senders.get(sender)
+        if recent is None or recent.get(digest) is not message:
+            return
+        del recent[digest]
+        self._forget(message, is_whole=message.is_whole)
+        if not recent:
+            del self._senders[sender]
+
+    def keep(self, message: RecentMessage, frame: Json) -> None:
+        """Keep an answer, if there is room."""
+        size = len(encode(frame))
+        if not message.is_whole or self._bytes + size > MAX_BYTES:
+            message.is_whole = False
+            return
+        message.answers.append(frame)
+        message.bytes += size
+        self._bytes += size
+
+    def _forget_old(self, recent: OrderedDict[bytes, RecentMessage]) -> None:
+        before = self._clock() - KEPT_S
+        while recent and next(iter(recent.values())).sent_at < before:
+            self._forget(recent.popitem(last=False)[1])
+
+    def _forget(self, message: RecentMessage, *, is_whole: bool = False) -> None:
+        self._count -= 1
+        self._bytes -= message.bytes
+        message.bytes, message.is_whole = 0, is_whole
 
 
 class OpenMessages:
@@ -33,8 +167,15 @@ class OpenMessages:
     `follow`: pushes the receipts of its stored messages to it from now on.
     """
 
-    def __init__(self, router: MessageRouter, send: SendFrame, follow: FollowReceipts | None = None) -> None:
+    def __init__(
+        self,
+        router: MessageRouter,
+        recent: RecentMessages,
+        send: SendFrame,
+        follow: FollowReceipts | None = None,
+    ) -> None:
         self._router = router
+        self._recent = recent
         self._send = send
         self._follow = follow
         self._open: set[str] = set()
@@ -51,7 +192,7 @@ class OpenMessages:
             FrameRefused: 1005 when too many are open, 2005 when its correlation id is in use.
         """
         identity = identity_of(message.envelope, message.sender.login, message.sender.seat)
-        earlier = self._router.recent.find(identity)
+        earlier = self._recent.find(identity)
         if earlier is None:
             return self._begin(message, identity, note)
         if not earlier.stored_id:
@@ -64,7 +205,7 @@ class OpenMessages:
         key = self._enter((envelope.correlation_id if envelope.wants_response else "") or new_id(), envelope)
         note.is_deferred = True
         self._sending += 1
-        return self._run(key, message, self._router.recent.add(identity), note)
+        return self._run(key, message, self._recent.add(identity), note)
 
     async def leave(self, message: NewMessage) -> Letter:
         """Put a message that wants no response into its recipient's inbox.
@@ -115,17 +256,17 @@ class OpenMessages:
         except FrameRefused as refused:
             note.finish(refused)
             frame = make_refusal(envelope, refused.about(envelope.correlation_id or key, envelope.id))
-            self._router.recent.keep(recent, frame)
+            self._recent.keep(recent, frame)
             # Before the refusal is sent: the sender may send again at once.
             if sent is None or sent.is_unsent:
-                self._router.recent.drop(recent)
+                self._recent.drop(recent)
             await self._send(frame)
         except (Exception, asyncio.CancelledError):
             recent.is_whole = False  # without `sent`, too, it may have been sent
             raise
         finally:
             if sent is not None and sent.is_unsent:
-                self._router.recent.drop(recent)
+                self._recent.drop(recent)
             note.finish(has_failed=True)
             recent.end()
             self._open.discard(key)
@@ -162,8 +303,8 @@ class OpenMessages:
         """Send a message again if it was stored and died unsent; else repeat the answers to the earlier one."""
         try:
             if await self._router.read(has_died_unsent, earlier.stored_id):
-                self._router.recent.drop(earlier)
-            if (latest := self._router.recent.find(earlier.identity)) is None:
+                self._recent.drop(earlier)
+            if (latest := self._recent.find(earlier.identity)) is None:
                 await self._begin(message, earlier.identity, note)
                 return
             key = self._enter(new_id(), message.envelope)
@@ -197,5 +338,5 @@ class OpenMessages:
             await asyncio.gather(waiting, return_exceptions=True)
 
     async def _answer(self, frame: Json, recent: RecentMessage) -> None:
-        self._router.recent.keep(recent, frame)
+        self._recent.keep(recent, frame)
         await self._send(frame)

@@ -7,12 +7,12 @@ from django.db.models import Q
 
 from gateway import limits
 from gateway.models import Proposal, Vote
-from gateway.service.deliberation import APPROVE, APPROVED, REJECT, REJECTED
 from gateway.wire.errors import FrameRefused, bad_content
 from gateway.wire.frames import Envelope, Json, make_frame
 from kit.clock import unix_ms
 
 State = Proposal.State
+APPROVE, REJECT = "approve", "reject"
 
 OWN_CONTENT = frozenset({"proposal", "reasoning", "deadline", "category", "proposalId", "members"})
 OWN_CONTENT |= {"threshold", "state", "votes"}
@@ -23,7 +23,7 @@ def result_of(proposal: Proposal) -> str:
     """`approved`, `rejected`, or empty while it is open."""
     if proposal.decided_at is None:
         return ""
-    return APPROVED if proposal.state == State.APPROVED else REJECTED
+    return (State.APPROVED if proposal.state == State.APPROVED else State.REJECTED).value
 
 
 def carry(envelope: Envelope) -> Json:

@@ -1,9 +1,11 @@
-"""Proposals of a team, as rows: propose, vote, decide. Synchronous.
+"""Proposals of a team: how votes decide (section 12), and the rows: propose, vote, decide. Synchronous.
 
 Each function is one transaction that locks the proposal's row, and a decision is an update of an undecided row: a
 decision is therefore made once, however many votes come at one moment, in however many processes (docs/adr/0137).
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -12,8 +14,14 @@ from django.db.models import Q
 from accounts import quotas
 from gateway import limits
 from gateway.models import Proposal, Vote
-from gateway.service import deliberation
-from gateway.service.proposal_reads import decision_frame, proposal_frame, unknown_proposal_error, vote_frame
+from gateway.service.proposal_reads import (
+    APPROVE,
+    REJECT,
+    decision_frame,
+    proposal_frame,
+    unknown_proposal_error,
+    vote_frame,
+)
 from gateway.service.pushes import load_connected
 from gateway.service.registry import check_not_halted
 from gateway.service.team_rules import get_policy
@@ -29,6 +37,56 @@ are_open = AnyRow(Proposal.objects.filter(state__in=Proposal.OPEN))  # proposals
 
 MAX_MEMBERS = 256
 CLOSED_AT_ONCE = 100
+DEFAULT_S = 300
+LONGEST_S = 86_400
+TIE_BREAK_S = 300
+CATEGORY_S = {"minor": 60, "standard": DEFAULT_S, "major": 600, "fundamental": 900}
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResult:
+    """The result of the votes. `state`: `deliberating` while votes can change it, `blocked` without a majority."""
+
+    state: Proposal.State
+    consensus: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True if votes still count."""
+        return self.state in (State.DELIBERATING, State.ESCALATED)
+
+
+def votes_needed(members: int, threshold: str) -> int:
+    """The number of equal votes that decide: over half (`simple`), two thirds (`supermajority`), or all
+    (`unanimous`).
+    """
+    if threshold == "unanimous":
+        return members
+    if threshold == "supermajority":
+        return -(-2 * members // 3)
+    return members // 2 + 1
+
+
+def decide(votes: Mapping[str, str], members: Sequence[str], threshold: str, *, is_over: bool) -> VoteResult:
+    """Decide by the last vote of each member. `is_over`: the deadline has passed."""
+    cast = [votes[name] for name in members if name in votes]
+    needed = votes_needed(len(members), threshold)
+    approvals, rejections = cast.count(APPROVE), cast.count(REJECT)
+    if approvals >= needed:
+        return VoteResult(State.APPROVED, consensus=True)
+    if rejections >= needed:
+        return VoteResult(State.REJECTED, consensus=True)
+    if is_over or max(approvals, rejections) + len(members) - len(cast) < needed:
+        return VoteResult(State.BLOCKED)
+    return VoteResult(State.DELIBERATING)
+
+
+def break_tie(votes: Mapping[str, str], steward: str, *, is_over: bool) -> VoteResult:
+    """Decide a blocked proposal by the vote of the steward; without one it is rejected at the deadline."""
+    found = votes.get(steward)
+    if found == APPROVE:
+        return VoteResult(State.APPROVED)
+    return VoteResult(State.REJECTED if found == REJECT or is_over else State.ESCALATED)
 
 
 @transaction.atomic
@@ -144,12 +202,12 @@ def _find_repeated(owner_id: int, given: Proposal, deadline_ms: int | None) -> P
 def _read_deadline(category: str, deadline_ms: int | None, now: datetime) -> datetime:
     field = "content.deadline"
     if deadline_ms is None:
-        return now + timedelta(seconds=deliberation.CATEGORY_S.get(category, deliberation.DEFAULT_S))
+        return now + timedelta(seconds=CATEGORY_S.get(category, DEFAULT_S))
     left_ms = deadline_ms - unix_ms(now)
     if left_ms <= 0:
         raise bad_content(f"{field}: this moment has passed", field=field, reason="deadline_past")
-    if left_ms > deliberation.LONGEST_S * 1000:
-        text = f"{field}: a proposal is open for {deliberation.LONGEST_S // 3600} hours at most"
+    if left_ms > LONGEST_S * 1000:
+        text = f"{field}: a proposal is open for {LONGEST_S // 3600} hours at most"
         raise bad_content(text, field=field, reason="deadline_too_far")
     return datetime.fromtimestamp(deadline_ms / 1000, now.tzinfo)
 
@@ -175,11 +233,11 @@ def _decide(proposal: Proposal, now: datetime) -> None:
     by_voter = {one.voter: one.vote for one in votes}
     is_over = now >= proposal.deadline
     if proposal.state == State.ESCALATED:
-        verdict = deliberation.break_tie(by_voter, proposal.steward, is_over=is_over)
+        verdict = break_tie(by_voter, proposal.steward, is_over=is_over)
     else:
-        verdict = deliberation.decide(by_voter, proposal.members, proposal.threshold, is_over=is_over)
-    if verdict.state == deliberation.BLOCKED and proposal.steward:
-        proposal.state, proposal.deadline = State.ESCALATED, now + timedelta(seconds=deliberation.TIE_BREAK_S)
+        verdict = decide(by_voter, proposal.members, proposal.threshold, is_over=is_over)
+    if verdict.state == State.BLOCKED and proposal.steward:
+        proposal.state, proposal.deadline = State.ESCALATED, now + timedelta(seconds=TIE_BREAK_S)
         proposal.save(update_fields=["state", "deadline"])
         send_to_steward(proposal, proposal_frame(proposal, votes))
     elif verdict.is_open:
@@ -187,8 +245,8 @@ def _decide(proposal: Proposal, now: datetime) -> None:
             proposal.state = State.DELIBERATING
             proposal.save(update_fields=["state"])
     else:
-        proposal.state, proposal.has_consensus, proposal.decided_at = State(verdict.state), verdict.consensus, now
-        is_broken = by_voter.get(proposal.steward) in (deliberation.APPROVE, deliberation.REJECT)
+        proposal.state, proposal.has_consensus, proposal.decided_at = verdict.state, verdict.consensus, now
+        is_broken = by_voter.get(proposal.steward) in (APPROVE, REJECT)
         proposal.tie_broken_by = proposal.steward if is_broken else ""
         decided = {"state": proposal.state, "has_consensus": verdict.consensus, "decided_at": now}
         undecided = Proposal.objects.filter(pk=proposal.pk, decided_at=None)

@@ -76,7 +76,7 @@ class ClientConnection(FrameSocket, TeamClient):
         super().__init__(unsigned, gateway.link)
         self.gateway = gateway
         self.client_id = unguessable("client-")
-        self.messages = OpenMessages(gateway.router, self._answer_later, self._follow_receipts)
+        self.messages = OpenMessages(gateway.router, gateway.recent, self._answer_later, self._follow_receipts)
         self.seat: Seat | None = None
         self.protocol: GatewayProtocol
         self.note: FrameNote

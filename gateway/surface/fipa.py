@@ -43,7 +43,7 @@ class RequestClient(TeamClient):
         self.client_id = unguessable("client-")
         self.protocol = GatewayProtocol(time.monotonic, DEFAULT_MS)
         self.protocol.is_authenticated = True
-        self.messages = OpenMessages(gateway.router, self.send_frame)
+        self.messages = OpenMessages(gateway.router, gateway.recent, self.send_frame)
         self.seat: Seat | None = None
         self.note = begin_note(gateway.frame_log, time.monotonic, 0)
         self.note.owner_id, self.note.source = identity.user_id, identity.login

@@ -1,6 +1,6 @@
-"""The AsyncAPI document of the sockets, written from the structs of their frames; of the gateway from its tables."""
+"""The AsyncAPI document of the sockets, written from the structs of their frames, or the tables of the gateway."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -21,17 +21,15 @@ from gateway.wire.frame_types import (
     is_id,
     is_target,
 )
-from hub.descriptions.schemas import Json
-from kit.describe import BEARER, CHANNEL_TOKEN
 from hub.descriptions.schemas import SCHEMES, Json, schemas_of
-from kit.describe import DescribedSocket
+from kit.describe import BEARER, CHANNEL_TOKEN, DescribedSocket
 from operators.wire.frames import SOCKET as CLI
 
 VERSION = "0.4.0"
 SOCKETS: tuple[DescribedSocket, ...] = (CHANNEL, CLI)
-GATEWAY = "gateway"
-ENVELOPE = f"{GATEWAY}.Envelope"
-ERROR = f"{GATEWAY}.Error"
+GATEWAY_SOCKET = "gateway"
+ENVELOPE = f"{GATEWAY_SOCKET}.Envelope"
+ERROR = f"{GATEWAY_SOCKET}.Error"
 GATEWAY_SUMMARY = "The protocol a2a-v1 of OpenClaw teams, with GATEWAY=1: also at /ws, /a2a and /."
 SCHEMAS: dict[str, Json] = {
     "a string": {"type": "string"},
@@ -97,7 +95,7 @@ def _add_gateway(document: Json) -> None:
     """The socket of the gateway, whose frames are checked by tables."""
     document["components"]["schemas"] |= _gateway_schemas()
     received, sent = _gateway_messages()
-    _add(document, GATEWAY, "/gateway", GATEWAY_SUMMARY, (CHANNEL_TOKEN, BEARER), received, sent)
+    _add(document, GATEWAY_SOCKET, "/gateway", GATEWAY_SUMMARY, (CHANNEL_TOKEN, BEARER), received, sent)
 
 
 def _add(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from gateway.wire.errors import GatewayErrorCode
-from hub.descriptions.asyncapi import ENVELOPE, ERROR, GATEWAY
+from hub.descriptions.asyncapi import ENVELOPE, ERROR, GATEWAY_SOCKET
 from hub.descriptions.schemas import Json
 
 TITLES = {"receive": "From the client", "send": "From the hub"}
@@ -113,14 +113,14 @@ def _show_curl(path: str, method: str, body: str, takes_token: bool) -> str:
 
 def sockets(document: Json) -> list[Json]:
     """The sockets of an AsyncAPI document as the page shows them, without the gateway's."""
-    return [_show_socket(document, name) for name in document["channels"] if name != GATEWAY]
+    return [_show_socket(document, name) for name in document["channels"] if name != GATEWAY_SOCKET]
 
 
 def gateway_page(document: Json) -> Json:
     """The values that the page of the gateway shows: what all frames have, those of each type, the error codes."""
     schemas = document["components"]["schemas"]
     return {
-        "socket": _show_socket(document, GATEWAY),
+        "socket": _show_socket(document, GATEWAY_SOCKET),
         "envelope": list(fields_of(document, schemas[ENVELOPE])),
         "error": list(fields_of(document, schemas[ERROR])),
         "codes": [(int(code), code.name, code.meaning) for code in GatewayErrorCode],

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.models import Proposal, Vote
-from gateway.service.deliberation import VoteResult, break_tie, decide, votes_needed
 from gateway.service.proposal_reads import show_result
+from gateway.service.proposals import VoteResult, break_tie, decide, votes_needed
 
 MEMBERS = ("alpha", "beta", "charlie")
 KINDS = ("approve", "reject", "abstain")

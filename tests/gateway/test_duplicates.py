@@ -8,12 +8,11 @@ import pytest
 
 from agents.core.ask_starter import AskingUser
 from agents.links.channel.driving import ActingFor
-from gateway.service import recent_messages
+from gateway.service import open_messages
 from gateway.service.frame_log import FrameLog, begin_note
 from gateway.service.message_router import FollowReceipts, MessageRouter, SentMessage
 from gateway.service.messages import FrameSender, NewMessage
-from gateway.service.open_messages import OpenMessages
-from gateway.service.recent_messages import MessageIdentity, RecentMessages, identity_of
+from gateway.service.open_messages import MessageIdentity, OpenMessages, RecentMessages, identity_of
 from gateway.service.seat import NO_SESSION
 from gateway.wire.errors import FrameRefused, GatewayErrorCode
 from gateway.wire.frames import Envelope, Json
@@ -54,7 +53,7 @@ def test_the_same_id_recipient_and_content_of_a_sender_is_a_repetition_for_five_
     assert recent.find(message(1, seat="gamma")) is None
     assert recent.find(message(1, "other")) is None
     assert recent.find(message(1, agent="gamma")) is None
-    clock.now = recent_messages.KEPT_S + 1
+    clock.now = open_messages.KEPT_S + 1
     assert recent.find(message(1)) is None
 
 
@@ -69,13 +68,13 @@ def test_answers_are_repeated_with_the_id_of_who_asks_again() -> None:
 def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
     recent = RecentMessages(Clock())
     quiet = recent.add(message(1, seat="quiet"))
-    for number in range(recent_messages.MAX_OF_SENDER + 1):
+    for number in range(open_messages.MAX_OF_SENDER + 1):
         recent.add(message(number))
     assert recent.find(message(0)) is None
     assert recent.find(message(1)) is not None
     assert recent.find(message(1, seat="quiet")) is quiet
-    for sender in range(recent_messages.MOST // recent_messages.MAX_OF_SENDER + 1):
-        for number in range(recent_messages.MAX_OF_SENDER):
+    for sender in range(open_messages.MOST // open_messages.MAX_OF_SENDER + 1):
+        for number in range(open_messages.MAX_OF_SENDER):
             recent.add(message(number, seat=f"s-{sender}"))
     assert recent.find(message(1, seat="quiet")) is None
 
@@ -83,7 +82,7 @@ def test_a_sender_fills_only_its_own_part_of_a_bounded_memory() -> None:
 def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(message(1))
-    recent.keep(first, answer("x" * (recent_messages.MAX_BYTES - 200)))
+    recent.keep(first, answer("x" * (open_messages.MAX_BYTES - 200)))
     second = recent.add(message(2))
     recent.keep(second, answer("y" * 400))
     (error,) = second.answers_to("c-3")
@@ -93,7 +92,7 @@ def test_an_answer_without_room_is_not_kept_and_an_error_says_so() -> None:
 def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
     recent = RecentMessages(Clock())
     first = recent.add(message(1))
-    recent.keep(first, answer("x" * (recent_messages.MAX_BYTES - 200)))
+    recent.keep(first, answer("x" * (open_messages.MAX_BYTES - 200)))
     recent.drop(first)
     assert recent.find(message(1)) is None
     again = recent.add(message(1))
@@ -106,7 +105,7 @@ def test_a_message_that_was_not_sent_may_be_sent_again() -> None:
 def test_answers_to_messages_without_an_id_take_no_room() -> None:
     recent = RecentMessages(Clock())
     without = message(1, has_id=False)
-    recent.keep(recent.add(without), answer("x" * (recent_messages.MAX_BYTES - 200)))
+    recent.keep(recent.add(without), answer("x" * (open_messages.MAX_BYTES - 200)))
     first = recent.add(message(1))
     recent.keep(first, answer("y" * 400))
     assert len(first.answers_to("c-5")[0]["content"]) == 400
@@ -138,7 +137,7 @@ async def send_twice(router: Router) -> list[Json]:
     async def say(frame: Json) -> None:
         said.append(frame)
 
-    messages = OpenMessages(cast("MessageRouter", router), say)
+    messages = OpenMessages(cast("MessageRouter", router), router.recent, say)
     behalf = ActingFor(AskingUser(user_id=1, login="owner"), NO_SESSION)
 
     def start() -> "asyncio.Task[None]":

@@ -14,8 +14,7 @@ from agents.models import Connection, Halt, Session
 from agents.transcript.announcements import AddressedMessage, SurfaceMessage
 from gateway.models import Proposal, TeamPolicy, Vote
 from gateway.service import proposal_reads
-from gateway.service.deliberation import CATEGORY_S, TIE_BREAK_S
-from gateway.service.proposals import cast_vote, close_due, propose
+from gateway.service.proposals import CATEGORY_S, TIE_BREAK_S, cast_vote, close_due, propose
 from gateway.service.seat import GATEWAY_LINK
 from gateway.service.triad import ProposalNews
 from gateway.wire.errors import FrameRefused

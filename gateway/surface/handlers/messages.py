@@ -14,8 +14,8 @@ from gateway.service import status_feed
 from gateway.service.client import TeamClient
 from gateway.service.frame_log import DROPPED
 from gateway.service.messages import LONGEST_WAIT_S, NewMessage
+from gateway.service.open_messages import MessageIdentity, identity_of
 from gateway.service.pushes import HeldSeat, load_connected
-from gateway.service.recent_messages import MessageIdentity, identity_of
 from gateway.service.registry import TAKE_NO_MESSAGES, check_not_halted
 from gateway.service.seat_frames import address_frame, carry_envelope, name_of_asker
 from gateway.service.team_rules import AgentName, allow_message, peer_error
@@ -141,7 +141,7 @@ async def _find_recipient(client: TeamClient, envelope: Envelope, known_as: Mess
     if not rules.relays_told:
         return None
     seat = client.seat_name
-    if gateway.router.recent.find(known_as) is not None:
+    if gateway.recent.find(known_as) is not None:
         return None
     sender = AgentName(identity.user_id, identity.login, seat)
     if seat and not allow_message(sender, rules.peers, sender._replace(name=held.seat.name), rules.peers):
@@ -155,7 +155,7 @@ async def _push(client: TeamClient, envelope: Envelope, known_as: MessageIdentit
     frame = address_frame(carry_envelope(envelope, sender, caller), held.seat.name)
     if not held.client.push("message", encode(frame)):
         return False
-    gateway.router.recent.add(known_as).end()
+    gateway.recent.add(known_as).end()
     if gateway.channels.may_reach(identity.user_id):
         await status_feed.publish_delivered(gateway.channels, identity.user_id, held.seat.name, frame)
     return True
