@@ -51,7 +51,7 @@ from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
 from gateway.service.client import Gateway
 from gateway.service.health import HealthReport
-from gateway.service.protocol_steps import StepRunner
+from gateway.service.protocol_tasks import StepRunner
 from gateway.service.seat import GATEWAY_LINK
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.fipa import FipaEndpoint

@@ -1,12 +1,13 @@
 """The bodies of the Agent Protocol: what is read is checked here, what is shown has the names of the protocol.
 
-Files of a task come from an upload, a form with `file` and `relative_path`, or from a reply of its agent.
+Files of a task come from an upload, a form with `file` and `relative_path`, or from a reply of its agent. The next
+step gives the agent the uploads as parts of its question.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Annotated, Any, TypedDict, TypeVar
@@ -18,7 +19,10 @@ from django.db.models import Model, QuerySet
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from msgspec import UNSET, Meta, Struct
 
-from agents.transcript.pieces import ArtifactPiece, Part, Piece
+from agents.core.types import SettledTurn
+from agents.core.waiting import text_of
+from agents.models.choices import Interruption
+from agents.transcript.pieces import ArtifactPiece, LastWords, Part, Piece, joined_texts, text_in
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
 from gateway.wire.frames import Json
 from kit import strict_json
@@ -33,6 +37,7 @@ MAX_PAGE = 100
 DEFAULT_PAGE = 10
 FARTHEST_PAGE = 1_000_000
 DEFAULT_AGENT = "main"
+ASKS_INPUT = frozenset(Interruption)
 NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 
 Row = TypeVar("Row", bound=Model)
@@ -85,19 +90,16 @@ class PageOf:
     number: int
     size: int
 
-    def take(self, rows: "QuerySet[Row]") -> list[Row]:
-        """The rows of the page."""
-        return list(rows[(self.number - 1) * self.size : self.number * self.size])
-
-    def answer(self, name: str, shown: Sequence[object], total: int) -> Json:
-        """The page as an answer: its items by the name of the list, and its place in the list."""
+    def show(self, name: str, rows: "QuerySet[Row]", show: Callable[[list[Row]], Sequence[object]]) -> Json:
+        """The page as an answer: its rows by the name of the list, and its place in the list."""
+        total, start = rows.count(), (self.number - 1) * self.size
         place = {
             "total_items": total,
             "total_pages": -(-total // self.size),
             "current_page": self.number,
             "page_size": self.size,
         }
-        return {name: shown, "pagination": place}
+        return {name: show(list(rows[start : start + self.size])), "pagination": place}
 
 
 def invalid(text: str) -> RequestRefused:
@@ -239,3 +241,31 @@ def _mime_of(part: Part) -> str:
     if part.data is not UNSET:
         return part.media_type or "application/json"
     return part.media_type or ("text/plain" if isinstance(part.text, str) else "")
+
+
+def parts_of(text: str, uploads: Sequence[ProtocolArtifact]) -> tuple[Part, ...]:
+    """The question and the uploads that come with it; nothing for a question that is text alone."""
+    if not uploads:
+        return ()
+    files = [
+        Part(
+            raw=base64.b64encode(bytes(one.data)).decode(),
+            media_type=one.mime,
+            filename=f"{one.relative_path}/{one.file_name}" if one.relative_path else one.file_name,
+        )
+        for one in uploads
+    ]
+    return (Part(text=text), *files)
+
+
+def output_of(settled: SettledTurn, pieces: Sequence[Piece]) -> str:
+    """The reply as text: with what the agent asks back, or the data that it answered with."""
+    if settled.reason in ASKS_INPUT:
+        said = text_of(pieces)
+        asked = "".join(text_in(one.parts) for one in pieces if isinstance(one, LastWords)) or settled.text
+        return asked if asked.startswith(said) else joined_texts([said, asked])
+    if settled.text:
+        return settled.text
+    besides = [one for one in pieces if isinstance(one, ArtifactPiece) and one.lead is None]
+    data = [part.data for one in besides for part in one.parts if part.data is not UNSET]
+    return msgspec.json.encode(data[-1]).decode() if data else ""

@@ -1,5 +1,9 @@
-"""Tasks, steps and artifacts in the database. A task of another user is absent."""
+"""Tasks, steps and artifacts of the Agent Protocol in the database. A task of another user is absent.
 
+A step is one ask to the agent of its task, whose reply is stored whether or not its client still waits.
+"""
+
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,25 +15,38 @@ from django.db import transaction
 from django.db.models import F, Model, QuerySet, Sum
 
 from accounts import quotas
+from accounts.authn import Identity
+from agents.core.waiting import RunningTurn
 from agents.limits import STORAGE
+from agents.models.choices import Outcome
 from agents.transcript.files import MAX_NAME_CHARS, clean_mime, clean_name
+from agents.transcript.pieces import question_of
 from gateway import limits
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
+from gateway.service.client import Gateway
+from gateway.service.messages import MessageToAsk
 from gateway.service.protocol_shapes import (
+    ASKS_INPUT,
     ApiArtifact,
     ApiStep,
     ApiTask,
     NewFile,
     PageOf,
     RequestBody,
+    files_of,
+    output_of,
+    parts_of,
     show_artifacts,
     show_step,
     show_task,
 )
+from gateway.wire.errors import FrameRefused, failed_turn_error
 from gateway.wire.frames import Json
 from kit import batches
 from kit.asgi import RequestRefused
+from kit.async_db import db_call
 from kit.clock import db_now
+from kit.tasks import start_apart
 
 MAX_UNSENT_BYTES = 524_288  # of uploads that no step gave to the agent yet: a step gives it all of them at once
 LOST_AFTER = timedelta(seconds=60)
@@ -75,10 +92,7 @@ def create_task(owner_id: int, agent: str, wanted: RequestBody) -> ApiTask:
 
 def list_tasks(owner_id: int, page: PageOf) -> Json:
     """A page of the tasks of a user, newest first."""
-    rows = ProtocolTask.objects.filter(owner=owner_id)
-    tasks = page.take(rows.order_by("-pk"))
-    artifacts = _artifacts_by("task_id", ProtocolArtifact.objects.filter(task__in=tasks))
-    return page.answer("tasks", [show_task(one, artifacts[one.pk]) for one in tasks], rows.count())
+    return page.show("tasks", ProtocolTask.objects.filter(owner=owner_id).order_by("-pk"), _show_tasks)
 
 
 def get_task(owner_id: int, task_id: UUID) -> ApiTask:
@@ -87,8 +101,7 @@ def get_task(owner_id: int, task_id: UUID) -> ApiTask:
     Raises:
         RequestRefused: 404.
     """
-    task = find_task(owner_id, task_id)
-    return show_task(task, task.artifacts.defer("data").order_by("pk"))
+    return _show_tasks([find_task(owner_id, task_id)])[0]
 
 
 def find_task(owner_id: int, task_id: UUID) -> ProtocolTask:
@@ -106,10 +119,7 @@ def list_steps(owner_id: int, task_id: UUID, page: PageOf) -> Json:
     Raises:
         RequestRefused: 404.
     """
-    rows = _steps_of(find_task(owner_id, task_id))
-    steps = page.take(rows.order_by("pk"))
-    artifacts = _artifacts_by("step_id", ProtocolArtifact.objects.filter(step__in=steps))
-    return page.answer("steps", [show_step(one, artifacts[one.pk]) for one in steps], rows.count())
+    return page.show("steps", _steps_of(find_task(owner_id, task_id)).order_by("pk"), _show_steps)
 
 
 def get_step(owner_id: int, task_id: UUID, step_id: UUID) -> ApiStep:
@@ -118,8 +128,7 @@ def get_step(owner_id: int, task_id: UUID, step_id: UUID) -> ApiStep:
     Raises:
         RequestRefused: 404.
     """
-    step = _get(_steps_of(find_task(owner_id, task_id)).filter(public_id=step_id), STEP)
-    return show_step(step, step.artifacts.defer("data").order_by("pk"))
+    return _show_steps([_get(_steps_of(find_task(owner_id, task_id)).filter(public_id=step_id), STEP)])[0]
 
 
 @transaction.atomic
@@ -176,9 +185,9 @@ def finish_step(begun: BegunStep, output: str, asks_input: bool, files: Iterable
     return show_step(step, made)
 
 
-def drop_step(begun: BegunStep) -> None:
+def drop_step(step: ProtocolStep) -> None:
     """Forget a step that was refused or failed."""
-    ProtocolStep.objects.filter(pk=begun.step.pk).delete()
+    ProtocolStep.objects.filter(pk=step.pk).delete()
 
 
 def mark_sent(begun: BegunStep, chat_id: str) -> None:
@@ -215,8 +224,8 @@ def list_artifacts(owner_id: int, task_id: UUID, page: PageOf) -> Json:
     Raises:
         RequestRefused: 404.
     """
-    rows = find_task(owner_id, task_id).artifacts.defer("data")
-    return page.answer("artifacts", show_artifacts(page.take(rows.order_by("pk"))), rows.count())
+    rows = find_task(owner_id, task_id).artifacts.defer("data").order_by("pk")
+    return page.show("artifacts", rows, show_artifacts)
 
 
 def get_artifact(owner_id: int, task_id: UUID, artifact_id: UUID) -> ProtocolArtifact:
@@ -243,6 +252,16 @@ def _get(rows: QuerySet[Row], what: str) -> Row:
 def _steps_of(task: ProtocolTask) -> "QuerySet[ProtocolStep]":
     rows: QuerySet[ProtocolStep] = task.steps.kept(db_now())
     return rows
+
+
+def _show_tasks(tasks: Sequence[ProtocolTask]) -> list[ApiTask]:
+    artifacts = _artifacts_by("task_id", ProtocolArtifact.objects.filter(task__in=tasks))
+    return [show_task(one, artifacts[one.pk]) for one in tasks]
+
+
+def _show_steps(steps: Sequence[ProtocolStep]) -> list[ApiStep]:
+    artifacts = _artifacts_by("step_id", ProtocolArtifact.objects.filter(step__in=steps))
+    return [show_step(one, artifacts[one.pk]) for one in steps]
 
 
 def _artifacts_by(column: str, rows: QuerySet[ProtocolArtifact]) -> dict[Any, list[ProtocolArtifact]]:
@@ -279,3 +298,52 @@ def _size_of(wanted: RequestBody) -> int:
 
 def _add_size(task: ProtocolTask, size: int, now: datetime) -> None:
     ProtocolTask.objects.filter(pk=task.pk).update(size=F("size") + size, used_at=now)
+
+
+class StepRunner:
+    """Asks the agents of tasks. `reply_wait_s`: how long an agent may take that has no wait of its own."""
+
+    def __init__(self, gateway: Gateway, reply_wait_s: float) -> None:
+        self.router = gateway.router
+        self._start = gateway.link.start
+        self._reply_wait_s = reply_wait_s
+
+    async def begin(
+        self, identity: Identity, task_id: UUID, wanted: RequestBody, traceparent: str
+    ) -> asyncio.Future[ApiStep | FrameRefused]:
+        """Ask; the future of the step, once its reply is stored, or of the reason why there is none.
+
+        Raises:
+            FrameRefused, RequestRefused, QuotaExceeded: nothing was sent.
+        """
+        router, task = self.router, await db_call(find_task)(identity.user_id, task_id)
+        found = await router.find_addressee(task.agent, identity.user_id)
+        wait_s = found.reply_wait_s(self._reply_wait_s)
+        begun = await db_call(begin_step)(identity.user_id, task_id, wanted, wait_s)
+        parts = parts_of(begun.step.input, begun.uploads)
+        text = question_of(parts, "") or begun.step.input
+        try:
+            running = await router.ask(
+                identity,
+                task.agent,
+                MessageToAsk(text, parts, begun.step.agent_task_id),
+                message_id=str(begun.step.public_id),
+                session_id=str(begun.task.public_id),
+                wait_s=wait_s,
+                traceparent=traceparent,
+            )
+        except FrameRefused:
+            await db_call(drop_step)(begun.step)
+            raise
+        return start_apart(self._start, self._finish(begun, running), "step")
+
+    async def _finish(self, begun: BegunStep, running: RunningTurn) -> ApiStep | FrameRefused:
+        """Store what came of a step; the step, or why there is no reply."""
+        await db_call(mark_sent)(begun, running.ask.chat_id)
+        settled = await asyncio.shield(running.settled)
+        if settled.outcome is not Outcome.COMPLETED:
+            await db_call(drop_step)(begun.step)
+            return failed_turn_error(settled.reason, settled.own_words)
+        asks_input = settled.reason in ASKS_INPUT
+        output, files = output_of(settled, running.pieces), list(files_of(running.pieces))
+        return await db_call(finish_step)(begun, output, asks_input, files)

@@ -1,13 +1,11 @@
 """The rules of teams that every frame is checked by, and the changes that owners make to teams."""
 
 import asyncio
-import hmac
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import rfc8785
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
@@ -24,7 +22,7 @@ from gateway.models.team import MAX_PEERS_NAMED, MAX_VOTERS
 from gateway.service.seat import DEFAULT_ROLE, GATEWAY_LINK, MAX_CONFIG_BYTES, make_seat, read_role
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frame_types import FRAME_TYPES, is_agent_name, is_target
-from gateway.wire.frames import Envelope, Json
+from gateway.wire.frames import ALG, Envelope, is_signed
 from kit.async_db import db_call
 from kit.ids import unguessable
 from kit.names import NameRule
@@ -171,7 +169,6 @@ READ_EVERY_S = 1.0
 TEAMS_KEPT = 1_000
 
 Peers = Mapping[str, frozenset[str]]
-ALG = "HMAC-SHA256"
 
 
 class PeerLists(NamedTuple):
@@ -303,38 +300,6 @@ async def check_signature(rules: RulesCache, owner_id: int, envelope: Envelope) 
     if team.demands_signature and not is_signed(envelope.frame, team.keys):
         text = f"metadata.signature: want {ALG} by a key of this team, over the canonical JSON of the frame"
         raise FrameRefused(GatewayErrorCode.AUTH_FAILED, text, field="metadata.signature", reason="bad_signature")
-
-
-def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
-    """True if a frame has a signature by one of these keys."""
-    signature = frame.get("metadata", {}).get("signature")
-    if not isinstance(signature, dict) or signature.get("alg") != ALG:
-        return False
-    key_id, value = signature.get("keyId"), signature.get("value")
-    if not isinstance(key_id, str) or not isinstance(value, str) or key_id not in keys:
-        return False
-    try:
-        expected = make_signature(frame, keys[key_id])
-    except rfc8785.CanonicalizationError:  # numbers that not every program reads alike
-        return False
-    return hmac.compare_digest(expected.encode(), value.encode("utf-8", "surrogatepass"))
-
-
-def make_signature(frame: Json, key: bytes) -> str:
-    """The value of a frame's signature, in hex.
-
-    Raises:
-        rfc8785.CanonicalizationError: it has no canonical form.
-    """
-    return hmac.digest(key, canonicalize(frame), "sha256").hex()
-
-
-def canonicalize(frame: Json) -> bytes:
-    """A frame without its signature as RFC 8785 has it: sorted keys, no spaces, numbers as in JavaScript."""
-    metadata = frame.get("metadata")
-    if isinstance(metadata, dict) and "signature" in metadata:
-        frame = frame | {"metadata": {key: value for key, value in metadata.items() if key != "signature"}}
-    return rfc8785.dumps(frame)
 
 
 def make_key(owner: User, name: str) -> tuple[EnvelopeKey, str]:

@@ -14,7 +14,7 @@ from accounts.authn import TokenScope
 from agents.core.rest_server import RestAnswer, RestServer, json_answer
 from gateway.service import protocol_tasks
 from gateway.service.protocol_shapes import invalid, read_agent, read_body, read_form, read_page
-from gateway.service.protocol_steps import StepRunner
+from gateway.service.protocol_tasks import StepRunner
 from gateway.wire.errors import FrameRefused, reply_error, request_error
 from kit.asgi import HttpRequest, Send
 from kit.async_db import db_call

@@ -14,7 +14,7 @@ from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.status_feed import publish_delivered
 from gateway.service.team_rules import check_signature
 from gateway.surface.connection import ClientConnection
-from gateway.surface.handlers.table import get_handler
+from gateway.surface.handlers import get_handler
 from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, forbidden

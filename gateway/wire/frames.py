@@ -4,12 +4,14 @@ A frame is checked in the order of the protocol, and its first flaw answers: siz
 whether its sender is signed in, content, required fields, types of fields, their values.
 """
 
+import hmac
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import rfc8785
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -285,3 +287,38 @@ def auth_frame(status: str, **more: Any) -> Json:
 def _about(correlation_id: str, parent_id: str) -> Json:
     about = {"correlationId": correlation_id, "parentId": parent_id}
     return {key: value for key, value in about.items() if value}
+
+
+ALG = "HMAC-SHA256"  # of signatures
+
+
+def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
+    """True if a frame has a signature by one of these keys."""
+    signature = frame.get("metadata", {}).get("signature")
+    if not isinstance(signature, dict) or signature.get("alg") != ALG:
+        return False
+    key_id, value = signature.get("keyId"), signature.get("value")
+    if not isinstance(key_id, str) or not isinstance(value, str) or key_id not in keys:
+        return False
+    try:
+        expected = make_signature(frame, keys[key_id])
+    except rfc8785.CanonicalizationError:  # numbers that not every program reads alike
+        return False
+    return hmac.compare_digest(expected.encode(), value.encode("utf-8", "surrogatepass"))
+
+
+def make_signature(frame: Json, key: bytes) -> str:
+    """The value of a frame's signature, in hex.
+
+    Raises:
+        rfc8785.CanonicalizationError: it has no canonical form.
+    """
+    return hmac.digest(key, canonicalize(frame), "sha256").hex()
+
+
+def canonicalize(frame: Json) -> bytes:
+    """A frame without its signature as RFC 8785 has it: sorted keys, no spaces, numbers as in JavaScript."""
+    metadata = frame.get("metadata")
+    if isinstance(metadata, dict) and "signature" in metadata:
+        frame = frame | {"metadata": {key: value for key, value in metadata.items() if key != "signature"}}
+    return rfc8785.dumps(frame)

@@ -28,7 +28,7 @@ from agents.models.choices import Outcome
 from agents.transcript.pieces import Part
 from gateway.service.client import Gateway
 from gateway.service.messages import MessageToAsk
-from gateway.service.protocol_steps import output_of
+from gateway.service.protocol_shapes import output_of
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, failed_turn_error
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from accounts.authn import Identity
-from gateway.surface.handlers.table import SERVICES
+from gateway.surface.handlers import SERVICES
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frame_types import FRAME_TYPES
 from gateway.wire.frames import Envelope, check_frame, read_object, read_type

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.service.team_rules import canonicalize, is_signed, make_signature
+from gateway.wire.frames import canonicalize, is_signed, make_signature
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess

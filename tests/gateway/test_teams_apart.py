@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.surface.handlers.table import SERVICES
+from gateway.surface.handlers import SERVICES
 from gateway.wire.frame_types import FRAME_TYPES
 from lab.frames import Json
 from lab.hub_process import HubProcess

@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.surface.handlers.table import SERVICES
+from gateway.surface.handlers import SERVICES
 from gateway.wire.errors import GatewayErrorCode
 from gateway.wire.frame_types import FRAME_TYPES
 from tests.repository.test_docs import page, rows_of
