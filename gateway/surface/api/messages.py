@@ -196,12 +196,9 @@ class ExportSession(APIView):
             data = session_files.export_session(user, query["agent"], query["sessionId"])
         except FrameRefused as refused:
             raise _as_http(refused) from None
-        response = HttpResponse(data, content_type=MEDIA_TYPE)
-        name = content_disposition_header(True, f"{query['agent']}-session.jsonl")
-        response["Content-Disposition"] = name or "attachment"
-        response["X-Content-Type-Options"] = "nosniff"
-        response["Cache-Control"] = "private, no-store"
-        return response
+        name = content_disposition_header(True, f"{query['agent']}-session.jsonl") or "attachment"
+        inert = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
+        return HttpResponse(data, content_type=MEDIA_TYPE, headers={"Content-Disposition": name, **inert})
 
 
 class ImportSessions(APIView):
