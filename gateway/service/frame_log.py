@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from operator import attrgetter
 
 from django.db import DatabaseError, IntegrityError
 
@@ -30,47 +30,37 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-class FrameLogRow(NamedTuple):
-    """A row of `FrameRecord`."""
-
-    owner_id: int
-    at: datetime
-    message_id: str
-    source: str
-    destination: str
-    type: str
-    outcome: str
-    error_code: int
-    bytes: int
-    latency_ms: int
-    session_id: str
+COLUMNS = (
+    *("owner_id", "at", "message_id", "source", "destination", "type"),
+    *("outcome", "error_code", "bytes", "latency_ms", "session_id"),
+)
+INSERT_ROWS = insert(FrameRecord._meta.db_table, COLUMNS)
+values_of = attrgetter(*COLUMNS)
 
 
-INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameLogRow._fields)
-
-
-def insert_rows(rows: Sequence[FrameLogRow]) -> None:
+def insert_rows(notes: "Sequence[FrameNote]") -> None:
     """One statement inserts all rows: a model for each row costs more than the rest of a frame that is passed
     on.
     """
     database = thread_database()
-    stored = [row._replace(at=database.moment(row.at)) for row in rows]
+    rows = [values_of(note) for note in notes]
+    stored = [(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
     with database:
         database.insert(INSERT_ROWS, stored)
 
 
-def _note_refused(row: FrameLogRow, failure: DatabaseError) -> None:
+def _note_refused(note: "FrameNote", failure: DatabaseError) -> None:
     if isinstance(failure, IntegrityError):
-        logger.warning("gateway.frame_of_no_team", extra={"user_id": row.owner_id})
+        logger.warning("gateway.frame_of_no_team", extra={"user_id": note.owner_id})
     else:
         logger.error("gateway.frame_not_written", exc_info=failure)
 
 
-class FrameLog(BatchWriter[FrameLogRow]):
+class FrameLog(BatchWriter["FrameNote"]):
     """Writes the records of the clients of one process."""
 
     def __init__(
-        self, write: Callable[[Sequence[FrameLogRow]], None] = insert_rows, retry_s: float = RETRY_S
+        self, write: "Callable[[Sequence[FrameNote]], None]" = insert_rows, retry_s: float = RETRY_S
     ) -> None:
         super().__init__(
             "frame log",
@@ -85,7 +75,7 @@ class FrameLog(BatchWriter[FrameLogRow]):
 
 @dataclass(slots=True)
 class FrameNote:
-    """The notes on one frame while it is handled; its record is written once, by `finish`.
+    """The notes on one frame while it is handled; `finish` writes them once, as a row of `FrameRecord`.
 
     `owner_id`: the team of the client; None before it signed in, then the frame has a line in the log alone.
     `is_deferred`: the handler of the frame calls `finish` later, when the outcome is known.
@@ -103,6 +93,8 @@ class FrameNote:
     destination: str = ""
     session_id: str = ""
     outcome: str = SERVED
+    error_code: int = 0
+    latency_ms: int = 0
     is_deferred: bool = False
     is_finished: bool = False
 
@@ -117,31 +109,18 @@ class FrameNote:
         if self.is_finished:
             return
         self.is_finished = True
-        code = int(refused.code) if refused is not None else 0
         if refused is not None:
+            self.error_code, self.outcome = int(refused.code), REFUSED
             self.type = self.type or refused.frame_type
             self.message_id = self.message_id or refused.frame_id
-            self.outcome = REFUSED
         elif has_failed:
             self.outcome = FAILED
         if self.owner_id is None:
-            about = {"type": self.type, "outcome": self.outcome, "code": code, "bytes": self.bytes}
+            about = {"type": self.type, "outcome": self.outcome, "code": self.error_code, "bytes": self.bytes}
             logger.info("gateway.frame_before_sign_in", extra=about)
             return
-        row = FrameLogRow(
-            self.owner_id,
-            self.at,
-            self.message_id,
-            self.source,
-            self.destination,
-            self.type,
-            self.outcome,
-            code,
-            self.bytes,
-            int((self.clock() - self.began) * 1000),
-            self.session_id,
-        )
-        self.log.put(row)
+        self.latency_ms = int((self.clock() - self.began) * 1000)
+        self.log.put(self)
 
 
 def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:

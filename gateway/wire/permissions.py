@@ -66,29 +66,6 @@ OF_FRAMES = {
     "proposal": Action.PROPOSE,
     "vote": Action.VOTE,
 }
-OF_SERVICES = {
-    "agents.list": Action.FIND,
-    "agents.get": Action.FIND,
-    "gateway.status": Action.FIND,
-    "triad.get": Action.FIND,
-    "triad.list": Action.FIND,
-    "inbox.send": Action.SEND,
-    "inbox.receipt": Action.SEND,
-    "inbox.list": Action.READ_AGENT,
-    "inbox.get": Action.READ_AGENT,
-    "inbox.unread": Action.READ_AGENT,
-    "inbox.count": Action.READ_AGENT,
-    "inbox.mark_read": Action.WRITE_AGENT,
-    "inbox.clear": Action.WRITE_AGENT,
-    "sessions.list": Action.FIND,
-    "sessions.get": Action.READ_AGENT,
-    "sessions.export": Action.READ_AGENT,
-    "sessions.create": Action.WRITE_AGENT,
-    "sessions.commit": Action.WRITE_AGENT,
-    "sessions.import": Action.WRITE_AGENT,
-    "sessions.archive": Action.MANAGE_AGENT,
-    "sessions.delete": Action.MANAGE_AGENT,
-}
 
 
 def find_role(identity: Identity) -> TeamRole | None:
@@ -152,14 +129,14 @@ def may_subscribe(identity: Identity, seat: str, channel: str) -> bool:
     return True
 
 
-def check_service(identity: Identity, seat: str, name: str, params: Json) -> None:
-    """Check the request of a service. A parameter `agent` names the agent that it is about, else it is the own.
+def check_service(identity: Identity, seat: str, action: Action, params: Json) -> None:
+    """Check the request of a service. Its parameter `agent` names the agent that it is about, else it is the own.
 
     Raises:
         FrameRefused: 5004, whether or not what the request names is there.
     """
     agent = params.get("agent", seat)
-    check_action(identity, OF_SERVICES[name], own=seat, agent=agent if isinstance(agent, str) else seat)
+    check_action(identity, action, own=seat, agent=agent if isinstance(agent, str) else seat)
 
 
 def check_action(identity: Identity, action: Action, *, own: str, agent: str) -> None:

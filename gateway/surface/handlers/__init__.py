@@ -4,40 +4,48 @@ A handler gets the client and the checked envelope; a service gets the parameter
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 from gateway.service.client import TeamClient
 from gateway.surface.handlers import history, messages, team, triad
 from gateway.surface.handlers.messages import send
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
-from gateway.wire.frames import Envelope, Json, describe_error
+from gateway.wire.frames import GATEWAY, Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
 
-Service = Callable[[TeamClient, Envelope, Json], Awaitable[Json]]
+Handler = Callable[[TeamClient, Envelope], Awaitable[None]]
+
+
+class Service(NamedTuple):
+    """A service: the action that its caller needs the right for, and what runs it."""
+
+    action: Action
+    run: Callable[[TeamClient, Envelope, Json], Awaitable[Json]]
+
 
 SERVICES: Mapping[str, Service] = {
-    "agents.get": team.get_agent,
-    "agents.list": team.list_agents,
-    "gateway.status": team.show_gateway,
-    "inbox.clear": history.clear,
-    "inbox.count": history.count,
-    "inbox.get": history.get,
-    "inbox.list": history.list_inboxes,
-    "inbox.mark_read": history.mark_read,
-    "inbox.receipt": history.receipt,
-    "inbox.send": history.send,
-    "inbox.unread": history.unread,
-    "sessions.archive": history.archive_sessions,
-    "sessions.commit": history.commit_session,
-    "sessions.create": history.create_session,
-    "sessions.delete": history.delete_session,
-    "sessions.export": history.export_session,
-    "sessions.get": history.get_session,
-    "sessions.import": history.import_sessions,
-    "sessions.list": history.list_sessions,
-    "triad.get": triad.get_proposal,
-    "triad.list": triad.list_proposals,
+    "agents.get": Service(Action.FIND, team.get_agent),
+    "agents.list": Service(Action.FIND, team.list_agents),
+    "gateway.status": Service(Action.FIND, team.show_gateway),
+    "inbox.clear": Service(Action.WRITE_AGENT, history.clear),
+    "inbox.count": Service(Action.READ_AGENT, history.count),
+    "inbox.get": Service(Action.READ_AGENT, history.get),
+    "inbox.list": Service(Action.READ_AGENT, history.list_inboxes),
+    "inbox.mark_read": Service(Action.WRITE_AGENT, history.mark_read),
+    "inbox.receipt": Service(Action.SEND, history.receipt),
+    "inbox.send": Service(Action.SEND, history.send),
+    "inbox.unread": Service(Action.READ_AGENT, history.unread),
+    "sessions.archive": Service(Action.MANAGE_AGENT, history.archive_sessions),
+    "sessions.commit": Service(Action.WRITE_AGENT, history.commit_session),
+    "sessions.create": Service(Action.WRITE_AGENT, history.create_session),
+    "sessions.delete": Service(Action.MANAGE_AGENT, history.delete_session),
+    "sessions.export": Service(Action.READ_AGENT, history.export_session),
+    "sessions.get": Service(Action.READ_AGENT, history.get_session),
+    "sessions.import": Service(Action.WRITE_AGENT, history.import_sessions),
+    "sessions.list": Service(Action.FIND, history.list_sessions),
+    "triad.get": Service(Action.FIND, triad.get_proposal),
+    "triad.list": Service(Action.FIND, triad.list_proposals),
 }
-Handler = Callable[[TeamClient, Envelope], Awaitable[None]]
 
 
 async def take_request(client: TeamClient, envelope: Envelope) -> None:
@@ -48,13 +56,13 @@ async def take_request(client: TeamClient, envelope: Envelope) -> None:
         check_action(client.identity, Action.SEND, own=own, agent=own)
         send(client, envelope)
         return
-    if name not in SERVICES:
+    if (service := SERVICES.get(name)) is None:
         text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
         raise bad_content(text, field="content.service")
     params = envelope.content.get("params", {})
     try:
-        check_service(client.identity, client.sender.seat, name, params)
-        content: Json = {"result": await SERVICES[name](client, envelope, params)}
+        check_service(client.identity, client.sender.seat, service.action, params)
+        content: Json = {"result": await service.run(client, envelope, params)}
     except FrameRefused as refused:
         if refused.close_code:
             raise
@@ -63,9 +71,31 @@ async def take_request(client: TeamClient, envelope: Envelope) -> None:
     await client.reply(envelope, "response", content)
 
 
+async def discover(client: TeamClient, envelope: Envelope) -> None:
+    """List agents, or show one; with `services` list agents and services. Each answer has `agents`."""
+    match envelope.content["action"]:
+        case "get":
+            content = {"agents": [(await team.get_agent(client, envelope, envelope.content))["agent"]]}
+        case action:
+            content = await team.list_agents(client, envelope, {})
+            if action == "services":
+                content["services"] = [_describe_gateway(client.gateway.health.public_url)]
+    await client.reply(envelope, "discovery", content)
+
+
+def _describe_gateway(public_url: str) -> Json:
+    """The one service that this hub is: the gateway, with what `request` frames may name."""
+    return {
+        "serviceId": GATEWAY,
+        "endpoint": f"{public_url.replace('http', 'ws', 1)}/gateway",
+        "capabilities": sorted(SERVICES),
+        "healthEndpoint": f"{public_url}/readyz",
+    }
+
+
 HANDLERS: Mapping[str, Handler] = {
     "handshake": team.shake_hands,
-    "discovery": team.discover,
+    "discovery": discover,
     "status": team.take_status,
     "workspace": team.show_workspaces,
     "subscribe": team.subscribe,

@@ -34,7 +34,7 @@ from gateway.wire.errors import (
 )
 from gateway.wire.frame_types import is_agent_name, is_target
 from gateway.wire.frames import Envelope, Json, event_frame
-from gateway.wire.permissions import OF_SERVICES, Action, is_permitted
+from gateway.wire.permissions import Action, is_permitted
 
 
 async def take_status(client: TeamClient, envelope: Envelope) -> None:
@@ -137,28 +137,6 @@ async def shake_hands(client: TeamClient, envelope: Envelope) -> None:
     if behalf and not behalf.isolated and is_permitted(client.identity, Action.FIND):
         names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
     await client.send_frame(frames.acknowledge_frame(client.client_id, names))
-
-
-async def discover(client: TeamClient, envelope: Envelope) -> None:
-    """List agents, or show one; with `services` list agents and services. Each answer has `agents`."""
-    match envelope.content["action"]:
-        case "get":
-            content = {"agents": [(await get_agent(client, envelope, envelope.content))["agent"]]}
-        case action:
-            content = await list_agents(client, envelope, {})
-            if action == "services":
-                content["services"] = [_describe_gateway(client.gateway.health.public_url)]
-    await client.reply(envelope, "discovery", content)
-
-
-def _describe_gateway(public_url: str) -> Json:
-    """The one service that this hub is: the gateway, with what `request` frames may name."""
-    return {
-        "serviceId": frames.GATEWAY,
-        "endpoint": f"{public_url.replace('http', 'ws', 1)}/gateway",
-        "capabilities": sorted(OF_SERVICES),
-        "healthEndpoint": f"{public_url}/readyz",
-    }
 
 
 FOR_EVENTS = frozenset({GENERAL, MESSAGES, ACTIVITY})
