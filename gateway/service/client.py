@@ -1,9 +1,8 @@
 """The interface of handlers to the rest: the connection that sent the frame, and the parts of its process."""
 
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher
@@ -17,16 +16,16 @@ from gateway.service.health import HealthReport
 from gateway.service.message_router import MessageRouter
 from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages, RecentMessages
-from gateway.service.pushes import Channels, Seats, Subscriber
+from gateway.service.pushes import Channels, Seats
 from gateway.service.queue_delivery import QueueDelivery
 from gateway.service.seat import Seat, act_without_seat
 from gateway.service.session_recording import SessionRecorder
 from gateway.service.status_feed import StatusFeed
 from gateway.service.team_rules import RulesCache
-from gateway.service.triad import Triad
+from gateway.service.triad import Participant, Triad
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
-from gateway.wire.protocol import SIGN_IN, GatewayProtocol
+from gateway.wire.protocol import SIGN_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +91,14 @@ class Gateway:
         await self.frame_log.close()
 
 
-class TeamClient(Subscriber, Protocol):
-    """A connection as handlers see it. `seat`: None, it is no agent. `client_id`: unguessable.
+class TeamClient(Participant, Protocol):
+    """A connection as handlers see it. `seat`: None, the client is no agent. `client_id`: unguessable.
 
     `note`: the audit of the frame that is handled now.
     """
 
     gateway: Gateway
     client_id: str
-    protocol: GatewayProtocol
     messages: OpenMessages
     note: FrameNote
     seat: Seat | None
@@ -110,18 +108,8 @@ class TeamClient(Subscriber, Protocol):
         """The user and token; None before it signed in."""
 
     @property
-    def is_over(self) -> bool:
-        """True if it is sent nothing any more."""
-
-    @property
     def sender(self) -> FrameSender:
         """The sender of its messages."""
-
-    async def send_frame(self, frame: Json) -> None:
-        """Send a frame."""
-
-    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Go on with something while further frames are read."""
 
     async def reply(self, envelope: Envelope, type_name: str, content: Json) -> None:
         """Answer a frame: by one with its correlation id."""
@@ -143,15 +131,14 @@ class TeamClient(Subscriber, Protocol):
         """The name of the agent; empty for a client without a seat."""
         return self.seat.name if self.seat is not None else ""
 
-    def find_behalf(self, envelope: Envelope) -> ActingFor | None:
+    def find_behalf(self, envelope: Envelope) -> ActingFor:
         """The party on whose behalf the client acts: the sender of the message on which its agent works, else the
         token's user.
 
-        None: it is not signed in.
+        Raises:
+            FrameRefused: 5001.
         """
-        identity = self.signed_in
-        if identity is None:
-            return None
+        identity = self.identity
         if self.seat is None:
             return act_without_seat(identity.user_id, identity.login)
         owner = ActingFor.owner(identity.user_id, identity.login, self.seat.session_id)
@@ -164,8 +151,6 @@ class TeamClient(Subscriber, Protocol):
             FrameRefused: 5001; 5004 while it is isolated.
         """
         behalf = self.find_behalf(envelope)
-        if behalf is None:
-            raise FrameRefused(GatewayErrorCode.AUTH_REQUIRED, SIGN_IN)
         if behalf.isolated:
             text = "while this agent works for another caller it reaches no other agent"
             raise forbidden(text, reason="isolated")

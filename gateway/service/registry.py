@@ -1,6 +1,6 @@
 """The agents of a team and their statuses: as users find them by name, and as pages and health show them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -167,16 +167,12 @@ def _show(peers: Sequence[Peer]) -> list[Json]:
 def _show_one(peer: Peer, row: TeamAgent | None, works: bool) -> Json:
     state = (BUSY if works else ONLINE) if peer.is_online else OFFLINE
     return {
-        "name": _name_of(peer),
+        "name": peer.session.routing_name if peer.is_mine else f"@{peer.name}",
         "role": row.role if row is not None else DEFAULT_ROLE,
         "status": merge_status(state, reported_status(peer.session, row)),
         "active": row is None or row.is_active,
         "workspace": f"~/.openclaw/agents/{peer.session.routing_name}",
     }
-
-
-def _name_of(peer: Peer) -> str:
-    return peer.session.routing_name if peer.is_mine else f"@{peer.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,40 +223,28 @@ def load_members(owner_id: int, names: Collection[str] | None = None) -> list[Me
     found = []
     for name in sorted(by_seat.keys() | by_row.keys())[:MAX_MEMBERS]:
         seat, row = by_seat.get(name), by_row.get(name)
-        found.append(_member(name, seat, row, states, stored_messages, logs.get(name, 0)))
+        waiting = stored_messages.get(seat.pk, {}) if seat else {}
+        queued, queued_bytes = waiting.get(Letter.State.QUEUED, (0, 0))
+        one = Member(
+            name=name,
+            role=row.role if row else DEFAULT_ROLE,
+            is_active=row.is_active if row else True,
+            status=merge_status(states[seat.pk], row.status if row else ONLINE) if seat else OFFLINE,
+            registered_at=min(at for at in (seat and seat.started_at, row and row.created_at) if at),
+            last_seen_at=seat.seen_at if seat else None,  # type: ignore[attr-defined]  # annotated
+            public_id=str(seat.public_id) if seat else "",
+            queued=queued,
+            queued_bytes=queued_bytes,
+            dead=waiting.get(Letter.State.DEAD, (0, 0))[0],
+            sessions=logs.get(name, 0),
+        )
+        found.append(one)
     return found
 
 
 def find_member(owner_id: int, name: str) -> Member | None:
     """One agent of a team."""
     return next(iter(load_members(owner_id, [name])), None)
-
-
-def _member(
-    name: str,
-    seat: Session | None,
-    row: TeamAgent | None,
-    states: Mapping[int, str],
-    stored_messages: Mapping[int, Mapping[str, tuple[int, int]]],
-    sessions: int,
-) -> Member:
-    waiting = stored_messages.get(seat.pk, {}) if seat else {}
-    queued, queued_bytes = waiting.get(Letter.State.QUEUED, (0, 0))
-    said = row.status if row else ONLINE
-    registered = [one for one in (seat and seat.started_at, row and row.created_at) if one]
-    return Member(
-        name=name,
-        role=row.role if row else DEFAULT_ROLE,
-        is_active=row.is_active if row else True,
-        status=merge_status(states[seat.pk], said) if seat else OFFLINE,
-        registered_at=min(registered),
-        last_seen_at=seat.seen_at if seat else None,  # type: ignore[attr-defined]  # annotated
-        public_id=str(seat.public_id) if seat else "",
-        queued=queued,
-        queued_bytes=queued_bytes,
-        dead=waiting.get(Letter.State.DEAD, (0, 0))[0],
-        sessions=sessions,
-    )
 
 
 def _count_stored(session_ids: Collection[int]) -> dict[int, dict[str, tuple[int, int]]]:

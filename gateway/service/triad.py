@@ -99,25 +99,9 @@ def _channels_of(proposal: Proposal) -> tuple[str, ...]:
     return tuple(proposal_channel(name) for name in (proposal.key, proposal.alias) if name)
 
 
-def _make_news(
-    proposal: Proposal,
-    frame: Json,
-    *,
-    connections: tuple[int, ...] = (),
-    channels: tuple[str, ...] = (),
-    agent: str = "",
-    proposer: int = 0,
-) -> ProposalNews:
-    return ProposalNews(
-        owner_id=proposal.owner_id,
-        proposal_id=proposal.pk,
-        type_name=frame["type"],
-        frame=msgspec.Raw(msgspec.json.encode(frame)),
-        connections=connections,
-        channels=channels,
-        agent=agent,
-        proposer=proposer,
-    )
+def _make_news(proposal: Proposal, frame: Json, **recipients: Any) -> ProposalNews:
+    raw = msgspec.Raw(msgspec.json.encode(frame))
+    return ProposalNews(proposal.owner_id, proposal.pk, frame["type"], raw, **recipients)
 
 
 def _send(news: ProposalNews, processes: Collection[str]) -> None:

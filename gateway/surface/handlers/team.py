@@ -132,10 +132,11 @@ async def shake_hands(client: TeamClient, envelope: Envelope) -> None:
     if envelope.content["action"] != "advertise":
         raise bad_content("content.action: only the gateway acknowledges", field="content.action")
     client.protocol.take_capabilities(envelope.content.get("capabilities", {}))
-    behalf = client.find_behalf(envelope)
     names: list[str] = []
-    if behalf and not behalf.isolated and is_permitted(client.identity, Action.FIND):
-        names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
+    if client.signed_in is not None and is_permitted(client.signed_in, Action.FIND):
+        behalf = client.find_behalf(envelope)
+        if not behalf.isolated:
+            names = await client.gateway.router.read(registry.load_names, behalf.asker.user_id)
     await client.send_frame(frames.acknowledge_frame(client.client_id, names))
 
 
