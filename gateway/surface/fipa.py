@@ -17,8 +17,8 @@ from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import Seat
 from gateway.service.team_rules import check_signature
-from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.surface.handlers import get_handler
+from gateway.surface.handlers.messages import send as send_to_agent
 from gateway.wire import frames, permissions
 from gateway.wire.errors import FrameRefused, bad_content, forbidden, missing, request_error
 from gateway.wire.fipa import REPLIES, as_information, from_acl, to_acl
