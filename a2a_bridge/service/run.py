@@ -168,7 +168,9 @@ class TaskRun(RunningTurn):
             left_s = until - time.monotonic()  # the store may be away for longer
             if left_s <= 0:
                 return False
-            await feed.wait_for_events(self.task.seq, min(left_s, ASKED_WITHIN_S))
+            # Of the feed, not of the turn: if a reader of the store brought the feed ahead, each call would
+            # return at once, and nothing else would run.
+            await feed.wait_for_events(feed.task.seq, min(left_s, ASKED_WITHIN_S))
         return not self.task.is_open
 
     def extra_writes(self, settled: SettledTurn) -> Sequence[sql.Query]:

@@ -239,6 +239,27 @@ async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_ti
         assert not await run.answered(0.2)
 
 
+class SlowToAnswer(MemoryTaskStore):
+    """A store that others read anew before it tells the turn that it kept an event."""
+
+    async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        await super().append(task, events)
+        await asyncio.sleep(0.1)
+
+
+async def test_a_feed_that_is_ahead_of_its_turn_leaves_the_loop_to_others() -> None:
+    """A request that found the task in its store follows it, before the turn notes what was kept."""
+    store = SlowToAnswer(Clock())
+    run = run_on(store)
+    feed = await run.start_feed()
+    run.take(ExtraPiece("c", 0, ApprovalAsked("r1", "Bash", "ls")))
+    while (found := await store.find(run.task.id, caller_id=1)) is None or not found.seq:
+        await asyncio.sleep(0)
+    feed.skip_to(found)
+    assert feed.task.seq > run.task.seq
+    assert await run.answered(1)
+
+
 def ended() -> Ask:
     """An ask whose turn has just ended."""
     one = ask(published())
