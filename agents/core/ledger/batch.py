@@ -40,9 +40,9 @@ class Committed(Struct, frozen=True):
 
 
 def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Committed:
-    """Do a batch in one transaction.
+    """Do the work of a batch in one transaction; returns the results, and the messages to send.
 
-    Endings go before asks, so that an ask finds the claim free which the same batch releases.
+    Turns are ended before asks are decided, so that an ask can take a claim that the same batch releases.
     """
     database = thread_database()
     doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
@@ -55,7 +55,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     except DataError as failure:
         if sql.state_of(failure) != DIVISION_BY_ZERO or not doing.may_run_at_once:
             raise
-        # Nothing is written, and what was noted is void. The batch is done by reading before it writes.
+        # Everything was rolled back. Start again with a new `_Batch`; `run` reads before it writes.
         doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
         with database:
             doing.run()
@@ -65,9 +65,9 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
 
 
 class _Batch:
-    """A batch in its transaction. `results`: by place in the batch.
+    """One batch and its transaction. `results`: one for each work item, in the order of the batch.
 
-    `watchers`: the processes with operators of the sessions, where there may be some.
+    `watchers`: the processes whose operators watch sessions of the batch; None if there can be none.
     """
 
     def __init__(self, database: Database, work: SortedWork, home: str) -> None:
@@ -82,8 +82,8 @@ class _Batch:
     def run_at_once(self) -> None:
         """End turns and record events in one round trip to PostgreSQL.
 
-        A statement fails the transaction where a turn is not open any more, or a webhook subscription is live.
-        In that case nothing is written, and `run` does the batch.
+        A statement fails the transaction if a turn is no longer open, or if a webhook subscription is live.
+        Then nothing is written, and `commit` calls `run` for the batch.
         """
         database, work = self._database, self._work
         database.lock_sessions(work.session_ids)
@@ -97,28 +97,28 @@ class _Batch:
     def run(self) -> None:
         """Do all work of the batch, in the order that locks and budgets need.
 
-        Statements are sent before any answer is taken, so PostgreSQL mostly needs two round trips. See
-        `run_at_once` for one.
+        Statements are sent before any result is fetched, so PostgreSQL mostly needs two round trips; `run_at_once`
+        needs one.
         """
         database, work = self._database, self._work
         if work.touched:
-            # Before sessions: a revocation locks the credential first, too (docs/adr/0065).
+            # Credentials are locked before sessions, as in a revocation (docs/adr/0065).
             with database.for_django():
                 Credential.touch(work.touched)
         sessions_of: dict[str, int] = {}
         if chat_ids := [one.chat_id for one in work.releases if one.chat_id] if work.releases else []:
             sessions_of = dict(database.send(statements.SESSIONS_OF, ids=chat_ids).fetchall())
             work.session_ids.update(sessions_of.values())
-        # All at once and sorted: two batches with sessions in common wait for each other, and never in a circle.
+        # One statement locks all sessions in the order of their ids, so that two batches cannot deadlock.
         database.lock_sessions(work.session_ids)
         listeners = database.send(LISTENERS)
-        # One of the sessions that asked may be deleted while its question is out. Their lock holds up deletions
-        # alone, not the batches that have these sessions locked: its place in the order does not matter.
+        # A session that asked may be deleted before its turn ends. FOR KEY SHARE makes only such a deletion wait,
+        # and no other batch, so these locks need no order.
         sources = database.send(statements.HOLD_SESSIONS, ids=work.source_ids) if work.source_ids else None
-        # Before the asks are decided, which may claim what an end of the same batch frees.
+        # Turns are ended before the asks are decided: an ask may take a claim that one of these ends releases.
         ends = self._send_ends(statements.SETTLE) if work.settles else None
         if work.returns_budget:
-            self._take_answers(listeners, sources, ends)  # admission must read what these ends give back
+            self._take_answers(listeners, sources, ends)  # these ends return budget, which admission must read
         if work.releases:
             self._release(chat_ids)
         if work.withdrawn:
@@ -126,7 +126,7 @@ class _Batch:
         if work.is_retry and work.admits:
             self._skip_written()
         state = read_state(database, work.admits.values()) if work.admits else None
-        if not work.returns_budget:  # an answer taken before the reading would cost one more round trip
+        if not work.returns_budget:  # fetching these results before `read_state` would cost one more round trip
             self._take_answers(listeners, sources, ends)
         for late in work.releases:
             if late.late and late.chat_id in sessions_of:
@@ -154,7 +154,7 @@ class _Batch:
             self._take_ends(ends.fetchall())
 
     def _send_ends(self, settling: Statement) -> StatementResult:
-        """End the turns, at least one. The first of two endings of one turn stands, as between batches."""
+        """End the turns, at least one. Of two endings of one turn the first stands, as it does between batches."""
         rows: dict[str, tuple[object, ...]] = {}
         for settle in self._work.settles.values():
             chat_id, ending = settle.turn.ask.chat_id, settle.ending
@@ -162,12 +162,12 @@ class _Batch:
                 keeps_claim = 1 if ending.keeps_claim else 0
                 rows[chat_id] = (chat_id, ending.outcome, ending.reason, ending.latency_ms, keeps_claim)
         ended = self._database.send(settling, endings=[*rows.values()], turns=len(rows))
-        if self._work.used:  # also where another process ended the turn
+        if self._work.used:  # also for turns that another process ended
             statements.record_usage(self._database, self._work.used)
         return ended
 
     def _take_ends(self, ended: Sequence[Row]) -> None:
-        """Note which ends stand. `ended`: the turns that were open, with the agent and the day of their count."""
+        """Set the results of the ends. `ended`: chat id, agent id and day of usage of each turn that was open."""
         database, settles = self._database, self._work.settles
         won: dict[str, Row] = {}
         lost: dict[int, str] = {}
@@ -202,13 +202,13 @@ class _Batch:
         database, work = self._database, self._work
         if chat_ids:
             database.send(statements.RELEASE_TURNS, ids=chat_ids)
-        if work.used and not work.settles:  # else it is recorded, with what the ends used
+        if work.used and not work.settles:  # otherwise `_send_ends` recorded it
             statements.record_usage(database, work.used)
         if session_ids := [one.session_id for one in work.releases if one.session_id is not None]:
             database.send(statements.RELEASE_SESSIONS, ids=session_ids)
 
     def _withdraw(self, asks: Sequence[Ask]) -> Collection[str]:
-        """End those of the asks that have an open row, and uncount them. Returns the chat ids that have a row."""
+        """End the asks that have an open row, and return their budget; returns the chat ids that have a row."""
         database = self._database
         written = statements.read_ends(database, [ask.chat_id for ask in asks])
         unsent = [
@@ -222,9 +222,9 @@ class _Batch:
         return written
 
     def _skip_written(self) -> None:
-        """End asks unsent whose row an earlier try wrote: its commit happened, but its answer was lost.
+        """End the asks that an earlier try wrote, as not sent: its commit succeeded, but the answer was lost.
 
-        No prompt of such a turn was sent: the event loop never got the turn, and now gets a refusal.
+        The event loop never got such a turn, so no prompt was sent. The result of the ask is Unavailable.
         """
         admits = self._work.admits
         written = self._withdraw([one.ask for one in admits.values()])
@@ -234,7 +234,7 @@ class _Batch:
                 del admits[i]
 
     def _admit(self, state: AdmissionState) -> list[tuple[Ask, Denied]]:
-        """Decide the asks in order, and write those that are admitted or begin to wait; returns those denied."""
+        """Decide the asks in order, and write the admitted and the newly queued ones; returns the denied asks."""
         database = self._database
         refused: list[tuple[Ask, Denied]] = []
         turns: list[TurnRow] = []
@@ -248,7 +248,8 @@ class _Batch:
             decided = decide_ask(ask, state, in_queue=admit.in_queue) if there else FileGone()
             if ask.message_key and isinstance(decided, AgentState | MustWait):
                 key = ask.target.session_id, ask.caller_id, ask.message_key
-                state.open_asks[key] = ask.chat_id, ask.task_id, self._home  # another of this batch joins it
+                # An identical ask of this batch joins this one.
+                state.open_asks[key] = ask.chat_id, ask.task_id, self._home
             if isinstance(decided, AgentState):
                 self.results[i] = turn = self._open_turn(ask, decided)
                 self.events.admitted(turn)
@@ -293,7 +294,7 @@ class _Batch:
         return clone_files_for_target(self._database, turn) if ask.files else turn
 
     def _write_events(self) -> None:
-        """Write what transcripts, webhooks and surfaces keep of the batch."""
+        """Write the transcript events, the webhook deliveries and the extra writes of surfaces."""
         self.watchers = self.events.write(self._database)
         writing: list[tuple[str, int]] = []
         for i, settle in self._work.settles.items():
@@ -309,7 +310,7 @@ class _Batch:
 
 
 def _as_stored(work: Settle, outcome: str, reason: str) -> SettledTurn:
-    """The winner's end; its text is only known here when it says the same."""
+    """The stored end of a turn that had ended before; its text is known only if both ends have one outcome."""
     ending = work.ending
     text = ending.text if outcome == ending.outcome else ""
     is_unsent = ending.returns_budget and (outcome, reason) == (ending.outcome, ending.reason)

@@ -1,4 +1,4 @@
-"""The rows of a batch besides turns: transcript events, files that they name, deliveries; then announcements."""
+"""Writes a batch's transcript events, clones of files and webhook deliveries; makes the messages for watchers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,12 +30,12 @@ from agents.transcript.recording import NewEvent, as_payload, payload_of
 from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
 
-MAX_FILES_LOOKED_UP = 500  # of the numbers a reply of a mebibyte can name
-# While a batch is written, an operator can attach on PostgreSQL: any session may be watched by its commit.
+MAX_FILES_LOOKED_UP = 500  # a reply of 1 MiB can name many more files
+# On PostgreSQL an operator can attach while a batch is written, so any session may be watched at the commit.
 _WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
 _SUBSCRIBED = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"
 LISTENERS = statement(f"SELECT {{watched}}, ({_SUBSCRIBED})", watched=_WATCHED)
-# Fails the transaction on PostgreSQL where a subscription is live, as `texts.checked` does.
+# On PostgreSQL this fails the transaction if a subscription is live, as `texts.checked` does.
 EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({_SUBSCRIBED}) AS integer)")
 _WATCHERS = statement("""
 SELECT DISTINCT a.session_id, a.process_id, s.public_id
@@ -44,9 +44,10 @@ FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.se
 
 
 class BatchEvents(Struct):
-    """The decisions of a batch, for transcripts and for webhooks.
+    """Collects the transcript events and webhook events of a batch, and writes them.
 
-    `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. (`LISTENERS`)
+    `is_watched`: an operator may watch a session. `is_subscribed`: a webhook subscription is live. `LISTENERS`
+    reads both.
     """
 
     events: list[NewEvent] = field(default_factory=list)
@@ -66,7 +67,7 @@ class BatchEvents(Struct):
             self._add_webhook_event(ask, "agent.dispatched", question=turn.text)
 
     def settled(self, turn: OpenTurn, ending: TurnEnding) -> None:
-        """Add the reply to the same transcripts; a failure to that of the asking session alone."""
+        """Add the reply to both transcripts; the text of a failure only to that of the asking session."""
         ok = ending.outcome is Outcome.COMPLETED
         if self.is_subscribed:
             self._add_webhook_event(
@@ -96,26 +97,26 @@ class BatchEvents(Struct):
             )
 
     def late(self, session_id: int, chat_id: str, text: str) -> None:
-        """A reply after the end: kept and shown, nothing else."""
+        """Add a reply that came after the end of its turn to the transcript; it has no other effect."""
         self.events.append(
             NewEvent(session_id, "chat", "reply", as_payload({"text": text, "chatId": chat_id, "late": True}))
         )
 
     @property
     def session_ids(self) -> set[int]:
-        """The sessions all this is about."""
+        """The sessions of all collected events."""
         return {one.session_id for one in self.events} | {session_id for session_id, *_ in self.of_agents}
 
     def write(self, database: Database) -> StatementResult | None:
-        """Write the events, and the deliveries where a subscription is; ask who watches their sessions.
+        """Write the events and, with a subscription, the webhook deliveries; returns the query for watchers.
 
-        The result is their sessions, each with a process that watches and its public id. The watchers are read
-        after the commit: an operator who attaches later finds the events in the transcript.
+        A row of the query: session id, id of a process whose operators watch the session, public id. The query
+        runs after the commit: an operator who attaches later finds the events in the transcript.
         """
         if not self.events and not self.of_agents:
             return None
         rows: list[EventRow] = []
-        for one in self.events:  # on PostgreSQL the statement knows the time, which may not be read yet
+        for one in self.events:  # on PostgreSQL the statement sets the time, which may not have been fetched yet
             ts = None if database.is_postgresql else database.stored_now
             rows.append(EventRow(one.session_id, one.kind, one.type, one.payload, ts))
         if self.is_subscribed:
@@ -127,9 +128,9 @@ class BatchEvents(Struct):
         return database.send_after_commit(_WATCHERS, ids=self.session_ids) if self.is_watched else None
 
     def announce(self, watchers: StatementResult, now: datetime, results: list[Result]) -> list[AddressedMessage]:
-        """The messages to processes that watch, once the batch is committed. `watchers`: see `write`.
+        """The messages for processes with watchers; call it after the commit. `watchers`: see `write`.
 
-        An open turn among the results gets to know the processes that watch its session: its chunks go there too.
+        The function sets the watching processes in the open turns of `results`: chunks are sent there too.
         """
         processes: dict[int, tuple[str, ...]] = {}
         public_ids: dict[int, str] = {}
@@ -180,10 +181,10 @@ def files_are_there(database: Database, ask: Ask) -> bool:
 
 
 def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
-    """The question with the ids its files have in the session that is asked.
+    """Clone the question's files into the asked session; returns the turn with the new file ids in its text.
 
     Raises:
-        FilesRefused: one went since `files_are_there`; the batch is tried again.
+        FilesRefused: a file was removed after `files_are_there`; the batch is tried again.
     """
     ask = turn.ask
     with database.for_django():
@@ -192,11 +193,11 @@ def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
 
 
 def clone_files_for_source(database: Database, ask: Ask, source: AskSource, ending: TurnEnding) -> TurnEnding:
-    """The reply with the ids its files have where it was asked from.
+    """Clone the reply's files into the session that asked; returns the ending with the new file ids in its text.
 
-    The function clones only files of the answering session: its owner's and those its caller brought. The agent
-    can name other files, also those of other callers, but its caller may not have them. If there are more than
-    MAX_FILES, only the first are cloned: a reply never fails to end its turn.
+    Only files of the answering session are cloned that its owner or the caller uploaded: the agent can name other
+    files, also those of other callers, which the caller may not read. If there are more than MAX_FILES, only the
+    first are cloned: a reply never fails to end its turn.
     """
     if ending.outcome is not Outcome.COMPLETED or "fileId=" not in ending.text:
         return ending

@@ -1,7 +1,7 @@
-"""The ledger's connection: that of sqlite3 or psycopg under Django's own of the thread (docs/adr/0081).
+"""The ledger's database access: the driver's connection under the thread's Django connection (docs/adr/0081).
 
-Statements that are sent together are one round trip on PostgreSQL: the thread waits for a result when its rows are
-fetched, and at the end of the transaction.
+On PostgreSQL statements are queued, and sent together in one round trip: when the rows of a result are fetched,
+and at the end of the transaction.
 """
 
 import threading
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
 GRACE = timedelta(seconds=seconds(60.0))  # how long a claim outlives the turn that its agent may still work on
-CACHE_KIB = 16_000  # of pages of SQLite; other connections have the 2,000 of `settings.DATABASES`
+CACHE_KIB = 16_000  # SQLite's page cache; other connections have the 2,000 KiB of `settings.DATABASES`
 
 to_json = msgspec.json.Encoder().encode
 
@@ -40,10 +40,11 @@ class StatementResult(Protocol):
 class Database(ABC):
     """The connection of one thread.
 
-    The object as a context manager is a transaction, inside Django's if there is one. Errors of the transaction
-    are raised as Django's. Elsewhere they are the driver's, and Django's within `django_errors`.
-    `webhooks_listen`: whether the last batch found a live webhook subscription. A hint: the next may find another.
-    `home`: Django's connection; `raw`: the driver's, which it had when `open` was called.
+    The context manager runs a transaction, or a savepoint in a transaction of Django's. A failed transaction
+    raises Django's database errors. Other calls raise the driver's errors, and Django's within `django_errors`.
+
+    `webhooks_listen`: True if the last batch found a live webhook subscription; for the next batch only a hint.
+    `home`: Django's connection; `raw`: the driver's connection that `home` had when `open` was called.
     `run`: runs a command or a statement in the database's own text. `commit`: runs the command that commits.
     `now`, `stored_now`, `day`: the time at which the transaction is decided, see `lock_sessions`.
     """
@@ -60,13 +61,13 @@ class Database(ABC):
         self.home = home
         self.raw: Any = None
         self._is_nested = False
-        self._times: dict[str, str] = {}  # what `{now}`, `{day}` and so on of a statement are on SQLite
+        self._times: dict[str, str] = {}  # on SQLite, the values of `{now}`, `{day}` and so on in statements
         self._hooks: list[Any] = []
         self.webhooks_listen = True
         self.django_errors: AbstractContextManager[None] = home.wrap_database_errors
 
     def open(self) -> None:
-        """Use Django's connection of the thread, which is made where there is none."""
+        """Use the thread's Django connection; the connection is opened if it is closed."""
         home = self.home
         if home.connection is None:
             home.ensure_connection()
@@ -75,20 +76,20 @@ class Database(ABC):
 
     @abstractmethod
     def set_up(self) -> None:
-        """Set what the ledger wants of a new connection."""
+        """Configure a new connection for the ledger."""
 
     @abstractmethod
     def lock_sessions(self, session_ids: Collection[int]) -> None:
         """Lock sessions in the order of their ids, and only then read the clock: `now`, in UTC.
 
-        A batch about one of these sessions waits here for the batches before, and its time is after theirs.
+        A batch waits here for other batches that have locked one of these sessions, so its time is after theirs.
         """
 
     @abstractmethod
     def send(self, statement: Statement, **values: Any) -> StatementResult:
-        """Run a statement: at the latest when the rows of an answer are fetched, or the transaction ends.
+        """Run a statement, at the latest when the rows of a result are fetched or the transaction ends.
 
-        A list of the statement is any collection; a table of the statement is rows, at least one.
+        The value of a list in the statement is any collection; the value of a table is at least one row.
         """
 
     @abstractmethod
@@ -105,11 +106,11 @@ class Database(ABC):
 
     @abstractmethod
     def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        """Add rows; the ids they got."""
+        """Add rows; returns their ids."""
 
     @abstractmethod
     def moment(self, when: datetime) -> Any:
-        """A datetime in UTC as it is stored."""
+        """A datetime in UTC, as the database stores it."""
 
     @abstractmethod
     def roll_back(self) -> None:
@@ -117,7 +118,7 @@ class Database(ABC):
 
     @contextmanager
     def for_django(self) -> Iterator[None]:
-        """Inside a transaction: within it Django's ORM and cursors work in the same transaction."""
+        """Let Django's ORM and cursors work in the open transaction of the ledger."""
         home = self.home
         before = home.in_atomic_block, home.autocommit
         home.in_atomic_block, home.autocommit = True, False
@@ -157,7 +158,7 @@ class Database(ABC):
         self._raise_as_django(failure)
 
     def _raise_as_django(self, failure: BaseException) -> None:
-        """Raise Django's error for one of the driver. Only failures pay for it: most batches have none."""
+        """Raise Django's error for an error of the driver; only failed batches pay for the conversion."""
         self.django_errors.__exit__(type(failure), failure, failure.__traceback__)
 
 
@@ -165,7 +166,8 @@ class SqliteDatabase(Database):
     """A statement runs when it is sent. `run` and `commit` are `execute` of the driver's connection."""
 
     is_postgresql = False
-    begin = "BEGIN IMMEDIATE"  # takes the write lock now: what a batch reads holds until its commit
+    # Takes the write lock now, so that the rows that a batch reads stay the same until its commit.
+    begin = "BEGIN IMMEDIATE"
 
     def open(self) -> None:
         super().open()
@@ -175,7 +177,7 @@ class SqliteDatabase(Database):
         self.home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
 
     def lock_sessions(self, session_ids: Collection[int]) -> None:
-        """The transaction holds the one write lock of SQLite already; its clock is that of this host."""
+        """Only set the time, from the clock of this host: the transaction has SQLite's write lock already."""
         self.now = datetime.now(UTC)
         now = self.now.replace(tzinfo=None)  # as SQLite stores it
         self.stored_now = str(now)
@@ -190,7 +192,7 @@ class SqliteDatabase(Database):
         return result
 
     def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
-        """On SQLite no other connection writes before the commit, so a result of this moment still holds then."""
+        """Run the query now: on SQLite no other connection writes before the commit."""
         return self.send(statement, **values)
 
     def send_queries(self, queries: Sequence[sql.Query]) -> None:
@@ -208,13 +210,14 @@ class SqliteDatabase(Database):
 
     def roll_back(self) -> None:
         if not self.raw.in_transaction:
-            return  # SQLite did itself, as after a full disk
+            return  # SQLite rolled back by itself, as it does when the disk is full
         if self._is_nested:
             self.run("ROLLBACK TO SAVEPOINT ledger")
         self.run("RELEASE SAVEPOINT ledger" if self._is_nested else "ROLLBACK")
 
 
-# By Django's vendor. Only a hub on PostgreSQL loads psycopg (docs/adr/0163).
+# By Django's vendor. The classes are named by path, so that only a hub on PostgreSQL loads psycopg
+# (docs/adr/0163).
 CLASSES = {
     "sqlite": f"{__name__}.SqliteDatabase",
     "postgresql": "agents.core.ledger.postgresql.PostgresqlDatabase",
@@ -233,6 +236,7 @@ _per_thread = _OfThread()
 def thread_database() -> Database:
     """The connection of the calling thread; it is open."""
     database = _per_thread.database
-    if database.raw is None or database.raw is not database.home.connection:  # Django closed it, or made another
+    # Django closed its connection, or opened another.
+    if database.raw is None or database.raw is not database.home.connection:
         database.open()
     return database

@@ -12,8 +12,8 @@ from agents.core.ledger.database import Database, Row, StatementResult, to_json
 from agents.core.ledger.texts import READ_CLOCK, Insert, Statement, statement
 from kit import sql
 
-# `count` makes PostgreSQL lock all sessions before it reads the clock. NO KEY: rows that refer to a session can be
-# written meanwhile.
+# `count` makes PostgreSQL lock all sessions before it reads the clock. NO KEY: other transactions can write rows
+# that refer to a session meanwhile.
 _LOCK_SESSIONS = statement(
     """
 WITH locked AS MATERIALIZED (
@@ -26,7 +26,7 @@ SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS 
 
 
 class _SentStatement:
-    """A statement that was sent to PostgreSQL, or waits to be; and its rows. `is_fixed`: it is worth preparing."""
+    """A statement that was sent to PostgreSQL or will be, and its rows. `is_fixed`: the statement is prepared."""
 
     __slots__ = ("_database", "is_fixed", "rows", "text", "values")
 
@@ -45,7 +45,7 @@ class _SentStatement:
 
 
 class PostgresqlDatabase(Database):
-    """Statements are prepared, and go together in a pipeline once an answer is wanted."""
+    """Prepares statements, and sends them together in a pipeline when a result is fetched."""
 
     is_postgresql = True
     begin = "BEGIN"
@@ -63,7 +63,7 @@ class PostgresqlDatabase(Database):
         self._cursors = {}
 
     def set_up(self) -> None:
-        """Django's own settings do."""
+        """Do nothing: Django's settings are enough."""
 
     def __enter__(self) -> None:
         self._unsent.clear()
@@ -112,7 +112,7 @@ class PostgresqlDatabase(Database):
             yield
 
     def flush(self) -> None:
-        """Send what waits, in one round trip, and take the answers."""
+        """Send the queued statements in one round trip, and fetch their rows."""
         sent, self._unsent = self._unsent, []
         if not sent:
             return
@@ -122,7 +122,8 @@ class PostgresqlDatabase(Database):
             with self.raw.pipeline():
                 cursors = [self._execute(one) for one in sent]
         finally:
-            self.raw.prepare_threshold = None  # else it keeps the texts of Django's statements, values and all
+            # Otherwise psycopg would keep Django's statements, whose texts contain values.
+            self.raw.prepare_threshold = None
         for one, cursor in zip(sent, cursors, strict=True):
             one.rows = cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
             if one.is_fixed:
@@ -133,9 +134,9 @@ class PostgresqlDatabase(Database):
             self._clock = None
 
     def _execute(self, one: _SentStatement) -> psycopg.Cursor[Row]:
-        """A cursor keeps what psycopg worked out for its text.
+        """Execute a statement with the cursor of its text, which keeps what psycopg has parsed.
 
-        Statements for Django have Django's kind of cursor.
+        A statement with Django's placeholders gets the kind of cursor that Django uses.
         """
         if not one.is_fixed:
             client: psycopg.ClientCursor[Row] = psycopg.ClientCursor(self.raw)
@@ -155,7 +156,7 @@ class PostgresqlDatabase(Database):
 
 
 def _bound(statement: Statement, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a statement as psycopg takes them: of a list its text, of a table a list for each column."""
+    """The values of a statement for psycopg: a list as an array literal, a table as one array literal a column."""
     for name in statement.lists:
         values[name] = _array(values[name])
     for name in statement.tables:
@@ -165,12 +166,12 @@ def _bound(statement: Statement, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _array(values: Collection[object]) -> str:
-    """An array as text, whose type the statement names: psycopg's type of a list differs with its numbers."""
+    """An array literal, whose type the statement determines: psycopg's type of a list varies with its numbers."""
     return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
 
 
 def _quoted(element: str) -> str:
-    """An element of an array, as PostgreSQL reads it."""
+    """An element of an array literal, quoted for PostgreSQL."""
     return '"' + element.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,4 +1,4 @@
-"""The audit rows of refused asks: the first of a minute each, the rest as a count."""
+"""Writes the audit rows of refused asks: one for each of the first of a minute, and a count of the rest."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,9 +27,11 @@ _REPEAT_REFUSAL = statement("UPDATE agents_turn SET repeats = repeats + :times W
 
 
 def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]]) -> None:
-    """A row for each of the first 20 like refusals a minute; the rest are counted in the last row.
+    """Write a row for each of the first 20 refusals a minute of one session, caller and reason; the last row
+    counts the rest.
 
-    A refused ask ended as it began; nothing is counted and nothing held. Of its question the beginning is kept.
+    The row of a refused ask has ended already, counts in no budget and holds no claim. The row keeps only the
+    beginning of the question.
     """
     groups: dict[tuple[int, int, str], list[Ask]] = defaultdict(list)
     for ask, denied in refused:

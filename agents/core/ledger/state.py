@@ -1,4 +1,4 @@
-"""Reads: a request's caller and agent (`look_up`), and what decides about a batch, behind its locks."""
+"""Reads the caller and the agent of a request, and under a batch's locks the state that admission needs."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
@@ -28,9 +28,9 @@ _HOOKED = statement("""
 SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
 FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
 """)
-# The query of `accounts.authn.find_holder`, here in one round trip with the agent. The query reads the clock: a
-# look-up has no transaction, and so no moment of a batch.
-_CLOCK = sql.NOW["sqlite"].replace("%%", "%")  # SQLite's driver takes `%` in statements with named values as it is
+# The query of `accounts.authn.find_holder`, here in one round trip with the agent's. The query reads the clock,
+# because a look-up has no transaction, and so no time of a batch.
+_CLOCK = sql.NOW["sqlite"].replace("%%", "%")  # with named values, SQLite's driver does not unescape `%%`
 _IDENTITIES = statement(
     """
 SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
@@ -57,7 +57,7 @@ _HALTED = """(
   OR EXISTS (SELECT 1 FROM agents_halt h
              WHERE h.lifted_at IS NULL AND h.kind = 'owner' AND h.user_id = {owner}))
 """
-# The id, whether callers have budgets of their own, then the fields of `AgentState`.
+# Columns: the agent's id, whether callers have budgets of their own, then the fields of `AgentState`.
 _AGENTS = statement(
     """
 SELECT a.id, a.caller_budget IS NOT NULL OR a.caller_limit_microusd IS NOT NULL OR EXISTS (
@@ -111,8 +111,8 @@ LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
 WHERE a.id = ANY(:agents) AND u.id = ANY(:callers)
   AND COALESCE(b.daily_budget, a.caller_budget, a.caller_limit_microusd) IS NOT NULL
 """)
-# Turns that are open, were answered, or that the agent itself failed or rejected. Not those that were canceled,
-# failed otherwise or were deleted.
+# Turns that are open, that were answered, or that the agent itself failed or rejected; not turns that were
+# canceled, that failed for another reason, or that were deleted.
 _PARENTS_THAT_GO_ON = statement(f"""
 SELECT chat_id FROM agents_turn
 WHERE chat_id = ANY(:parents)
@@ -124,10 +124,11 @@ BuildAsk = Callable[[LookUpResult], Admit | Deny]
 
 
 class LookUp(Struct, frozen=True):
-    """A token's digest, an agent's handle, a session's public id, to look up. Result: LookUpResult.
+    """Look up a token by its digest, an agent by its handle, a session by its public id. Result: LookUpResult.
 
-    `then`: makes an ask of what was found, that is decided in the same batch; its result is that of this work, or
-    what `then` raises. The function is called once, in the ledger's thread, and must be quick.
+    `then`: builds an ask from the LookUpResult. The same batch decides the ask; the result of this work is then
+    the result of the ask, or the exception that `then` raised. The ledger's thread calls `then` once, so it must
+    be quick.
     """
 
     digest: str | None
@@ -137,7 +138,7 @@ class LookUp(Struct, frozen=True):
 
 
 def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
-    """Identities and published agents for a whole batch; nothing is ever cached.
+    """Look up identities, published agents and sessions for a whole batch; nothing is cached.
 
     The function makes one round trip for all, and a second one for the grants of limited agents.
     """
@@ -174,7 +175,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     for one in wanted:
         identity, session = identities.get(one.digest), sessions.get(one.session)
         if session is not None and (identity is None or session.credential_id != identity.credential_id):
-            session = None  # it is of another token than the one that it last registered with
+            session = None  # the session last registered with another token
         target = None
         if one.handle and (agent := agents.get(one.handle.lower())):
             _, access, owner_id, agent_id, session_id, handle, *settings, modes, has_follow_ups = agent
@@ -196,18 +197,18 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     return results
 
 
-@lru_cache(maxsize=128)  # few are in use; of all the columns of a look-up this alone is worked out
+@lru_cache(maxsize=128)  # few values are in use; this is the only column of a look-up that is parsed
 def text_type_of(output_modes: str) -> str:
-    """The media type of an agent's texts, given its output modes as JSON: Markdown if it stands before plain."""
+    """The media type of Markdown if an agent's output modes (JSON) name Markdown before plain text; else empty."""
     markdown, plain = output_modes.find(f'"{MARKDOWN}"'), output_modes.find('"text/plain"')
     return MARKDOWN if markdown >= 0 and (plain < 0 or markdown < plain) else ""
 
 
 def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
-    """Read what decides about these asks, behind the locks of their sessions.
+    """Read the state that admission needs for these asks, under the locks of their sessions.
 
-    All statements are sent before an answer is taken. Limited agents, budgets of callers, queues, and asks that
-    agents pass on cost one more statement each.
+    The statements for all asks are sent before a result is fetched. Limited agents, budgets of callers, queues,
+    and asks that agents pass on cost one more statement each.
     """
     caller_ids: set[int] = set()
     session_ids: set[int] = set()
@@ -269,7 +270,7 @@ def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
 
 
 def ended_parents(chat_ids: Collection[str]) -> frozenset[str]:
-    """The canceled, failed or deleted ones of these turns: no caller waits for the asks made in them."""
+    """The turns among these that were canceled, failed or deleted: no caller waits for asks made in them."""
     database = thread_database()
     with database.django_errors:
         return _ended(database, chat_ids)

@@ -12,13 +12,12 @@ from agents.core.ledger.texts import NOW, Statement, checked, insert, statement,
 from agents.core.types import Ask, OpenTurn
 from agents.transcript.pieces import Usage
 
-POSITION_GRACE = timedelta(
-    seconds=10
-)  # its process ends the wait itself, in time; on a busy machine a little later
+# The process that holds a waiting ask ends the wait itself, on a busy machine a little late.
+POSITION_GRACE = timedelta(seconds=10)
 
 
 class TurnRow(NamedTuple):
-    """The columns of a new turn: those of its ask, and what was decided about it."""
+    """The columns of a new turn: those of its ask, and those of the decision."""
 
     chat_id: str
     agent_id: int | None
@@ -78,11 +77,11 @@ class CallerSpendingRow(NamedTuple):
     queries: int
 
 
-# One that is there already (an unknown commit, retried) stays as it is.
+# A row that exists (the batch is retried after a commit whose answer was lost) stays as it is.
 INSERT_TURNS = insert("agents_turn", TurnRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
 INSERT_QUEUED = insert("agents_queuedask", QueuedRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
 INSERT_EVENTS = insert("agents_event", EventRow._fields, now="ts")
-# The sessions' locks keep what admission read of callers' budgets true.
+# The locks of the sessions keep other batches from changing the callers' budgets that admission read.
 SPEND_OF_CALLERS = insert(
     "agents_callerbudget",
     CallerSpendingRow._fields,
@@ -105,8 +104,8 @@ RETURNING agent_id
 """,
     spent=table("spent", "bigint", "integer"),
 )
-_SPEND = checked(_SPEND, "agents")  # fails where a budget changed under the batch
-# The sessions that exist. They are not deleted before the transaction ends; other locks of them do not wait.
+_SPEND = checked(_SPEND, "agents")  # fails if a budget changed after admission read it
+# Returns the sessions that exist. Their deletion waits for the end of the transaction; other batches do not wait.
 HOLD_SESSIONS = statement(
     "SELECT id FROM agents_session WHERE id = ANY(:ids)", postgresql_lock="ORDER BY id FOR KEY SHARE"
 )
@@ -128,10 +127,10 @@ RETURNING chat_id, agent_id, CAST(usage_day AS text)
     endings=table("endings", "text", "text", "text", "integer", "integer"),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
-SETTLE_ALL = checked(SETTLE, "turns")  # fails where one of the turns is not open any more
-# A row of `used`: chat id, tokens in, tokens out, cost. A turn's usage counts once, on the day of its question:
-# the turns of `used` that have none yet. The row of that turn is written last, so that the sums before it see
-# which are new.
+SETTLE_ALL = checked(SETTLE, "turns")  # fails if one of the turns is no longer open
+# A row of `used`: chat id, tokens in, tokens out, cost. Only turns without stored usage count, on the
+# day of their question. The turn's row is updated last, so that the statements before it see which turns have no
+# usage yet.
 _NEW_COSTS = """
   SELECT t.agent_id, {group}, CAST(SUM(v.column4) AS bigint) AS cost
   FROM {{used}} AS v JOIN agents_turn t ON t.chat_id = v.column1
@@ -177,7 +176,7 @@ _RETURN_BUDGET = (
 
 
 def turn_row(database: Database, ask: Ask, question: str, **decided: Any) -> TurnRow:
-    """The row of an ask, with what was decided about it."""
+    """The row of an ask; `decided`: the columns of the decision."""
     return TurnRow(
         chat_id=ask.chat_id,
         agent_id=ask.target.agent_id,
@@ -197,7 +196,7 @@ def turn_row(database: Database, ask: Ask, question: str, **decided: Any) -> Tur
 
 
 def open_row(database: Database, turn: OpenTurn, home: str) -> TurnRow:
-    """An admitted ask: open, holding its claim; counted on this day when an agent was asked."""
+    """The row of an admitted ask: open, with its claim; if an agent was asked, the ask counts on this day."""
     ask = turn.ask
     return turn_row(
         database,
@@ -211,7 +210,7 @@ def open_row(database: Database, turn: OpenTurn, home: str) -> TurnRow:
 
 
 def queued_row(database: Database, ask: Ask, wait_s: float, home: str) -> QueuedRow:
-    """An ask that begins to wait for a free agent."""
+    """The row of an ask that begins to wait for a free agent."""
     return QueuedRow(
         agent_id=ask.target.agent_id,
         session_id=ask.target.session_id,
@@ -227,10 +226,10 @@ def queued_row(database: Database, ask: Ask, wait_s: float, home: str) -> Queued
 
 
 def spend(database: Database, counts: Mapping[int, int]) -> None:
-    """Count asks of agents on this day, in the order of the agents, in which other batches lock the rows too.
+    """Count asks of agents on this day, in the order of the agents' ids, in which other batches lock the rows too.
 
     Raises:
-        RuntimeError: a budget changed under the batch. PostgreSQL raises a division by zero, at the commit.
+        RuntimeError: a budget changed after admission read it. On PostgreSQL the commit raises a division by zero.
     """
     spent = database.send(_SPEND, spent=sorted(counts.items()), agents=len(counts))
     if not database.is_postgresql and len(spent.fetchall()) != len(counts):
@@ -238,18 +237,18 @@ def spend(database: Database, counts: Mapping[int, int]) -> None:
 
 
 def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
-    """Keep what turns used, by chat id, and count it on the days of their questions; what is kept stays."""
+    """Store the usage of turns, by chat id, and count it on the days of their questions; stored usage stays."""
     rows = [(id_, one.input_tokens, one.output_tokens, one.cost_microusd) for id_, one in used.items()]
     for one in _RECORD_USAGE:
         database.send(one, used=rows)
 
 
 def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
-    """The written ones of these turns: the outcome, None of an open one, and the reason."""
+    """Outcome and reason of the turns among these that have a row; the outcome of an open turn is None."""
     return {row[0]: (row[1], row[2]) for row in database.send(_ENDS, ids=chat_ids).fetchall()}
 
 
 def return_budget(database: Database, chat_id: str, agent_id: int | None, day: object) -> None:
-    """Uncount one ask that never reached its agent, on the day it was counted, for the agent and its caller."""
+    """Subtract an ask that never reached its agent from the counts of its day: the agent's and the caller's."""
     for one in _RETURN_BUDGET:
         database.send(one, agent=agent_id, counted_on=day, chat_id=chat_id)

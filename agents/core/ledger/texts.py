@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?<!:):(\w+)")
 class Statement(NamedTuple):
     """The text of a statement, or of a part of one, for each database.
 
-    `lists`, `tables`: which of its values are lists, and which are rows (`table`).
+    `lists`, `tables`: the names of the values that are lists, and of those that are rows (`table`).
     """
 
     sqlite: str
@@ -33,10 +33,11 @@ _PARTS = {
 
 
 def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> Statement:
-    """A statement from one text. `:name` is a value, `= ANY(:name)` compares with a list.
+    """Make a statement of one text. `:name` is a value, `= ANY(:name)` compares with a list.
 
-    `{now}`, `{day}`: the moment of the batch, and its day. `{alive}`: the earliest last beat of a live process.
-    `{name}`: one of the `parts`. `postgresql_lock`: the end of it on PostgreSQL; SQLite has one write lock.
+    `{now}`, `{day}`: the time of the batch, and its day. `{alive}`: a live process has a heartbeat after this
+    time. `{name}`: one of the `parts`. `postgresql_lock`: the locking clause for PostgreSQL; SQLite has one write
+    lock.
     """
     known = _PARTS | parts
     sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
@@ -49,7 +50,7 @@ def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> St
 
 
 def table(name: str, *types: str) -> Statement:
-    """A part of a statement: rows that are handed in, at least one, with columns column1, column2, ..."""
+    """A part of a statement: the rows of the value `name`, at least one, with columns column1, column2, ..."""
     numbers = range(1, len(types) + 1)
     columns = ", ".join(f"json_extract(value, '$[{n - 1}]') AS column{n}" for n in numbers)
     arrays = ", ".join(f"CAST(:{name}{n} AS {one}[])" for n, one in zip(numbers, types, strict=True))
@@ -69,9 +70,9 @@ class Insert(NamedTuple):
 
 
 def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = "") -> Insert:
-    """See `Insert`. The rows on PostgreSQL come as JSON, and the table gives their types.
+    """Make an `Insert`. PostgreSQL gets the rows as JSON; the columns of the table give the types.
 
-    `now`: the column that is the moment of the batch; PostgreSQL knows it, whatever the rows say.
+    `now`: the column that PostgreSQL sets to the time of the batch, whatever the rows contain.
     """
     names = ", ".join(columns)
     values = ", ".join(NOW.postgresql if one == now else one for one in columns)
@@ -85,8 +86,8 @@ def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = ""
 def checked(changing: Statement, wanted: str) -> Statement:
     """A statement that on PostgreSQL fails the transaction unless it returns as many rows as the value `wanted`.
 
-    The statement divides by zero, so that statements sent with it are not done. SQLite's own text stays: count the
-    rows there.
+    To fail, the statement divides by zero, which also aborts the statements sent with it. The text for SQLite is
+    unchanged: the calling function counts the rows.
     """
     changed = f"WITH changed AS ({changing.postgresql})"
     check = f"SELECT 1 / CAST(count(*) = %({wanted})s AS integer) FROM changed"

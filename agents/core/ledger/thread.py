@@ -1,4 +1,4 @@
-"""The ledger: the event loop's side of the database thread of a process (group commit)."""
+"""The ledger's methods for the event loop; the database thread of the process does the work (group commit)."""
 
 import asyncio
 import time
@@ -35,12 +35,12 @@ class Histogram:
         self.sum = 0.0
 
     def add(self, value: float) -> None:
-        """Count one."""
+        """Count a value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Bound and how many values were at most that; the last is all."""
+        """Each bound with the number of values up to it; the last number counts all values."""
         total, found = 0.0, []
         for bound, count in zip([*map(str, self._bounds), "+Inf"], list(self._counts), strict=True):
             total += count
@@ -49,9 +49,9 @@ class Histogram:
 
 
 class LedgerCounts:
-    """Asks by how they ended and why, how long turns took, how many pieces of work the ledger wrote at once.
+    """Counts asks by outcome and reason, and measures durations of turns and sizes of batches.
 
-    Counted since the start of the process, without locks: the thread of the ledger alone writes `batches`.
+    The counts begin with the process and need no locks: only the ledger's thread writes `batches`.
     """
 
     def __init__(self) -> None:
@@ -64,16 +64,16 @@ class LedgerCounts:
         self.asks[outcome, reason] += 1
 
     def ended(self, outcome: str, reason: str, latency_ms: int | None) -> None:
-        """Count a turn as its row says that it ended."""
+        """Count a turn by the end that its row has."""
         self.asks[outcome, reason] += 1
         if latency_ms is not None:
             self.latency_s.add(latency_ms / 1000)
 
 
 class Ledger:
-    """Admits and settles turns durably, and counts them; with `spans` it times them too.
+    """Admits and settles turns durably, and counts them; with `spans` also records their times.
 
-    All methods but `close` belong to the event loop.
+    Only the event loop may call the methods; `close` may be called elsewhere.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Ledger:
         """Find an identity, a published agent and the token's own session; each None when there is none.
 
         Raises:
-            Unavailable: too many wait, or the database is out of reach.
+            Unavailable: too many work items wait, or the database is out of reach.
         """
         found: LookUpResult = await self._worker.put(LookUp(digest, handle, session), may_refuse=True).future
         return found
@@ -109,28 +109,29 @@ class Ledger:
 
         Raises:
             RequestRefused: no live token, of another origin, or without one of the scopes.
-            Unavailable: too many wait, or the database is out of reach.
+            Unavailable: too many work items wait, or the database is out of reach.
         """
         found = await self.look_up(token.digest, None) if token else None
         return check_caller(token, found.identity if found else None, *scopes)
 
     def admit(self, ask: Ask, *, in_queue: bool = False) -> Coroutine[Any, Any, OpenTurn]:
-        """Decide an ask, or decide it again (`in_queue`); it is durable, counted and holds its claim afterwards.
+        """Decide an ask, or a queued ask again (`in_queue`). An admitted ask is durable, counted and has its
+        claim.
 
-        An ask that is answered `Unavailable` although its commit happened is withdrawn when the database is back.
+        An ask that is answered `Unavailable` although its commit succeeded is withdrawn when the database is back.
 
         Raises:
             Denied, NotPublished: refused; the audit row of a Denied is durable too.
             AlreadyAsked: an identical message is open; nothing was written.
-            Waits: it has a position in the queue of its agent.
-            Unavailable: nothing was decided; a place it had (`in_queue`) may be there still.
+            MustWait: the ask has a position in the queue of its agent.
+            Unavailable: nothing was decided; the position of a queued ask may still exist.
 
-        After a cancellation no task sees the turn through: a turn that is admitted all the same is withdrawn.
+        If the waiting task is cancelled and the ask is admitted all the same, the turn is withdrawn.
         """
         return self._decided(Admit(ask, in_queue))
 
     def admit_found(self, digest: str | None, handle: str | None, then: BuildAsk) -> Coroutine[Any, Any, OpenTurn]:
-        """Look up a token and an agent, and decide the ask that `then` makes of what is found: in one trip.
+        """Look up a token and an agent, and decide the ask that `then` builds from them, in one batch.
 
         `then`: see `LookUp`.
 
@@ -150,9 +151,7 @@ class Ledger:
         self._refused(ask, time.time_ns(), Outcome.DENIED, denied.reason)
 
     def withdraw(self, ask: Ask) -> None:
-        """Withdraw an ask: end it unsent if it was admitted, and delete its position; once the database is
-        back.
-        """
+        """Withdraw an ask, once the database is back: end an admitted ask as not sent, and delete its position."""
         self._worker.put(Withdraw(ask), is_awaited=False)
 
     async def settle(
@@ -163,7 +162,7 @@ class Ledger:
         `extra_writes`: see `Settle`.
 
         Raises:
-            Unavailable: the database stayed out of reach; the turn's lease will end it.
+            Unavailable: the database stayed out of reach; the reaper ends the turn when its claim expires.
         """
         began_ns = time.time_ns()
         settled: SettledTurn = await self._worker.put(Settle(turn, ending, extra_writes)).future
@@ -180,7 +179,7 @@ class Ledger:
         """Write an event of a session; it is durable when this returns.
 
         Raises:
-            Unavailable: too many wait, or the database is out of reach.
+            Unavailable: too many work items wait, or the database is out of reach.
         """
         await self._worker.put(Record(event), may_refuse=True).future
 
@@ -198,8 +197,8 @@ class Ledger:
         try:
             turn: OpenTurn = await item.future
         except asyncio.CancelledError:
-            # The worker withdraws what is admitted for a future that was cancelled. This future was decided in the
-            # iteration of the loop that cancelled the task.
+            # The worker withdraws turns whose future is cancelled. This future had its result already, set in the
+            # iteration of the event loop that cancelled the task.
             if not item.future.cancelled():
                 result = item.future.exception() or item.future.result()
                 if isinstance(result, OpenTurn | MustWait):
@@ -212,7 +211,7 @@ class Ledger:
             self._refused(item.work.ask, began_ns, "not_taken", "not_published")
             raise
         except Unavailable:
-            if isinstance(item.work, Admit):  # else nothing was found that could ask
+            if isinstance(item.work, Admit):  # otherwise the look-up failed, and there is no ask
                 self._refused(item.work.ask, began_ns, "not_taken", "unavailable")
             raise
         if isinstance(item.work, Deny):

@@ -13,14 +13,16 @@ from kit import sql
 
 
 class Admit(Struct, frozen=True):
-    """Decide this ask. Result: OpenTurn, or raises Denied, NotPublished, MustWait. `in_queue`: it waits."""
+    """Decide this ask. Result: OpenTurn, or raises Denied, NotPublished, MustWait. `in_queue`: the ask has a
+    position.
+    """
 
     ask: Ask
     in_queue: bool = False
 
 
 class Deny(Struct, frozen=True):
-    """Audit an ask refused elsewhere: over its rate, or one that left the queue (`in_queue`). Result: None."""
+    """Write the audit row of an ask over its rate, or of one that left the queue (`in_queue`). Result: None."""
 
     ask: Ask
     denied: Denied
@@ -33,8 +35,9 @@ ExtraWrites = Callable[[SettledTurn], Sequence[sql.Query]]
 class Settle(Struct, frozen=True):
     """End a turn. Result: SettledTurn, as stored, whichever ending was first.
 
-    `extra_writes`: what a surface writes in the same transaction, given that result; it is called in the ledger's
-    thread, again when the batch is tried again. `has_extra_writes`: not given up, see `SettledTurn`.
+    `extra_writes`: returns what a surface writes in the same transaction, given that result; the ledger's thread
+    calls it, again when the batch is tried again. `has_extra_writes`: False if the worker gave up these writes,
+    see `SettledTurn`.
     """
 
     turn: OpenTurn
@@ -44,13 +47,13 @@ class Settle(Struct, frozen=True):
 
 
 class Withdraw(Struct, frozen=True):
-    """End an ask unsent, and delete its place, where a commit whose answer was lost wrote them. Result: None."""
+    """End an ask as not sent, and delete its position, in case a commit wrote them unnoticed. Result: None."""
 
     ask: Ask
 
 
 class Release(Struct, frozen=True):
-    """Free the lingering claim of one ended turn, or all of a session's. Result: None.
+    """Free the lingering claim of one ended turn, or all lingering claims of a session. Result: None.
 
     `late`: the reply that came after the end; the transcript keeps it. `usage`: what the agent reported with it.
     """
@@ -78,11 +81,12 @@ Result = OpenTurn | SettledTurn | Exception | None
 
 
 class SortedWork:
-    """The work of a batch by its kind; `admits` and `settles` by place in the batch.
+    """The work of a batch by its kind; `admits` and `settles` by index in the batch.
 
-    `used`: what agents reported of their turns, by chat id; the first report stands. `session_ids`: the sessions
-    that the batch is about; `source_ids`: those that asked. `positions`: the chat ids whose rows in queues are to
-    be deleted; the batch leaves out those that wait on. `returns_budget`: an end uncounts its ask.
+    `used`: the usage that agents reported for turns, by chat id; the first report stands. `session_ids`: the
+    sessions that the batch is about; `source_ids`: the sessions that asked. `positions`: the chat ids of queued
+    asks whose rows are to be deleted; the batch removes the asks that go on waiting. `returns_budget`: True if an
+    end returns the budget of its ask.
     """
 
     def __init__(self, batch: Sequence[Work], *, is_retry: bool) -> None:
@@ -137,9 +141,7 @@ class SortedWork:
 
     @property
     def only_ends(self) -> bool:
-        """True if the work only ends turns, each another one, and records events, and what is written with them
-        depends on nothing that has to be read first.
-        """
+        """True if the work only ends different turns and records events, and nothing has to be read before."""
         ends = self.settles.values()
         return (
             len(ends) + len(self.events) == self.size
@@ -148,7 +150,7 @@ class SortedWork:
         )
 
     def drop_sources_except(self, there: Collection[int]) -> None:
-        """A turn goes on without the session that asked, when that was deleted while its question was out."""
+        """Remove asking sessions that were deleted meanwhile; their turns go on without an asking session."""
         self.denies = [replace(one, ask=_without_gone_source(one.ask, there)) for one in self.denies]
         for i, one in self.admits.items():
             self.admits[i] = replace(one, ask=_without_gone_source(one.ask, there))

@@ -1,8 +1,8 @@
 """The worker of the ledger: it takes work from the queue and commits it in batches, in a thread of its own.
 
-Waiting work is done as one batch. A batch that fails is tried again, then one by one, so that one bad row cannot
-fail its neighbours. A full disk spends the reserve: only ends are written until the reserve is filled again. Asks
-beyond MAX_WAITING are refused; settles never are.
+Waiting work is done as one batch. A batch that fails is tried again, then its items one by one, so that one bad
+row fails no other item. When the disk is full, the worker releases its reserve, and writes only ends until the
+reserve is filled again. Asks beyond MAX_WAITING are refused; settles never are.
 """
 
 import asyncio
@@ -35,21 +35,21 @@ logger = logging.getLogger(__name__)
 
 MAX_WAITING = 1024
 MAX_BATCH = 128
-BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: what is on its way shares their commit
+BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: a batch waits so long for more of them
 TRIES = 3
-# An end is tried for longer than a restart of the database takes. Then the lease of its turn ends it.
+# An end is tried for longer than a restart of the database takes. Later the reaper ends the turn.
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
-TRY_EVERY_S = 1.0  # to fill a reserve that was spent
+TRY_EVERY_S = 1.0  # how often to try to fill a released reserve
 LOCK_FAILURES = frozenset({"40P01", "55P03"})  # a deadlock, and a lock that took longer than `lock_timeout`
-ENDS = Settle | Withdraw | Release  # what frees a claim
-OnBatch = Callable[[int], None]  # how many pieces of work were taken at once; called by the thread
+ENDS = Settle | Withdraw | Release  # the work that frees claims
+OnBatch = Callable[[int], None]  # the thread calls it with the number of work items it took at once
 
 
 class Item(Struct):
-    """A piece of work, and the future of its result; None where no task waits for the result.
+    """A piece of work, and the future of its result; the future is None if no task waits for the result.
 
-    A look-up that asks becomes the work that its `then` makes of what was found.
+    The work that `then` of a look-up returns replaces the look-up.
     """
 
     work: Any  # Work | LookUp
@@ -63,9 +63,10 @@ _work_of = attrgetter("work")
 
 
 class DiskReserve:
-    """Reserved space: released so that ends of turns can be written, and filled again when the disk has space.
+    """Reserved disk space: released when the disk is full, so that ends of turns can be written; filled again
+    later.
 
-    The reserve is a file of that size without content. Only one thread uses it. `is_kept`: it is allocated.
+    The reserve is a file of that size without content. Only one thread uses it. `is_kept`: the space is allocated.
     """
 
     def __init__(self, path: Path, size_bytes: int) -> None:
@@ -75,12 +76,12 @@ class DiskReserve:
         self._try_at = 0.0
 
     def fill(self) -> bool:
-        """Allocate the space unless it is allocated; returns whether it is."""
+        """Allocate the space unless it is allocated; returns True if it is allocated."""
         if self.is_kept or time.monotonic() < self._try_at:
             return self.is_kept
         try:
             with self._path.open("wb") as file:
-                # Blocks, not a length: a sparse file would keep no room.
+                # Allocate blocks: a sparse file would reserve no space.
                 os.posix_fallocate(file.fileno(), 0, self._size_bytes)
             self.is_kept = True
         except OSError:
@@ -88,10 +89,10 @@ class DiskReserve:
         return self.is_kept
 
     def spend(self) -> None:
-        """Release the space, and do not take it again at once: the ends that wait need it."""
+        """Release the space, and do not allocate it again at once: waiting ends need it."""
         self.is_kept = False
         self._try_at = time.monotonic() + TRY_EVERY_S
-        with suppress(OSError):  # a disk that takes no writes gives nothing back
+        with suppress(OSError):  # a disk that takes no writes cannot delete the file
             self._path.unlink(missing_ok=True)
 
 
@@ -115,7 +116,7 @@ class Worker:
         return self._queue.qsize()
 
     def put(self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True) -> Item:
-        """Have work done, and return it with its future.
+        """Queue work for the thread; returns the item with its future.
 
         `may_refuse`: the future fails with Unavailable if too many wait.
         """
@@ -136,7 +137,7 @@ class Worker:
             self._queue.put(None)
             self._thread.join(timeout=within_s)
             if self._thread.is_alive():
-                waiting = max(0, self.waiting - 1)  # the one that ends the thread is none of them
+                waiting = max(0, self.waiting - 1)  # the end marker is not counted
                 logger.error("ledger.unfinished", extra={"waiting": waiting})
             self._thread = None
 
@@ -144,7 +145,7 @@ class Worker:
         while (items := self._take()) is not None:
             try:
                 self._serve(items)
-            except Exception:  # the thread outlives whatever a batch does
+            except Exception:  # no exception of a batch may end the thread
                 logger.exception("ledger.broken", extra={"size": len(items)})
                 self._answer(items, [Unavailable()] * len(items))
         connection.close()
@@ -152,7 +153,8 @@ class Worker:
     def _take(self) -> list[Item] | None:
         """Wait for work; None at the end marker.
 
-        What was postponed goes first: it holds claims, and the pause before it holds up asks that would fail too.
+        Postponed work goes first, because it holds claims. The pause before it delays new asks, which would fail
+        too.
         """
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
@@ -169,7 +171,7 @@ class Worker:
                     break
                 has_paused = True
             try:
-                item = self._queue.get(timeout=BATCH_FILL_S)  # at once where something waits
+                item = self._queue.get(timeout=BATCH_FILL_S)  # returns at once if work waits
             except Empty:
                 break
             if item is None:
@@ -179,7 +181,7 @@ class Worker:
         return items
 
     def _serve(self, items: list[Item]) -> None:
-        """Look up, then commit: what was found may ask in the same batch."""
+        """Do the look-ups, then commit: an ask that a look-up builds is decided in the same batch."""
         looks: list[Item] = []
         works: list[Item] = []
         for item in items:
@@ -191,7 +193,9 @@ class Worker:
             self._answer(works, self._commit([*map(_work_of, works)]))
 
     def _look_up(self, looks: Sequence[Item]) -> list[Item]:
-        """The asks of those who were found, and a note of each credential's use; other look-ups are answered."""
+        """Do look-ups, and answer those that build no ask; returns the asks, and a `Touch` of each stale
+        credential.
+        """
         results: Sequence[LookUpResult | Unavailable] = [Unavailable()]
         for attempt in range(TRIES):
             try:
@@ -200,7 +204,7 @@ class Worker:
             except (DatabaseError, InterfaceError) as failure:
                 _recover("ledger.look_up_failed", failure, attempt)
         else:
-            if len(looks) > 1:  # one of them may be what the database does not take
+            if len(looks) > 1:  # the database may refuse the values of one of them
                 return [work for item in looks for work in self._look_up([item])]
         asking: list[Item] = []
         answered: list[Item] = []
@@ -229,7 +233,7 @@ class Worker:
     def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
         """Commit a batch; only its ends while the disk is full.
 
-        A try whose commit failed may have been written all the same: the next, a retry, looks before it writes.
+        A batch whose commit failed may have been written all the same, so a retry reads before it writes.
         """
         reserve = self._reserve
         if reserve is not None and not (reserve.is_kept or reserve.fill()):
@@ -244,7 +248,7 @@ class Worker:
             except sql.DATABASE_UNAVAILABLE as failure:
                 if reserve is not None and sql.is_disk_full(failure):
                     connection.close()
-                    if not reserve.is_kept:  # its space is used up, too
+                    if not reserve.is_kept:  # the space of the released reserve is used up, too
                         return [Unavailable()] * len(batch)
                     logger.exception("ledger.disk_full")
                     reserve.spend()
@@ -261,12 +265,14 @@ class Worker:
                 return committed.results
         if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
             return self._commit([less], is_retry=True)
-        if is_away or len(batch) == 1:  # each piece alone would wait for the database as long as the batch did
+        if is_away or len(batch) == 1:  # each work item alone would wait for the database as long as the batch did
             return [Unavailable()] * len(batch)
         return [self._commit([work], is_retry=True)[0] for work in batch]
 
     def _answer(self, items: Sequence[Item], results: Sequence[object]) -> None:
-        """Hand the results over to the event loop, all by one call; postpone what still has to happen."""
+        """Pass the results to the event loop in one call; postpone ends and withdrawals that have to be tried
+        again.
+        """
         by_loop: dict[asyncio.AbstractEventLoop, list[Item]] = {}
         for item, result in zip(items, results, strict=True):
             if isinstance(result, Unavailable):
@@ -274,7 +280,7 @@ class Worker:
                     item.tries += 1
                     self._postponed.append(item)
                     continue
-                if isinstance(item.work, Admit):  # its commit may have happened
+                if isinstance(item.work, Admit):  # the commit of the ask may have succeeded
                     self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
             if item.future is not None:
                 item.result = result
@@ -286,10 +292,10 @@ class Worker:
                 logger.warning("ledger.loop_gone", extra={"answers": len(answered)})
 
     def _resolve(self, items: Sequence[Item]) -> None:
-        """In the event loop: wake the tasks that wait. A turn for which no task waits any more is withdrawn."""
+        """In the event loop: wake the waiting tasks. A turn whose task no longer waits is withdrawn."""
         for item in items:
             future, result = item.future, item.result
-            if future.done():  # cancelled; or a look-up of a batch that failed after it
+            if future.done():  # cancelled, or a look-up that was answered before its batch failed
                 if future.cancelled() and isinstance(result, OpenTurn | MustWait):
                     self.put(Withdraw(item.work.ask), is_awaited=False)
             elif isinstance(result, Exception):
@@ -299,14 +305,15 @@ class Worker:
 
 
 def _is_lock_failure(failure: Exception) -> bool:
-    """True if a deadlock or a lock timeout failed the batch: one of its sessions, not the database."""
+    """True if a deadlock or a lock timeout failed the batch, so that the database itself can be reached."""
     return sql.state_of(failure) in LOCK_FAILURES
 
 
 def _without_optional_writes(work: Work) -> Settle | None:
-    """The same end without what may be at fault: what its surface writes, then what the database refuses to keep.
+    """The same end without the writes that may have failed; None if no such write is left.
 
-    A turn that cannot end would be tried for long.
+    The first call leaves out what the surface writes, the second one stores a failure without the reply. Otherwise
+    the worker would try for long to end a turn that the database refuses.
     """
     if not isinstance(work, Settle):
         return None
