@@ -38,8 +38,8 @@ REAPED_AT_ONCE = 1000
 BLANKED_AT_ONCE = 500
 OWNERS_AT_ONCE = 100
 BLANKED_EVERY = timedelta(hours=6)
-STILL_OPEN = timedelta(days=1)  # older than any question that was still open at the last run
-QUEUED_KEPT = timedelta(seconds=60)  # a live process removes its own place long before
+STILL_OPEN = timedelta(days=1)  # questions that were open at the last run are younger
+QUEUED_KEPT = timedelta(seconds=60)  # a live process deletes its own positions long before
 
 
 @job("agents.reap")
@@ -85,8 +85,9 @@ def _end_waiting(lost: QuerySet[QueuedAsk], now: datetime) -> None:
 
 
 def _take(places: QuerySet[QueuedAsk]) -> list[QueuedAsk]:
-    """Delete places, except those that a ledger has locked. Places come before turns, as in the ledger's order of
-    locks.
+    """Delete positions, except those that a ledger has locked; returns the deleted ones.
+
+    Positions are locked before turns, as in the ledger.
     """
     taken = list(places.select_for_update(skip_locked=True)[:REAPED_AT_ONCE])
     QueuedAsk.objects.filter(pk__in=[one.pk for one in taken]).delete()

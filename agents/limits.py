@@ -18,7 +18,7 @@ class Bytes(Func):
     template = "OCTET_LENGTH(%(expressions)s)"
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """SQLite before 3.43 knows it by another name."""
+        """The SQL for SQLite, which has OCTET_LENGTH only since 3.43."""
         return self.as_sql(compiler, connection, template="LENGTH(CAST(%(expressions)s AS BLOB))", **context)
 
 
@@ -41,7 +41,7 @@ CONNECTED_AGENTS = AccountLimit(
     refusal="you have {held} agents connected, and {most} are the most: remove some first",
     one_more="the channel is refused with `quota_exceeded`",
 )
-FILES = CountedRows(File.objects.live, "uploader", "files", number=Sum("size"))  # the same bytes twice count twice
+FILES = CountedRows(File.objects.live, "uploader", "files", number=Sum("size"))  # equal files count each
 OP_MESSAGES = CountedRows(OpMessage.objects.all, "author", "op-messages", number=Sum(Bytes("text")))
 USAGE = CountedRows(TokenUsage.objects.all, "owner", "token usage", number=Count("pk") * USAGE_ROW_BYTES)
 EVENTS = CountedRows(

@@ -34,13 +34,15 @@ SESSION_CAP = 20
 
 
 class AgentState(Struct):
-    """The state of one agent, or of a session without an agent, in a batch; `spent` and the claims change as asks
-    are admitted. The fields stand in the order of the columns that `agents.core.ledger.state` reads.
+    """The state of one agent, or of a session without an agent; `spent` grows as asks of the batch are admitted.
+
+    The fields are in the order of the columns that `agents.core.ledger.state` reads.
 
     `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner and granted users may
-    ask. `link`: delivers to it. `is_reachable`: the link reaches it without a connection. `halted`: the agent, its
-    session or its owner is halted. `queue_max`, `queue_wait_s`: how many asks may wait for it, and how long.
-    `limit_microusd`: what a day may cost, None: anything; `cost_microusd`: what the ended turns of the day cost.
+    ask. `link`: the link that delivers to the agent. `is_reachable`: the link needs no connection. `halted`: the
+    agent, its session or its owner is halted. `queue_max`, `queue_wait_s`: how many asks may wait for the agent,
+    and how long. `limit_microusd`: the cost at which a day's asks are refused; None: no limit. `cost_microusd`:
+    the cost of the day's ended turns.
     """
 
     published: bool
@@ -72,7 +74,8 @@ class QueuePosition(NamedTuple):
 class CallerSpending(Struct):
     """The daily limits of one caller at one agent; `spent` grows as asks are admitted.
 
-    `budget` None: as many as the agent has. `limit_microusd`, `cost_microusd`: see `AgentState`.
+    `budget` None: only the budget of the agent limits the caller. `limit_microusd`, `cost_microusd`: see
+    `AgentState`.
     """
 
     budget: int | None
@@ -82,26 +85,24 @@ class CallerSpending(Struct):
 
     @property
     def has_reached_cost_limit(self) -> bool:
-        """True if no question is admitted any more because of what the earlier ones cost."""
+        """True if the cost of earlier questions has reached the limit, so that no further question is admitted."""
         return self.limit_microusd is not None and self.cost_microusd >= self.limit_microusd
 
     @property
     def left(self) -> int:
-        """The number of questions that are left."""
+        """The number of questions that may still be asked today."""
         if self.has_reached_cost_limit:
             return 0
         return MAX_BUDGET if self.budget is None else max(0, self.budget - self.spent)
 
 
 class AdmissionState(Struct):
-    """The rows that admission needs for a batch: agents and sessions by id, how many live claims each caller holds
-    on a session, by session and caller.
+    """The rows that admission needs for a batch; `agents` and `sessions` are by id.
 
-    `granted` are pairs of agent and user, `blocked` of owner and caller; `halted` are callers, `ended` the turns
-    among the parents of these asks that were canceled or failed.
-    `callers`: budgets of single callers, by agent and caller.
-    `open_asks`: by session, caller and message key, the chat id, task id and home of the turn, or the waiting ask,
-    that is open for it. `queues`: the waiting asks, by session, first to last.
+    `granted`: pairs of agent and user. `blocked`: pairs of owner and caller. `halted`: callers. `ended`: the
+    parents of these asks that were canceled or failed. `callers`: limits of single callers, by agent and caller.
+    `claims`: the number of live claims, by session and caller. `open_asks`: chat id, task id and home of the open
+    turn or waiting ask, by session, caller and message key. `queues`: the waiting asks by session, first to last.
     """
 
     agents: dict[int, AgentState] = field(default_factory=dict)
@@ -119,14 +120,15 @@ class AdmissionState(Struct):
 def decide_ask(
     ask: Ask, state: AdmissionState, *, in_queue: bool = False
 ) -> AgentState | Denied | NotPublished | Unavailable | AlreadyAsked | MustWait:
-    """Decide one ask: return the first refusal; or count the claim and the unit of budget of an admitted ask, and
-    return the agent or the session that takes it.
+    """Decide one ask; returns the first refusal, or the agent or session that takes an admitted ask.
+
+    The function counts the claim and the unit of budget of an admitted ask in `state`.
 
     If the agent is busy and has a queue, an ask that may wait gets a position in the queue instead of a refusal.
     `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
 
     Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own. A
-    limit on the cost compares what ended turns cost, so asks that are answered at once may exceed it
+    cost limit is compared with the cost of ended turns, so asks that run at the same time may exceed the limit
     (docs/howto/limit-costs.md).
     """
     target, caller_id, own = ask.target, ask.caller_id, None
@@ -145,14 +147,14 @@ def decide_ask(
         return refusal
     if ask.message_key and (same := state.open_asks.get((session_id, caller_id, ask.message_key))):
         chat_id, task_id, home = same
-        if chat_id != ask.chat_id:  # else it is this ask's own place in the queue
+        if chat_id != ask.chat_id:  # otherwise this is the ask's own position in the queue
             return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)  # docs/adr/0089
     now = _denial_for_now(ask, asked, own, state)
     if not asked.queue_max:
         decided: Denied | MustWait | None = now
     elif ask.queues:
         decided = _decide_queued(ask, asked, own, state, now, in_queue=in_queue)
-    else:  # an ask that may not wait does not overtake those that do, unless it continues its task
+    else:  # an ask that may not wait does not overtake waiting asks, unless it continues its task
         is_passing = state.queues.get(session_id) and not ask.continues_task
         decided = now or (Busy() if is_passing else None)
     if decided is not None:
@@ -175,7 +177,7 @@ def _denial_for_now(
         own_turns = held.get(ask.caller_id, 0)
         if len(held) > bool(own_turns):
             return Busy()
-        # SESSION_CAP does not hold for a message to a session: its sender's rate and open messages are bounded.
+        # SESSION_CAP does not apply to messages to a session: the sender's rate and open messages are limited.
         is_message_to_session = ask.credential_id is not None and ask.target.agent_id is None
         if own_turns >= asked.cap and not is_message_to_session:
             return OverCap(own_turns)
@@ -207,7 +209,8 @@ def _decide_queued(
     """Decide an ask that may wait: it does not overtake asks that wait already.
 
     The agent must be online when the wait begins, and may reconnect during it. A caller has at most as many
-    positions as turns. A deleted position does not come back: its time was over, or its caller was suspended.
+    positions as turns. An ask whose position is deleted is refused: its time was over, or its caller was
+    suspended.
     """
     queue = state.queues.setdefault(asked.session_id, [])
     chat_ids = [position.chat_id for position in queue]

@@ -1,4 +1,4 @@
-"""The sessions of its owner to which an agent can move, and the conditions of a move."""
+"""The sessions to which an agent can move, and the conditions of a move."""
 
 from django.db.models import Q, QuerySet
 
@@ -11,7 +11,7 @@ class NotMovable(Exception):
 
 
 def find_destinations(agent: Agent) -> QuerySet[Session]:
-    """The other sessions of the agent's owner that it could move to."""
+    """The other sessions of the agent's owner to which the agent could move."""
     published = Agent.objects.kept().values("session_id")
     own: QuerySet[Session] = Session.objects.kept().filter(owner_id=agent.owner_id, link=agent.session.link)
     return own.exclude(pk__in=published)
@@ -37,7 +37,7 @@ def check_move(agent: Agent, session: Session, locked: set[int]) -> None:
     up there by the agent's session; so none may be open.
 
     Raises:
-        NotMovable: it cannot now.
+        NotMovable: the agent cannot move to the session now.
     """
     if not {agent.session_id, session.pk} <= locked:
         raise NotMovable("the agent or the session was changed a moment ago: try again")

@@ -1,7 +1,7 @@
-"""Watches agents for their owners: raises alerts and ends them, and tells of each by webhook and mail.
+"""Watches agents for their owners: raises and ends alerts, and notifies the owner by webhook and mail.
 
-Every minute one job compares the conditions that hold with the open rows. A row is raised or ended
-by the transaction that locks it, which also writes the webhook deliveries and the mail: two runs of the job at the
+Every minute one job compares the conditions that hold with the open rows. A row is raised or ended by the
+transaction that locks it, which also writes the webhook deliveries and the mail: two runs of the job at the
 same time send them once.
 """
 
@@ -46,7 +46,11 @@ class WatchedAgent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`threshold`: of the rule; `value`: percent; `since`: its begin; None: unknown, so when the hub found it."""
+    """A condition of an agent that calls for an alert.
+
+    `threshold`: the threshold of the rule. `value`: a percentage. `since`: when the condition began; None:
+    unknown, so the time at which the hub found the condition.
+    """
 
     threshold: int
     value: int = 0
@@ -54,7 +58,7 @@ class Condition:
 
 
 def watch_agents() -> int:
-    """Raise and end what is due; how many. Only one job of all processes does this at a time."""
+    """Raise and end the alerts that are due; returns their number. Only one process does this at a time."""
     with advisory_lock("watching agents") as is_alone:
         if not is_alone:
             return 0
@@ -69,7 +73,7 @@ def watch_agents() -> int:
 
 
 def _find_watched() -> QuerySet[Agent]:
-    """Published agents of owners with a rule; those that stand still by a halt are offline on purpose."""
+    """Published agents of owners with a rule, without halted agents, which are offline on purpose."""
     halts = Halt.objects.active()
     watched: QuerySet[Agent] = Agent.objects.published().filter(owner__in=AlertRule.objects.values("owner"))
     watched = watched.exclude(pk__in=halts.filter(kind=Halt.Kind.AGENT).values("agent"))
@@ -77,7 +81,7 @@ def _find_watched() -> QuerySet[Agent]:
 
 
 def _compare(agents: Sequence[WatchedAgent], now: datetime) -> int:
-    """Raise and end the alerts of these agents."""
+    """Raise and end the alerts of these agents; returns the number of alerts."""
     of_these = Alert.objects.open().filter(agent_id__in=[agent.agent_id for agent in agents])
     rows = {(row.agent_id, AlertKind(row.kind)): row for row in of_these}
     raised = {key for key, row in rows.items() if row.raised_at is not None}
@@ -89,19 +93,19 @@ def _compare(agents: Sequence[WatchedAgent], now: datetime) -> int:
 
 
 def _begin(new: Mapping[ConditionKey, Condition], now: datetime) -> None:
-    """A row for each condition that has none."""
+    """Insert a row for each of these conditions."""
     Alert.objects.bulk_create(
         [
             Alert(agent_id=agent_id, kind=kind, threshold=one.threshold, value=one.value, since=one.since or now)
             for (agent_id, kind), one in new.items()
         ],
-        ignore_conflicts=True,  # another process was first
+        ignore_conflicts=True,  # another process may have inserted the row
     )
 
 
 @transaction.atomic
 def _raise(found: Mapping[ConditionKey, Condition], now: datetime) -> int:
-    """Raise the alerts of these conditions; of agents that are offline those that are so long enough."""
+    """Raise the alerts of these conditions, except of agents that have not been offline long enough."""
     waiting = Alert.objects.open().filter(raised_at=None, agent_id__in={agent_id for agent_id, _ in found})
     due = []
     for row in _lock(waiting):
@@ -120,7 +124,7 @@ def _raise(found: Mapping[ConditionKey, Condition], now: datetime) -> int:
 
 @transaction.atomic
 def _end(alert_ids: Collection[int], now: datetime) -> int:
-    """End alerts, and delete the rows of those that were never raised."""
+    """End raised alerts, and delete rows that were never raised; returns the number of ended alerts."""
     rows = _lock(Alert.objects.open().filter(pk__in=alert_ids))
     raised = [row for row in rows if row.raised_at is not None]
     for row in raised:
@@ -231,10 +235,10 @@ def _moment(moment: datetime) -> str:
 def find_conditions(
     agents: Sequence[WatchedAgent], now: datetime, raised: Collection[ConditionKey]
 ) -> dict[ConditionKey, Condition]:
-    """The conditions that hold now; those of offline agents, also before they last long enough for an alert.
+    """The conditions that hold now, also of agents that have not been offline long enough for an alert.
 
-    `raised`: the conditions that have alerts. A failure alert ends below half of its threshold, so that
-    a share that goes up and down around the threshold makes one alert.
+    `raised`: the conditions that have alerts. A failure alert ends below half of its threshold, so that a share
+    that goes up and down around the threshold makes one alert.
     """
     rules = _load_rules({agent.owner_id for agent in agents})
     found = _find_offline(agents, rules) | _find_spent(agents, rules)
@@ -255,10 +259,10 @@ def _with_rule(agents: Sequence[WatchedAgent], rules: Rules, kind: AlertKind) ->
 
 
 def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionKey, Condition]:
-    """An agent with a connection is offline since it was last seen.
+    """The conditions of offline agents. A program's agent is offline since its session was last seen.
 
-    A remote server is offline while its breaker is open or half-open; its begin is unknown, so it is the time at
-    which the hub first finds it.
+    A remote server is offline while its breaker is open or half-open. The begin is unknown; the alert then has the
+    time at which the hub first finds the server offline.
     """
     watched = _with_rule(agents, rules, AlertKind.OFFLINE)
     ids = [agent.session_id for agent, _ in watched]

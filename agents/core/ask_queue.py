@@ -1,8 +1,8 @@
 """The asks of this process that wait for a busy agent (docs/adr/0073).
 
-The order of the asks, over all processes, is that of their rows; admission decides which is next. This module asks
-admission again: for the first waiting ask of each session, twice a second, and at once when a turn of the session
-ends here.
+The rows of the asks determine their order over all processes; admission decides which ask is next. This module
+repeats admission for the first waiting ask of each session: twice a second, and at once when a turn of the session
+ends in this process.
 """
 
 import logging
@@ -30,7 +30,7 @@ class AskQueue:
         self._clock = clock
         self._lines: dict[int, dict[str, RunningTurn]] = {}  # by session and chat id
         self._woken: set[str] = set()
-        self.count = 0  # a number, not the lines: the ledger's thread reads it
+        self.count = 0  # a number, because the ledger's thread reads it
 
     @property
     def is_full(self) -> bool:
@@ -83,7 +83,7 @@ class AskQueue:
                 return _make_refused_end(Outcome.FAILED, REMOVED, WaitAbandoned())
             except Unavailable:
                 break
-            except Exception:  # whatever happens, the wait ends
+            except Exception:  # any failure ends the wait
                 logger.exception("line.broken", extra={"chat_id": ask.chat_id})
                 break
         return await self._gave_up(ask, refusal, Outcome.DENIED, refusal.reason)
@@ -91,7 +91,7 @@ class AskQueue:
     async def _gave_up(self, ask: Ask, denied: Denied, outcome: Outcome, reason: str) -> SettledTurn:
         try:
             await self._ledger.deny(ask, denied, in_queue=True)
-        except Unavailable:  # no audit row; but its position would block the asks behind it
+        except Unavailable:  # the audit row is lost, but the position would block the asks behind it
             self._ledger.withdraw(ask)
         return _make_refused_end(outcome, reason, denied)
 

@@ -111,7 +111,7 @@ class AskStarter:
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
             with suppress(Unavailable):  # the session may be gone; the reply is reported all the same
                 await self._ledger.record(NewEvent(source.session_id, "chat", "peer-timeout", peer))
-        settled = await asyncio.shield(running.settled)  # others wait for it too
+        settled = await asyncio.shield(running.settled)  # other tasks wait for this future, too
         answer = text_with_left_out(settled.text, running.pieces)
         text = f"error: {settled.own_words}" if settled.own_words else answer
         if _is_answered(settled) and text:
@@ -136,11 +136,11 @@ _MENTION = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)
 
 
 class NoSuchTarget(Exception):
-    """The caller has no target of that name: it is absent, or not allowed."""
+    """No target of that name is open to the caller: the target does not exist, or the caller may not see it."""
 
 
 class AmbiguousPeer(Exception):
-    """Several sessions answer to that name; the text says how to tell them apart."""
+    """Several connected sessions have that name; the text lists their full names."""
 
 
 # Errors that are raised before anything was sent, while a target is found and asked.
@@ -191,14 +191,14 @@ def load_peers(user_id: int, *, at_least: SessionRole = SessionRole.VIEWER, most
 
 
 def get_peer(name: str, user_id: int, *, at_least: SessionRole = SessionRole.PROMPTER) -> Peer:
-    """The one peer of a name in which a user has that role: `slug`, `@slug`, `owner/slug` or `@owner/slug`.
+    """The peer of a name in which the user has at least that role. Names: `slug`, `owner/slug`, with or without @.
 
     Own sessions come before shared ones, connected before others, then the one seen last.
 
     Raises:
         NoSuchTarget: no session of that name is visible to the user.
         NotAllowed: the user sees such sessions, but has that role in none of them.
-        AmbiguousPeer: several of them are connected.
+        AmbiguousPeer: several of these sessions are connected.
     """
     owner, _, slug = name.removeprefix("@").rpartition("/")
     if not slug or not name.isprintable():

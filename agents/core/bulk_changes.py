@@ -1,4 +1,4 @@
-"""Publishes, unpublishes, halts and resumes several agents of an owner, and reports what became of each."""
+"""Publishes, unpublishes, halts and resumes several agents of an owner, and reports the result for each."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """An agent, and what an action does, or did, to it."""
+    """The result of an action for one agent, or the result that the action would have."""
 
     agent: Agent
     result: Result
@@ -78,7 +78,7 @@ def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -
 
 
 def load_halted(agent_ids: Collection[int]) -> dict[int, bool]:
-    """The halted ones of these agents; true when an administrator halted the agent."""
+    """The halted agents among these, by id; True if an administrator halted the agent."""
     halted: dict[int, bool] = {}
     active = Halt.objects.active().filter(kind=Halt.Kind.AGENT, agent_id__in=agent_ids)
     for agent_id, by_staff in active.values_list("agent_id", "by_staff"):
@@ -99,7 +99,7 @@ def _foresee(agent: Agent, halted_by_staff: bool | None, action: BulkAction) -> 
 
 
 def _change(agent: Agent, action: BulkAction) -> bool:
-    """False when the agent was deleted meanwhile."""
+    """Change the agent; returns False if the agent was deleted meanwhile."""
     match action:
         case BulkAction.HALT:
             halt_rules.halt_own_agent(agent)

@@ -12,20 +12,20 @@ EDITABLE = list_editable(Agent)
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
 MAX_MEDIA_TYPE_CHARS = 127
 MAX_SKILLS = 20
-MAX_DESCRIPTION_CHARS = 4_096  # the schema of a tool fits
+MAX_DESCRIPTION_CHARS = 4_096  # enough for the schema of a tool
 MAX_MODES = 20
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
 
 
 def modes(source: str | None = None) -> serializers.ListField:
-    """Media types, each once and in their order; empty: the default."""
+    """A field for media types, in their order; an empty list stands for the default."""
     child = serializers.RegexField(MEDIA_TYPE, max_length=MAX_MEDIA_TYPE_CHARS)
     return serializers.ListField(source=source, required=False, max_length=MAX_MODES, child=child)
 
 
 def prompts(source: str) -> serializers.ListField:
-    """Questions that a caller might ask."""
+    """A field for questions that a caller might ask."""
     child = serializers.CharField(max_length=MAX_PROMPT_CHARS)
     return serializers.ListField(source=source, required=False, max_length=MAX_PROMPTS, child=child)
 
@@ -48,10 +48,10 @@ class SkillBody(Body):
 
 
 def checked_skills(skills: list[Json]) -> list[Json]:
-    """Skills whose ids differ; callers name a skill by its id.
+    """Check that the ids of skills differ, because callers name a skill by its id; returns the skills.
 
     Raises:
-        ValidationError: two have one id.
+        ValidationError: two skills have one id.
     """
     ids = [skill["id"] for skill in skills]
     if twice := [one for one in ids if ids.count(one) > 1]:
@@ -60,10 +60,10 @@ def checked_skills(skills: list[Json]) -> list[Json]:
 
 
 def checked_modes(modes: list[str]) -> list[str]:
-    """The media types, each once, if every caller of A2A can send or take one of them.
+    """Check that every A2A caller can send or take one of the media types; returns each of them once.
 
     Raises:
-        ValidationError: none is.
+        ValidationError: none of the hub's own media types is among them.
     """
     if modes and not set(modes) & set(HUB_MODES):
         raise serializers.ValidationError(f"want {' or '.join(HUB_MODES)} among them")

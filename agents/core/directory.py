@@ -1,7 +1,7 @@
 """The directory of agents: publishes and changes them, and reads them with their state.
 
 Cards, the native API, the admin and pages share it. The module also stores the users an agent is limited to, the
-budgets of callers, and the users whom an owner does not answer.
+budgets of callers, and the callers whom an owner blocked.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,12 +50,12 @@ def costs_today(agent_ids: Iterable[int]) -> dict[int, int]:
 
 
 def find_caller_spending(agent: Agent, caller_id: int | None) -> CallerSpending | None:
-    """A caller's own daily limits at the agent, and what they spent of them; None when they have none."""
+    """A caller's own daily limits at the agent, with today's use; None if the caller has no such limits."""
     return callers_spending([agent], caller_id).get(agent.pk)
 
 
 def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int, CallerSpending]:
-    """The same of several agents, by agent; those without such a limit are not in it."""
+    """A caller's own daily limits at several agents, by agent; agents without such limits are left out."""
     if caller_id is None:
         return {}
     found = {
@@ -88,7 +88,8 @@ def load_agent_activity(agents: Collection[Agent]) -> None:
     )
     used = {row["agent_id"]: row for row in summed}
     asked = Turn.objects.filter(agent_id=OuterRef("pk")).exclude(outcome=Outcome.DENIED)
-    newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])  # from the end of each log, however long
+    # Read from the end of each agent's log, so that the log's length does not matter.
+    newest = Subquery(asked.order_by("-asked_at").values("asked_at")[:1])
     last_asked = dict(Agent.objects.filter(pk__in=ids).values_list("pk", newest))
     for agent in agents:
         numbers = used.get(agent.pk, UNUSED)
@@ -114,7 +115,7 @@ class HandleTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published agent; `restored` when it is a deleted agent that came back with its log."""
+    """A published agent; `restored`: True for a deleted agent that came back with its log."""
 
     agent: Agent
     restored: bool
@@ -191,18 +192,19 @@ def revise_agent(
     budgets: CallerBudgets | None = None,
     session: Session | None = None,
 ) -> Agent | None:
-    """Change fields of a kept agent, and only those; None when it was deleted meanwhile.
+    """Change only these fields of an agent; returns None if the agent was deleted meanwhile.
 
     `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers;
     `session`: the session of its owner that answers from now on. A parameter that is None changes nothing.
 
     Raises:
-        NotMovable: it cannot move to the session now; nothing was written.
+        NotMovable: the agent cannot move to the session now; nothing was written.
     """
     try:
         with transaction.atomic():
             locked = lock_sessions(agent_id, session) if budgets is not None or session is not None else set()
-            kept = Agent.objects.kept().select_for_update(no_key=True)  # the ledger refers to the row meanwhile
+            # NO KEY: the ledger may write rows that refer to the agent meanwhile.
+            kept = Agent.objects.kept().select_for_update(no_key=True)
             agent: Agent | None = kept.filter(pk=agent_id).first()
             if agent is None:
                 return None

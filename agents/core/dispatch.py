@@ -69,7 +69,7 @@ class Dispatcher:
     async def ask(self, running: Run) -> Run:
         """Admit the ask of a turn, and start the turn.
 
-        A turn whose ask has to wait for a free agent is returned as well; `is_admitted` tells.
+        A turn whose ask has to wait for a free agent is returned as well, with `is_admitted` False.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
@@ -89,7 +89,7 @@ class Dispatcher:
     def ask_found(
         self, digest: str | None, handle: str | None, make: Callable[[LookUpResult], Run]
     ) -> Coroutine[Any, Any, Run]:
-        """Ask as `ask` does, for a caller and an agent that the ledger looks up in the same trip.
+        """Do what `ask` does for a caller and an agent that the ledger looks up in the same batch.
 
         `make` makes the turn from what was found. The ledger's thread calls it, so it must be quick; its
         exceptions are raised here.
@@ -109,7 +109,7 @@ class Dispatcher:
         return self._begin(self._ledger.admit_found(digest, handle, decide), made)
 
     async def _begin(self, deciding: Awaitable[OpenTurn], made: Sequence[Run]) -> Run:
-        """Start the turn that the ledger decided. `made`: the one turn, once its ask is decided."""
+        """Wait for the ledger's decision, and start the turn. `made`: has the turn once the ask is decided."""
         started = self._clock()
         self._admitting += 1
         try:
@@ -139,13 +139,13 @@ class Dispatcher:
     def find(self, chat_id: str) -> RunningTurn | None:
         """The turn of that id, if it runs or waits in this process and its end is not stored yet.
 
-        The turn is there as soon as another ask can learn of it: the ledger's answers reach the loop in their
-        order.
+        The turn is found as soon as `AlreadyAsked` names it to another ask: the ledger's results reach the event
+        loop in their order.
         """
         return self._running.get(chat_id)
 
     def cancel(self, chat_id: str, ending: TurnEnding = CANCELED) -> bool:
-        """Cancel a turn of this process for its caller; False when no such turn is open here.
+        """Cancel a turn of this process for its caller; returns False if no such turn is open here.
 
         The turn may still end in another way: the first ending stands.
         """
@@ -159,7 +159,7 @@ class Dispatcher:
 
     @property
     def parents(self) -> set[str]:
-        """The parents of this process's open turns: turns, of any process, in which an agent asked onward."""
+        """The parents of this process's open turns: the turns, of any process, in which agents made these asks."""
         return {one.ask.parent for one in self._running.values() if one.ask.parent and one.ending is None}
 
     def cancel_children_of(self, ended: Collection[str]) -> None:
@@ -212,7 +212,7 @@ class Dispatcher:
         return show
 
     async def _see_through(self, running: RunningTurn, started: float) -> None:
-        """See an admitted turn through: to the agent, to its ending, into the ledger, to its followers."""
+        """Run an admitted turn: deliver it, wait for its ending, store the end, and show the end to followers."""
         turn, chat_id = running.turn, running.ask.chat_id
         if turn.watchers:
             running.on_chunk = self._show_chunk(turn)
@@ -244,7 +244,7 @@ class Dispatcher:
 
     async def _reach_end(self, running: RunningTurn) -> TurnEnding:
         """Deliver the prompt, and wait for the first ending."""
-        if running.ending is not None:  # it was canceled while it was admitted
+        if running.ending is not None:  # the turn was ended during its admission
             return replace(running.ending, keeps_claim=False, returns_budget=True)
         wait_s = running.ask.wait_s
         deadline = self._clock() + wait_s
@@ -262,8 +262,8 @@ class Dispatcher:
             return MAY_WORK
         except NotDelivered:
             return NEVER_LEFT
-        except Exception:  # whatever happens, the turn ends
+        except Exception:  # any failure ends the turn
             logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
             return MAY_WORK
-        ending: TurnEnding | None = running.ending  # of the wait
+        ending: TurnEnding | None = running.ending  # set during the wait
         return ending or NO_REPLY

@@ -57,7 +57,8 @@ class RateLimited(Denied):
     def __init__(self, retry_in_s: int, *, counts_messages: bool = False) -> None:
         super().__init__()
         self.retry_in_s = retry_in_s
-        self.counts_messages = counts_messages  # of a token to its user's own sessions, over MESSAGES_A_SECOND
+        # Messages of a token to sessions of its user, limited by MESSAGES_A_SECOND.
+        self.counts_messages = counts_messages
 
 
 class Halted(Denied):
@@ -270,7 +271,7 @@ class TooManyFollowUps(Exception):
 class MustWait(Exception):
     """The ask has a position in the agent's queue; admit it again later.
 
-    `refusal`: why it waits, and the refusal after `wait_s`. `is_new`: this call created the position.
+    `refusal`: why the ask waits, and its refusal after `wait_s`. `is_new`: this call created the position.
     """
 
     def __init__(self, *, wait_s: float, refusal: Denied, is_new: bool) -> None:

@@ -1,6 +1,6 @@
-"""The ends of asks in words for people: for the caller, and for the owner. Reasons have theirs in the registry.
+"""Explains to callers and owners how asks ended; the registry has the explanations of single reasons.
 
-Programs read other texts, which never change (`Reason.text`).
+Programs read other texts, which never change (`EndReason.text`).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ COMPLETED: Mapping[str, Explanation] = {
 IN_PROGRESS = Explanation(
     label="in progress", caller="The agent has your question.", owner="The agent has the question."
 )
-# Of an ask that an agent made: neither that agent nor its caller canceled this ask itself.
+# For an ask that an agent made: the ask ended with its parent; neither the agent nor its caller canceled the ask.
 CANCELED_ONWARD = replace(
     FAILURES[TurnFailure.CANCELED],
     caller="An agent asked this for a question that has ended since.",

@@ -10,7 +10,7 @@ from agents.core.types import TurnEnding
 from agents.models.choices import Outcome, TurnFailure
 
 ASK_AGAIN = "The agent may have acted on it: ask again if it does no harm to do it twice."
-REMOVED = "deleted"  # the reason where the agent, and with it the row of the turn, is gone
+REMOVED = "deleted"  # the reason if the agent was deleted, and the row of the turn with it
 
 _ENTRIES = (
     FailureReason(
@@ -163,7 +163,7 @@ FAILURES: Mapping[str, FailureReason] = {entry.reason: entry for entry in _ENTRI
 
 
 def find_failure(reason: str) -> FailureReason:
-    """The entry of a stored reason; that of a removed agent for an unknown one."""
+    """The entry of a stored reason; for an unknown reason the entry of a deleted agent."""
     return FAILURES.get(reason, FAILURES[REMOVED])
 
 

@@ -1,6 +1,6 @@
-"""The questions to agents in the last days, in numbers; each query reads a bounded number of rows.
+"""Counts and latencies of the questions to agents in the last days; each query reads a bounded number of rows.
 
-The days are those of the visitor's calendar: a window is so many days in a time zone, today the last.
+The days are those of the visitor's time zone: a window has a number of days, of which today is the last.
 """
 
 from bisect import bisect_right
@@ -33,7 +33,7 @@ COUNTED_AS: Mapping[Outcome | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DayWindow:
-    """The last days of a calendar, today the last of them; `starts`: the moment at which each begins."""
+    """The last days in a time zone, up to today; `starts`: the time at which each day begins."""
 
     zone: str
     days: tuple[date, ...]
@@ -101,7 +101,7 @@ class AskerCount:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Half, 95 and 99 of a hundred answers came within this many ms; all None without answers."""
+    """The 50th, 95th and 99th percentile of latencies in ms; None without answers."""
 
     count: int = 0
     p50: int | None = None
@@ -135,7 +135,7 @@ def moments_of(day: date, zone: str) -> tuple[datetime, datetime]:
 
 
 def window_of(now: datetime, count: int, zone: str) -> DayWindow:
-    """The last so many days in a zone."""
+    """The window of the last `count` days in a time zone."""
     place = ZoneInfo(zone)
     today = now.astimezone(place).date()
     days = tuple(today - timedelta(days=back) for back in reversed(range(count)))
@@ -144,12 +144,12 @@ def window_of(now: datetime, count: int, zone: str) -> DayWindow:
 
 
 def asks_in_window(agent: Agent, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
-    """The agent's asks of a window, and, where there are more than MAX_TURNS, since when the newest ones are."""
+    """The agent's asks of a window, at most the newest MAX_TURNS; see `newest_of`."""
     return newest_of(Turn.objects.filter(agent=agent, asked_at__gte=window.since), MAX_TURNS)
 
 
 def newest_of(rows: Rows, most: int, column: str = "asked_at") -> tuple[Rows, datetime | None]:
-    """The newest so many of some rows, and, where there are more, since when these are."""
+    """The newest `most` rows, and the time of the newest row that was left out; None if no row was."""
     times = rows.order_by(f"-{column}").values_list(column, flat=True)
     oldest: datetime | None = times[most : most + 1].first()
     return (rows, None) if oldest is None else (rows.filter(**{f"{column}__gt": oldest}), oldest)
@@ -173,7 +173,7 @@ def by_day(turns: QuerySet[Turn], window: DayWindow) -> list[AskDay]:
 
 
 def by_reason(turns: QuerySet[Turn]) -> list[EndCount]:
-    """The ends of the turns, the most frequent first."""
+    """The number of turns for each outcome and reason, the most frequent first."""
     counted = turns.exclude(outcome=None).order_by().values("outcome", "reason").annotate(count=Sum("repeats"))
     return [
         EndCount(str(row["outcome"]), row["reason"], row["count"])
@@ -215,7 +215,7 @@ def _latency(given: Iterable[int]) -> Latency:
 
 
 def _percentile(sizes: Sequence[int], percent: int) -> int:
-    """The nearest rank: the smallest that so many of a hundred do not exceed."""
+    """The percentile by nearest rank: the smallest value that `percent` of a hundred values do not exceed."""
     return sizes[max(0, -(-len(sizes) * percent // 100) - 1)]
 
 

@@ -19,7 +19,7 @@ Kind = Halt.Kind
 
 
 class NoSuchSubject(ValueError):
-    """The name is of no agent and no user; the text says which name."""
+    """No agent, or no user, has the name; the text says which of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class ActiveHalt(NamedTuple):
 
 
 def get_halt_subject(kind: str, name: str) -> HaltSubject:
-    """The agent of a handle, with or without @; or a user by login.
+    """The agent with a handle (with or without @), or the user with a login.
 
     Raises:
-        NoSuchSubject: there is none.
+        NoSuchSubject: no such agent or user exists.
     """
     known = name.removeprefix("@")
     if kind == Kind.AGENT:
@@ -96,7 +96,7 @@ def lift_halts(halts: QuerySet[Halt], *, by: User | None) -> int:
 
 
 def is_halted(session_id: int | None, owner_id: int) -> bool:
-    """True if an owner, or an agent on this session of theirs, is halted."""
+    """True if the owner is halted, or the owner's agent on this session."""
     wanted = Q(kind=Kind.OWNER, user_id=owner_id)
     if session_id is not None:
         wanted |= Q(kind=Kind.AGENT, agent__session_id=session_id, agent__deleted_at=None)
@@ -128,7 +128,7 @@ def find_halted_connections(halts: Sequence[ActiveHalt], process_id: str) -> lis
 
 
 def find_halted_credentials(halts: Sequence[ActiveHalt], among: Collection[int]) -> set[int]:
-    """The credentials, of these, whose users are halted as callers."""
+    """The credentials among these whose users are halted as callers."""
     found = Credential.objects.filter(pk__in=among, user_id__in=_users(halts, Kind.CALLER))
     return set(found.values_list("pk", flat=True))
 

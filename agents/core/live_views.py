@@ -1,6 +1,4 @@
-"""The operators' sockets of this process by watched session; sends frames to watchers here and in other
-processes.
-"""
+"""Sends frames to the operators who watch sessions, over the sockets of this process and of other processes."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -20,11 +18,11 @@ class Watcher(Protocol):
         """Queue an encoded frame; a watcher that does not read fast enough is closed."""
 
     def look_again(self, session_id: int) -> None:
-        """The user's share of this session changed: check it, and stop watching if it is gone."""
+        """Check the user's share of this session after a change; stop watching if the share is gone."""
 
 
 class LiveViews:
-    """Keeps the watchers of this process by session, and reaches those of other processes."""
+    """Keeps the watchers of this process by session, and sends to the watchers of other processes."""
 
     def __init__(self, *, process_id: str, post: Post) -> None:
         self._me = process_id

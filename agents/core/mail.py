@@ -1,6 +1,6 @@
 """Mails to owners: rows of an outbox, sent to confirmed addresses only.
 
-A process that dies after the mail server took a mail sends it again, with the same Message-ID.
+If a process dies after the mail server accepted a mail, the mail is sent again with the same Message-ID.
 """
 
 import logging
@@ -27,12 +27,13 @@ from webhooks.service.outbox import NOT_PAUSED
 
 logger = logging.getLogger(__name__)
 
-KEPT = timedelta(days=3)  # of what could not be sent at all: mail is off, or sending is paused
+KEPT = timedelta(days=3)  # for mails that cannot be sent: mail is off, or sending is paused
 RETRY_AFTER_S = tuple(map(seconds, (60, 300, 1800, 7200, 21600)))
 CONFIRM_WITHIN = timedelta(days=1)
 MAIL_AGAIN_AFTER = timedelta(minutes=10)
 SALT = "agents.alert-address"
-FAILURES = (OSError, smtplib.SMTPException, MessageError, ValueError)  # the last two: it cannot be written
+# The last two: the message cannot be written.
+FAILURES = (OSError, smtplib.SMTPException, MessageError, ValueError)
 
 
 def find_addresses(owner_ids: Collection[int]) -> dict[int, str]:
@@ -44,7 +45,7 @@ def find_addresses(owner_ids: Collection[int]) -> dict[int, str]:
 
 
 def queue_mails(mails: Iterable[tuple[int, str, str, str]]) -> None:
-    """A row for each mail: owner, address, subject, text. Call it in the transaction that causes them."""
+    """Insert a row for each mail (owner, address, subject, text), in the transaction that causes the mails."""
     now = db_now()
     rows = [
         Mail(
@@ -63,9 +64,9 @@ def queue_mails(mails: Iterable[tuple[int, str, str, str]]) -> None:
 
 @transaction.atomic
 def set_address(owner: User, email: str) -> None:
-    """Mail this owner's alerts to an address, once it is confirmed by a link that is mailed to it; empty: nowhere.
+    """Set the address for this owner's alerts, and mail a link to it by which the owner confirms it; empty: none.
 
-    An address that is the same and not confirmed is mailed another link after MAIL_AGAIN_AFTER.
+    If the address is the same and not confirmed, another link is mailed after MAIL_AGAIN_AFTER.
 
     Raises:
         TooFast: the owner asked for too many such mails, and nothing was written.
@@ -85,7 +86,7 @@ def set_address(owner: User, email: str) -> None:
 
 
 def confirm_address(owner: User, token: str) -> bool:
-    """Confirm the address that a link was mailed to; False: the link is old, or of another owner or address."""
+    """Confirm the address that a link was mailed to; returns False for an old or foreign link."""
     try:
         owner_id, email = signing.loads(token, salt=SALT, max_age=CONFIRM_WITHIN)
     except (signing.BadSignature, ValueError):
@@ -106,7 +107,7 @@ def _confirmation(owner: User, email: str) -> str:
 
 
 def forget_old_mails() -> int:
-    """Delete mails that waited too long; how many."""
+    """Delete mails that waited too long; returns their number."""
     return batches.delete(Mail.objects.filter(queued_at__lt=db_now() - KEPT))
 
 
@@ -143,7 +144,7 @@ class MailOutbox(Outbox):
         return AttemptResult(is_success=True)
 
     def store_end(self, leased: QuerySet[Mail], end: AttemptEnd) -> int:
-        """See `Outbox`: the owner of a mail that is given up sees that on the page of alerts."""
+        """See `Outbox`. If a mail is given up, the page of alerts shows that to the owner."""
         mail: Mail = end.row
         extra = {"mail": mail.message_id, "failure": end.outcome.error, "attempts": mail.attempts}
         if end.retry_at:

@@ -19,30 +19,30 @@ class Link(Protocol):
 
         Raises:
             NotDelivered: the prompt provably never left the hub.
-            NoReceipt: it is not known whether it left.
+            NoReceipt: it is not known whether the prompt left.
         """
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Tell the agent that its caller wants no answer any more, if it can be told; the message may be lost."""
+        """Notify the agent, if the link can, that its caller wants no answer any more; the message may be lost."""
 
     async def close(self) -> None:
-        """Stop what the link still does; the process ends."""
+        """Stop the link's remaining work, because the process ends."""
 
 
 class Spans(Protocol):
-    """Records what a turn took its time with. Times are nanoseconds since 1970."""
+    """Records how long each step of a turn took. Times are nanoseconds since 1970."""
 
     def admitted(self, ask: Ask, began_ns: int, reason: str = "") -> None:
-        """The decision is durable; a `reason` when it was no."""
+        """Record that the decision is committed; `reason`: the reason of a refusal."""
 
     def delivered(self, turn: OpenTurn, began_ns: int, failure: str = "") -> None:
-        """The prompt was handed over; a `failure` when it was not."""
+        """Record that the prompt was delivered, or why it was not (`failure`)."""
 
     def settled(self, turn: OpenTurn, ending: TurnEnding, settled: SettledTurn, began_ns: int) -> None:
-        """The end is durable: the whole ask is over."""
+        """Record that the end is committed, and with it the whole ask is over."""
 
     def close(self) -> None:
-        """Send what is left; takes a few seconds at most."""
+        """Send the remaining records; takes a few seconds at most."""
 
 
 MESSAGES_A_SECOND = 100.0  # messages of one credential to the sessions of its user
@@ -60,10 +60,10 @@ class AskLimits(Protocol):
     is_local: bool
 
     async def retry_in_s(self, ask: Ask) -> int:
-        """Count one ask; 0 when it is within the rate, else seconds until the next would be."""
+        """Count one ask; returns 0 if the ask is within the rate, else the seconds until the next one would be."""
 
     def count(self, ask: Ask) -> int:
-        """Count as `retry_in_s` does, without waiting; only when `is_local`."""
+        """Do what `retry_in_s` does, without waiting; only if `is_local`."""
 
     async def close(self) -> None:
         """Close its connections."""

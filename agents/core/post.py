@@ -1,8 +1,8 @@
 """The messages between hub processes, and the protocol of their transport.
 
-Messages name no process: `Post.send` does. Prompts and finals are acknowledged by messages of their own
-(PromptTaken or PromptRefused, FinalReceived). A prompt is never sent twice, a final is sent again until it is
-received.
+A message does not name its destination; the arguments of `Post.send` do. Prompts and finals are acknowledged by
+messages of their own (PromptTaken or PromptRefused, FinalReceived). A prompt is never sent twice, a final is sent
+again until it is received.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,9 +24,9 @@ from agents.transcript.pieces import Extra, Part, Usage
 class PostedPrompt(msgspec.Struct, frozen=True, tag="prompt"):
     """A question for an agent whose socket another process holds; the process `home` waits `wait_s` for the reply.
 
-    `asker_id` drives the session while the agent works on it; `isolated`: it may not reach other sessions
-    meanwhile; `is_own`: the agent's owner asks. `chain`: the sessions the ask came through, this one last.
-    `tells`: the end of the agent's turn ends it, reply or not.
+    `asker_id`: the user for whom the session acts while the agent works on the question. `isolated`: the agent may
+    not reach other sessions meanwhile. `is_own`: the agent's owner asks. `chain`: the sessions the ask came
+    through, this one last. `tells`: the end of the agent's turn ends the ask, with or without a reply.
     """
 
     chat_id: str
@@ -79,8 +79,8 @@ class ExtraPiece(msgspec.Struct, frozen=True, tag="said"):
 class Final(msgspec.Struct, frozen=True, tag="final"):
     """The end of a reply. `text` None: the chunks are the reply. `chunks`: how many pieces came before.
 
-    `reason`: why it failed, or what it asks for (`Failure`, `Interruption`), else empty. `direct`: the answer is a
-    message, not a task. `usage`: what the turn used, where the agent reports it.
+    `reason`: why the turn failed, or what the agent asks for (`TurnFailure`, `Interruption`); else empty.
+    `direct`: the answer is a message, not a task. `usage`: what the turn used, if the agent reported it.
     """
 
     chat_id: str
@@ -102,7 +102,7 @@ class FinalReceived(msgspec.Struct, frozen=True, tag="got"):
 
 
 class Evict(msgspec.Struct, frozen=True, tag="evict"):
-    """A newer connection took over this one's session."""
+    """To the process of a connection: a newer connection took over the session."""
 
     connection_id: int
     same_program: bool
@@ -111,7 +111,7 @@ class Evict(msgspec.Struct, frozen=True, tag="evict"):
 class Hook(msgspec.Struct, frozen=True, tag="hook"):
     """The agent's program reported an event over REST.
 
-    `is_stop`: its turn is over; `begins`: it started to work.
+    `is_stop`: the agent's turn is over. `begins`: the agent started to work.
     """
 
     connection_id: int
@@ -188,7 +188,7 @@ class Post(Protocol):
     """Carries messages to processes by name, at most once, in the order of one sender."""
 
     async def send(self, process_id: str, message: Message) -> bool:
-        """Send; False when it provably reached no process, True when it may have."""
+        """Send; returns False if the message provably reached no process, True if it may have."""
 
     async def pass_on(self, process_id: str, message: Message) -> None:
         """Send without waiting for delivery, in order with other messages; waits while the buffer is full."""
@@ -204,7 +204,7 @@ class Post(Protocol):
 
 
 class LocalPost:
-    """The post of a hub that is one process: there is no other process to reach."""
+    """The `Post` of a hub with one process, which has no other process to reach."""
 
     async def send(self, process_id: str, message: Message) -> bool:
         # Provably reached no process, so a prompt ends as not delivered and its unit of budget is given back.

@@ -1,7 +1,7 @@
 """Registers and removes the connections of agents, and finds dead processes by their heartbeat.
 
-The newest connection of a session wins. The needs of a new session over any link: room among the owner's sessions,
-and a name.
+The newest connection of a session replaces older ones. For a new session the module checks the owner's limits and
+finds a free name.
 """
 
 import os
@@ -50,7 +50,7 @@ def remove_connection(connection_id: int, *, delete_session: bool = False) -> No
     on it.
     """
     session = _disconnect(connection_id)
-    # In transactions of its own: deleting takes many batches, and must not keep the session locked meanwhile.
+    # Not in the transaction above: deleting takes many batches, and must not keep the session locked meanwhile.
     if session is not None and delete_session and not session.agents.exists():
         delete_sessions([session.pk], only_offline=True)
 
@@ -59,13 +59,12 @@ def remove_connection(connection_id: int, *, delete_session: bool = False) -> No
 def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Heartbeat:
     """Store this process's heartbeat and find lost connections. `mine`: own connections with their sessions."""
     now = db_now()
-    if not Process.objects.filter(pk=process_id).update(
-        beat_at=now
-    ):  # a lock on its key would hold up `register_connection`
+    # Only an UPDATE: a lock on the row's key would block `register_connection`.
+    if not Process.objects.filter(pk=process_id).update(beat_at=now):
         start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
         Process.objects.create(id=process_id, **start)
     rows = Connection.objects.filter(pk__in=mine, process_id=process_id)
-    # Rows whose socket ended and whose `leave` failed. Younger ones stay: a connection is in the table before
+    # Rows whose socket closed but that were not removed. Younger rows stay: a connection is in the table before
     # its socket is attached, so it may not be in `mine` yet.
     ownerless = Connection.objects.filter(process_id=process_id, connected_at__lt=now - ORPHAN_AFTER)
     _drop(ownerless.exclude(pk__in=mine), now)
@@ -75,14 +74,14 @@ def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collec
     lost = set(others) - set(reachable.values_list("pk", flat=True))
     kept = _taken_over_at({mine[one] for one in missing})
     superseded = {session_id for session_id, at in kept.items() if at is not None}
-    # Taken over a moment ago: an `Evict` is on its way to these, and says whether the program may come back.
+    # Replaced a moment ago: an `Evict` message to these is on its way, and says whether the program may reconnect.
     known = {one for one in missing if (at := kept.get(mine[one])) is not None and at > now - EVICTED_AFTER}
     deleted = {mine[one] for one in missing} - kept.keys()
     return Heartbeat(missing=missing - known, lost=lost, deleted=deleted, superseded=superseded)
 
 
 def _taken_over_at(session_ids: Collection[int]) -> dict[int, datetime | None]:
-    """The sessions that exist, with the time since when each has its connection, if any."""
+    """The sessions among these that exist, each with the time at which its connection began, or None."""
     if not session_ids:
         return {}
     return dict(Session.objects.filter(pk__in=session_ids).values_list("pk", "connection__connected_at"))
@@ -105,9 +104,7 @@ def find_revoked(process_id: str) -> list[int]:
 
 
 def find_next_expiry(process_id: str, credential_ids: Collection[int], since: datetime) -> datetime | None:
-    """The time when the first of these credentials, or of those of this process' connections, expires; `since` or
-    later.
-    """
+    """The next expiry, at `since` or later, of these credentials and of those of this process's connections."""
     theirs = Q(pk__in=credential_ids) | Q(connections__process_id=process_id)
     found = Credential.objects.filter(theirs, expires_at__gte=since).aggregate(first=Min("expires_at"))
     first: datetime | None = found["first"]
@@ -140,7 +137,7 @@ def remove_processes(processes: QuerySet[Process]) -> int:
     """Delete the rows of dead or stopping processes and end their connections; returns the number of processes."""
     ids = list(
         processes.select_for_update(no_key=True).values_list("pk", flat=True)
-    )  # before sessions, as in `record_heartbeat`
+    )  # locked before sessions, as in `record_heartbeat`
     _drop(Connection.objects.filter(process_id__in=ids), db_now())
     return Process.objects.filter(pk__in=ids).delete()[0]
 
@@ -149,7 +146,7 @@ def remove_processes(processes: QuerySet[Process]) -> int:
 def _disconnect(connection_id: int) -> Session | None:
     locked = Session.objects.select_for_update(
         no_key=True, of=("self",)
-    )  # the session first, as in `register_connection`
+    )  # locks the session first, as in `register_connection`
     session: Session | None = locked.filter(connection__pk=connection_id).first()
     if session is None:
         return None
@@ -164,18 +161,19 @@ def _disconnect(connection_id: int) -> Session | None:
 
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:
     """Delete connections whose sockets no process holds any more."""
-    if not connections.exists():  # nearly always: the query below costs several times as much
+    if not connections.exists():  # mostly so, and the query below costs several times as much
         return
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).filter(connection__in=connections)
-    # In the order in which the ledger locks sessions, or each could wait for the other.
+    # In the order in which the ledger locks sessions, so that the two cannot deadlock.
     sessions = {session.pk: session for session in locked.order_by("pk")}
     if sessions:
-        still = connections.filter(session_id__in=sessions)  # some may have been taken over while this waited
+        # Other connections may have replaced some while this waited for locks.
+        still = connections.filter(session_id__in=sessions)
         lost = dict(still.values_list("session_id", "process__beat_at"))
         still.delete()
-        for seen_at in set(lost.values()):  # one for each process
+        for seen_at in set(lost.values()):  # one update for each process
             seen = [pk for pk, beat_at in lost.items() if beat_at == seen_at]
-            # Never move it back: an agent may have resumed the session since then.
+            # Never move `last_seen_at` back: an agent may have resumed the session since then.
             Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
         record_session_end([sessions[pk] for pk in lost], now)
 
@@ -215,7 +213,7 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A connection as it now stands. `is_new`: so is its session."""
+    """A new connection with its session. `is_new`: the session is new, too."""
 
     connection_id: int
     session_id: int
@@ -227,13 +225,13 @@ class Registered:
 
 @transaction.atomic
 def register_connection(registration: AgentRegistration, *, process_id: str) -> Registered:
-    """Bind a connection to its session, a new one when none of the owner's has that id. The newest wins.
+    """Bind a connection to the owner's session with that id, or to a new session; an older connection is evicted.
 
     Raises:
         MayNotConnect: its owner is halted.
         accounts.quotas.QuotaExceeded: its owner has reached a limit.
     """
-    quotas.lock_owner(registration.user_id)  # names are unique per owner
+    quotas.lock_owner(registration.user_id)  # routing names are unique per owner
     session = _find_session(registration)
     program = (registration.host, registration.pid)
     same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
@@ -305,7 +303,7 @@ def _wanted_name(registration: AgentRegistration) -> str:
 
 
 def make_free_name(session: Session, wanted: str) -> str:
-    """A routing name for a new session: the wanted one, made longer where a live one of the owner's has it."""
+    """A routing name for a new session: the wanted name, longer if a live session of the owner has that name."""
     same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
     taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
     return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted

@@ -1,4 +1,4 @@
-"""The entries of the registry of reasons. The entries are in `agents.core.errors` and `failures`.
+"""The classes of the registry of reasons. The entries are in `agents.core.errors` and `agents.core.failures`.
 
 A surface has codes for the kinds of refusals, not for single reasons. A surface has a text of its own only where
 its callers got that text before there was this registry.
@@ -74,12 +74,12 @@ class Explanation:
 
     @property
     def counted(self) -> str:
-        """True if the ask counts in the budget, for the caller on the same day."""
+        """A sentence for the caller: whether the ask counts in today's budget; empty if that does not apply."""
         return {True: "It counts in today’s budget.", False: "It does not count.", None: ""}[self.is_counted]
 
     @property
     def remains(self) -> str:
-        """True if the ask counts in the budget, and when the agent can be asked again; for the owner."""
+        """For the owner: whether the ask counts in the day's budget, and when the agent can be asked again."""
         if self.claim is None:
             return ""
         counted = "It counts in the day’s budget." if self.is_counted else "It was given back to the day’s budget."

@@ -1,6 +1,6 @@
-"""Calls of REST outside of Django, which wait for agents or read tasks: the caller, the wait, the answer.
+"""Serves REST requests outside of Django, which wait for agents or read tasks: caller, wait and response.
 
-`accounts.rest` has the same for views.
+`accounts.rest` does the same for Django's views.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def json_answer(value: object, status: int = 200) -> RestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RestServer:
-    """Serves requests. `public_url`: whose pages may use the cookie; `app_origins`: whose may read answers."""
+    """Serves requests. Pages of `public_url` may use the cookie; those of `app_origins` may read the answers."""
 
     ledger: Ledger
     callers: OpenRequests
@@ -61,9 +61,9 @@ class RestServer:
         explain: Callable[[Exception], Exception] = lambda failure: failure,
         unavailable: str = UNAVAILABLE_TEXT,
     ) -> None:
-        """Send the answer of the work; nothing a client sends makes this raise.
+        """Send the answer of `work`; no input of a client makes this method raise.
 
-        `explain`: the refusal for a failure of the surface's own; other arguments are those of `public_refusal`.
+        `explain`: converts a failure of the surface into a refusal. Other arguments are those of `public_refusal`.
         """
         span = request.enter_trace()
         try:
@@ -80,7 +80,7 @@ class RestServer:
         await send({"type": "http.response.body", "body": answer.body})
 
     async def get_caller(self, request: HttpRequest, scope: TokenScope) -> Identity:
-        """The user of a request.
+        """The identity of a request's caller.
 
         Raises:
             RequestRefused: no live session or app token with that scope.
@@ -88,12 +88,12 @@ class RestServer:
         return await self.ledger.get_caller(presented(request.headers, request.method, self.public_url), scope)
 
     async def wait(self, request: HttpRequest, identity: Identity, answer: asyncio.Future[Result]) -> Result:
-        """Wait for an answer, silently, for as long as the client is there and its credential is good.
+        """Wait for an answer, sending nothing, while the client is connected and its credential is valid.
 
-        The body of the request was read. The answer itself is never cancelled.
+        The body of the request must have been read. The future of the answer is never cancelled.
 
         Raises:
-            ClientLeft, Unauthenticated: nothing waits any more.
+            ClientLeft, Unauthenticated: the client disconnected, or its credential is no longer valid.
         """
         left = asyncio.ensure_future(request.receive())
         waited: list[asyncio.Future[Any]] = [answer, left]
@@ -110,9 +110,10 @@ class RestServer:
 def public_refusal(
     failure: Exception, log_key: str, path: str, *, unavailable: str = UNAVAILABLE_TEXT
 ) -> RequestRefused:
-    """The refusal that the caller gets for a failure. A failure that no code foresaw is logged, and tells nothing.
+    """The refusal that the caller gets for a failure. An unexpected failure is logged, and the refusal gives no
+    details.
 
-    `unavailable`: the text where the hub takes nothing now.
+    `unavailable`: the text if the hub cannot serve the request now.
     """
     if isinstance(failure, RequestRefused):
         return failure

@@ -1,4 +1,4 @@
-"""The trust in an ask, by the agent's owner or by a stranger: decided here for every link (docs/adr/0151).
+"""Decides for every link whether an agent's owner or a stranger asks (docs/adr/0151).
 
 An agent that asks another one acts for the user who asked first. Agents of one owner that ask each other for that
 owner are no strangers; an agent of the same owner that passes on the question of another user asks for that user.

@@ -12,11 +12,10 @@ from kit import sql
 class AskTarget(Struct, frozen=True):
     """The target of an ask: a published agent by its handle, or, without an agent, a session by its name.
 
-    `wait_s`: how long a caller waits for a reply; None: REPLY_WAIT_S.
-    `max_body_bytes`: the longest request it takes over A2A; None: the hub's own limit. `task_store`: where its
-    tasks are kept (`Agent.TaskStore`); empty: where the hub keeps them. `text_type`: the media type of its texts,
-    where its card names another before plain text. `has_follow_ups`: no ask was given some of
-    the agent's follow-ups yet.
+    `wait_s`: how long a caller waits for a reply; None: REPLY_WAIT_S. `max_body_bytes`: the longest request over
+    A2A; None: the hub's own limit. `task_store`: where the agent's tasks are kept (`Agent.TaskStore`); empty:
+    where the hub keeps them. `text_type`: the media type of the agent's texts, if its card names another one
+    before plain text. `has_follow_ups`: the agent has sent follow-ups that no ask has got yet.
     """
 
     agent_id: int | None
@@ -31,10 +30,10 @@ class AskTarget(Struct, frozen=True):
 
 
 class AskSource(Struct, frozen=True):
-    """The session an ask came from. `mirrors`: its transcript shows the question and what became of it.
+    """The session an ask came from. `mirrors`: its transcript shows the question and its end.
 
-    `reports`: its transcript shows the answer alone; its agent asked, and does not wait. `peer_login`,
-    `peer_session_id`: whom the transcript names.
+    `reports`: its transcript shows only the answer; its agent asked, and does not wait. `peer_login`,
+    `peer_session_id`: the peer that the transcript names.
     """
 
     session_id: int
@@ -56,7 +55,7 @@ class HookedSession(Struct, frozen=True):
 class LookUpResult(Struct, frozen=True):
     """The credential and the agent that a request names; None where none is valid.
 
-    `session`: only with the token it last registered with.
+    `session`: None unless the session last registered with the token of the request.
     """
 
     identity: Identity | None
@@ -67,17 +66,18 @@ class LookUpResult(Struct, frozen=True):
 class Ask(Struct, frozen=True, kw_only=True):
     """One question to one agent or session, before admission. `wait_s`: how long its caller waits.
 
-    `tells`: no caller waits for the reply; the end of the agent's turn ends it too. `source`: the session that
-    asked. `chain`: the sessions an onward ask came through, first to last. `files`: ids its text mentions.
-    `task_id`, `context_id`, `message_id`: what its surface calls the task, the conversation and the message (A2A's
-    `messageId`, the caller's choice). `parts`: the message's parts where they are more than text. `traceparent`:
-    the span it is, in the caller's trace (`kit.trace`). `message_key`: the same for identical messages; while one
-    is open, another joins it. Empty: joins nothing. `parent`: the chat id of the turn in which an agent asks this;
-    empty for a first ask. `queues`: it waits for an agent that is at work, if the agent's owner allows it.
-    `continues_task`: it answers a question of the agent in its task, and overtakes waiting asks. `credential_id`:
-    the token that sends a message over the gateway to a session of the token's own user, which is counted by it
-    instead of by its caller; None for every other ask. `passed_by_stranger`: an agent of another owner than the
-    caller passed it on. `writes`: what its surface writes in the transaction that admits the ask.
+    `tells`: no caller waits for the reply; the end of the agent's turn ends the ask, too. `source`: the session
+    that asked. `chain`: the sessions an onward ask came through, first to last. `files`: the ids that the text
+    mentions. `task_id`, `context_id`, `message_id`: the surface's ids of the task, the conversation and the
+    message (A2A's `messageId`, which the caller chooses). `parts`: the message's parts if they are more than text.
+    `traceparent`: the ask's span in the caller's trace (`kit.trace`). `message_key`: the same for identical
+    messages; an ask joins an open one with the same key. Empty: the ask joins none. `parent`: the chat id of the
+    turn in which an agent asks; empty for a first ask. `queues`: the ask waits for a busy agent, if the agent's
+    owner allows that. `continues_task`: the ask answers a question of the agent in its task, and overtakes waiting
+    asks. `credential_id`: the token of a message over the gateway to a session of the token's own user; the rate
+    limit counts the message by token instead of by caller. None for every other ask. `passed_by_stranger`: an
+    agent whose owner is not the caller passed the ask on. `writes`: the writes of the surface in the transaction
+    that admits the ask.
     """
 
     chat_id: str
@@ -106,7 +106,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     @property
     def depth(self) -> int:
-        """0 for a first ask, else how many agents passed it on."""
+        """The number of agents that passed the ask on; 0 for a first ask."""
         return len(self.chain)
 
 
@@ -114,8 +114,9 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     """An admitted ask: committed, counted, with its claim; `text` is to be delivered over `connection_id`.
 
     `isolated`: while it lasts, its agent may not reach other sessions. `is_own`: its agent's owner asks
-    (`agents.core.trust`). `watchers`: the processes with operators of the session. `link`: delivers it. If the
-    link needs no connection, `connection_id` is `NO_CONNECTION` and `link_process` is the process that waits.
+    (`agents.core.trust`). `watchers`: the processes with operators of the session. `link`: the name of the
+    link that delivers the turn. If the link needs no connection, `connection_id` is `NO_CONNECTION` and
+    `link_process` is the process that waits.
     """
 
     ask: Ask

@@ -40,17 +40,17 @@ REASONS: dict[str, TurnFailure | Interruption] = {
 class RunningTurn:
     """One turn of this process, from its ask to its stored end.
 
-    A surface makes the turn of an ask and passes it to `Dispatcher.ask`; a subclass keeps what its surface has to
-    keep with the end. Links fill the turn; any number of surfaces follow it, each from the beginning. The reply is
+    A surface makes the turn of an ask and passes it to `Dispatcher.ask`; a subclass stores what its surface keeps
+    with the end. Links fill the turn; any number of surfaces follow it, each from the beginning. The reply is
     bounded by the caps that the link keeps on chunks and reply size.
 
     `is_admitted`: the agent is asked, and `turn` is set; before that the ask may wait for a free agent. `ending`:
-    of the wait for the reply; the first one stands. `is_direct`: the agent answered with a message, not with a
-    task; `is_decided`: that is known, or the turn has ended. `link_decides`: the link finds that out; otherwise
-    the first piece makes the answer a task. `is_due`: a response to the caller is due, because the turn has ended,
-    or because its agent waits for the caller's approval. `is_settled`: the end is committed and kept.
-    `until_replied`, `until_decided`, `until_due`, `until_settled`: coroutines that wait for `ending`,
-    `is_decided`, `is_due`, `is_settled`.
+    the end of the wait for the reply; the first ending stands. `is_direct`: the agent answered with a message, not
+    with a task. `is_decided`: the hub knows whether the answer is direct, or the turn has ended. `link_decides`:
+    the link finds out whether the answer is direct; otherwise the first piece makes the answer a task. `is_due`: a
+    response to the caller is due, because the turn has ended, or because its agent waits for the caller's
+    approval. `is_settled`: the end is committed and kept. `until_replied`, `until_decided`, `until_due`,
+    `until_settled`: the waiters for `ending`, `is_decided`, `is_due`, `is_settled`.
     """
 
     turn: OpenTurn
@@ -93,10 +93,10 @@ class RunningTurn:
         return ()
 
     async def keep_end(self, settled: SettledTurn) -> None:
-        """Keep what the surface keeps of the end, which is durable now; followers do not see it yet."""
+        """Store what the surface keeps of the end. The end is committed, but followers do not see it yet."""
 
     def record(self) -> None:
-        """Record what came: the turn was admitted, or has a new piece. Returns at once."""
+        """Record that the turn was admitted or has a new piece. Returns at once."""
 
     def admit(self, turn: OpenTurn) -> None:
         """The ask was admitted, at once or after a wait."""
@@ -104,17 +104,17 @@ class RunningTurn:
         self.record()
 
     def becomes_task(self) -> None:
-        """The answer will be a task, not a direct message: streams need not wait to know."""
+        """Note that the answer will be a task, not a direct message, so that streams can begin."""
         if not self.is_decided:
             self.is_decided = True
             self.until_decided.wake()
 
     def take(self, message: ReplyMessage) -> None:
-        """Add a piece or the end of the reply; a message after the end only tells that the agent is done."""
+        """Add a piece or the end of the reply; a message after the end only shows that the agent is done."""
         if isinstance(message, Final):
             if message.reason != TurnFailure.REPLY_TOO_LARGE:
                 self.agent_is_done = True
-            if message.usage is not None:  # also of a reply that came too late: it was paid for
+            if message.usage is not None:  # also the usage of a late reply: it was paid for
                 self.usage = message.usage
         if self.ending is not None:
             return
@@ -131,14 +131,14 @@ class RunningTurn:
             self.until_replied.wake()
 
     async def publish(self, settled: SettledTurn) -> None:
-        """Keep the durable end, then show it to every follower."""
+        """Let the surface store the committed end, then show the end to every follower."""
         try:
             await self.keep_end(settled)
         except Exception:
             logger.exception("turn.on_settled_failed", extra={"chat_id": self.ask.chat_id})
         self._stored = settled
         self.is_settled = self.is_due = self.is_decided = True
-        # A follower that waits for the future without a shield cancels it when it leaves.
+        # A follower that waits for the future without a shield cancels the future when the follower is cancelled.
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(settled)
         for waiters in (self.until_settled, self.until_due, self.until_decided, self._until_more):
@@ -146,11 +146,13 @@ class RunningTurn:
                 waiters.wake()
 
     async def ended(self, within_s: float) -> bool:
-        """Wait for the end of the turn; False when it did not come in time. Leaving does not stop the turn."""
+        """Wait for the end of the turn; returns False if it is not in time. A cancelled wait does not stop the
+        turn.
+        """
         return self.is_settled or await self.until_settled.wait(within_s)
 
     async def more_than(self, told: int, within_s: float) -> bool:
-        """Wait until there are more than so many pieces, or the end; False when neither came in time."""
+        """Wait until there are more than `told` pieces, or the end; returns False if neither came in time."""
         return len(self.pieces) > told or self.is_settled or await self._until_more.wait(within_s)
 
     def _add(self, message: PostedChunk | ExtraPiece) -> None:
@@ -208,7 +210,7 @@ def text_of(pieces: Sequence[Piece]) -> str:
 def left_out_of(pieces: Sequence[Piece], shown: Sequence[Part] = ()) -> list[str]:
     """A line for each part of artifacts that is not in the text of the reply, and not one of `shown`."""
     made = [(one, part) for one in pieces if isinstance(one, ArtifactPiece) for part in one.parts]
-    are_shown = {id(part) for part in shown}  # equal parts may both have to be named, and there may be many
+    are_shown = {id(part) for part in shown}  # by identity, because equal parts may both have to be named
     others = [
         describe_left_out(f"artifact {one.artifact_id}", part)
         for one, part in made
@@ -232,12 +234,12 @@ def _text_added(piece: Piece) -> str:
     return f"{piece.lead}{text}" if text else ""
 
 
-# a chat id, and of its late reply the text or nothing, and what the agent reported with it
+# The arguments are the chat id, the text of the late reply (may be empty), and the usage that the agent reported
 Release = Callable[[str, str, Usage | None], Coroutine[Any, Any, None]]
 
 
 class WaitingTurns:
-    """The turns this process waits for, by chat id; and the last that it waited for in vain.
+    """The turns this process waits for, by chat id, and the latest turns that ended before their agent was done.
 
     `release`: stores a late reply and frees its agent.
     """
@@ -256,9 +258,9 @@ class WaitingTurns:
         """Stop taking replies for the turn: later replies are late."""
         chat_id = running.ask.chat_id
         del self._turns[chat_id]
-        may_be_told_late = running.ask.tells and not running.pieces  # its end overtook its reply
+        may_be_told_late = running.ask.tells and not running.pieces  # the turn ended before its reply came
         if not running.agent_is_done or may_be_told_late:
-            self._late[chat_id] = list(running.pieces)  # what comes late is no part of the reply
+            self._late[chat_id] = list(running.pieces)  # a copy: late pieces are no part of the turn's reply
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The open turn of that id, if it is one of this process."""
@@ -276,11 +278,11 @@ class WaitingTurns:
             self._late[message.chat_id].append(message.text if isinstance(message, PostedChunk) else message.piece)
 
     async def close(self) -> None:
-        """Stop freeing agents; the process ends, and its rows go."""
+        """Stop freeing agents, because the process ends and its rows are deleted."""
         await self._releasing.cancel()
 
     def _late_text(self, final: Final) -> str:
-        """The reply that ends only now; empty when it failed or is not whole."""
+        """The text of a late reply; empty if the reply failed or is not complete."""
         pieces = self._late.pop(final.chat_id, [])
         if final.reason:
             return ""
