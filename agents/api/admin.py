@@ -261,13 +261,13 @@ class AdminTimeline(StaffView):
         events = Event.objects.filter(session=session).order_by("-pk")[:limit]
         requests = PermissionRequest.objects.filter(session=session).select_related("resolver")
         newest = [*map(_show_event, events), *map(_show_permission, requests.order_by("-pk")[:limit])]
-        newest.reverse()  # and sorting keeps what is of one moment in order
+        newest.reverse()  # sorting is stable: entries with equal times keep this order
         items = sorted(newest, key=lambda item: str(item["ts"]))[-limit:]
         return Response(show(ListedTimeline, session, items=items))
 
 
 def show_sessions(sessions: Sequence[Session]) -> list[ListedSession]:
-    """Rows with their owner and `seen_at` loaded, whatever their number in the same few queries."""
+    """The JSON of sessions whose owner and `seen_at` are loaded; the number of queries is constant."""
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)
     shares = Share.objects.filter(session_id__in=ids).values("session_id").annotate(count=Count("pk"))
@@ -310,7 +310,7 @@ def _show_permission(asked: PermissionRequest) -> TimelineEntry:
 
 
 def _read(payload: str) -> Any:
-    """The payload as JSON; one that is not valid JSON, as the stored text."""
+    """The payload decoded from JSON; a payload that is not valid JSON is returned as its text."""
     try:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, RecursionError):

@@ -29,17 +29,17 @@ SLACK = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Rows to count, by the time in one of their fields.
+    """The rows that a metric counts, by the time in one of their fields.
 
-    The table must only grow by rows of the present: ids then rise with time, and an index on the time, which
-    every insert would pay for, is not needed. Rows up to an hour out of order are not missed.
+    New rows of the table must have the present time: ids then rise with time, and the table needs no index on the
+    time, which would slow every insert. Rows that are up to an hour out of order are counted, too.
     """
 
     rows: Callable[[], QuerySet[Any]]
     field: str
 
     def since(self, moment: datetime) -> QuerySet[Any]:
-        """The rows not older than a moment."""
+        """The rows of a moment or later."""
         rows, begin = self.rows(), moment - SLACK
         first = find_first_ids(rows.model._default_manager.all(), self.field, [begin])
         return rows.filter(pk__gte=first[begin], **{f"{self.field}__gte": moment})
@@ -213,7 +213,7 @@ class StatsOverview(StaffView):
         """The numbers of rows, and of recent events."""
         now = db_now()
         pending = PermissionRequest.objects.filter(status=PermissionRequest.Status.PENDING)
-        # A decision comes within minutes of its request: a day more contains all requests that were decided.
+        # A request is decided within minutes, so one day more contains the requests of all these decisions.
         resolved = PERMISSIONS.since(now - 2 * DAY).filter(resolved_at__gte=now - DAY)
         shown: HubOverview = {
             "users": {
@@ -297,7 +297,7 @@ class StatsTimeseries(StaffView):
 
 
 def _points(metric: Metric, bucket: Bucket, count: int, now: datetime) -> list[Point]:
-    """The counts of so many hours or days in UTC, of which the last one runs now."""
+    """The counts of the last `count` hours or days in UTC, including the present one."""
     last = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     last = last if bucket == "hour" else last.replace(hour=0)
     step, truncate = (timedelta(hours=1), TruncHour) if bucket == "hour" else (DAY, TruncDay)

@@ -1,4 +1,4 @@
-"""Halts of agents, owners and callers; blocked callers; several agents at once; decisions on changed cards."""
+"""REST views of halts, blocked callers, changes of several agents, and decisions on changed cards."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -252,7 +252,7 @@ class CardChange(APIView):
 
 
 def _find_changed_card(agent_id: int, owner: User) -> tuple[Agent, RemoteServer, ChangedCard]:
-    """An agent of this owner, its server and the server's changed card; 404 when no changed card waits."""
+    """An agent of this owner, its server and the server's changed card; raises NotFound if no such card waits."""
     agent = get_own_agent(agent_id, owner)
     server = RemoteServer.objects.filter(session_id=agent.session_id).first()
     changed = find_changed_card(server) if server else None

@@ -1,4 +1,4 @@
-"""The directory, the agents of an owner: their bodies, checked field by field, and the JSON of their answers."""
+"""REST views of the directory and of an owner's agents, with the request bodies and the JSON of responses."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -62,7 +62,7 @@ MAX_LISTED = 5000
 LONG_TEXT_FIELDS = (
     "claude_md",
     "personalization_prompt",
-)  # up to 64 Ki characters each, too much for a list of many
+)  # up to 64 Ki characters each, too much for a list of agents
 NOT_OFFERED = "this hub does not offer it yet"
 OWNERS_FIELDS = ("allowedLogins", "callerBudgets", "dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd")
 
@@ -159,10 +159,10 @@ class ChangedAgent(AgentChanges):
 
 
 def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = True) -> list[ApiAgent]:
-    """ApiAgents, whatever their number in the same few queries; owner and session come with the rows.
+    """The ApiAgents of agents whose owner and session are loaded; the number of queries is constant.
 
-    The users that an agent is limited to, callers' own budgets, and costs are shown to its owner alone.
-    `with_papers`: with the two long texts of the owner.
+    Only the owner sees the users that an agent is limited to, the callers' own budgets, and costs.
+    `with_papers`: includes the two long texts of the owner.
     """
     load_agent_activity(agents)
     own = [agent for agent in agents if agent.owner_id == viewer_id]
@@ -298,7 +298,7 @@ class OneAgent(APIView):
 
 
 def get_own_agent(agent_id: int, owner: User) -> Agent:
-    """A kept agent of this owner; agents of other owners and absent ones give the same 404."""
+    """An agent of this owner that is not deleted; other agents raise the same NotFound as absent ones."""
     agents = Agent.objects.kept().owned_by(owner).select_related("owner", "session")
     return get_one(agents.filter(pk=agent_id), NO_AGENT)
 

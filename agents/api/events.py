@@ -1,4 +1,4 @@
-"""The events of a session, and the messages of its operators: by cursor, or in one line with its files."""
+"""REST views of a session's events and operators' messages: by cursor, or with its files as one timeline."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -50,7 +50,7 @@ class CursorQuery(serializers.Serializer[Any]):
 def cursor_page(
     rows: QuerySet[Row, Any], query: dict[str, Any], most: int, show: Callable[[Row], Shown]
 ) -> HttpResponse:
-    """The answer with the rows that a `CursorQuery` asks for, at most `most`."""
+    """A response with the rows that a `CursorQuery` asks for, at most `most`."""
     window = TimelineWindow(limit=min(query["limit"], most), after=query.get("after"), before=query.get("before"))
     found, has_more = read(rows, window)
     first, last = (found[0].pk, found[-1].pk) if found else (None, None)
@@ -58,7 +58,7 @@ def cursor_page(
 
 
 def json_answer(body: msgspec.Struct) -> HttpResponse:
-    """An answer of JSON that msgspec writes: a stored payload is sent as the text that it is."""
+    """A JSON response that msgspec encodes: a stored payload is sent unchanged."""
     return HttpResponse(msgspec.json.encode(body), content_type="application/json")
 
 

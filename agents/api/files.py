@@ -1,6 +1,6 @@
-"""Files of a session: for those who may see it, and for its agent at `/api/channel/files`.
+"""Files of a session: for users who may see the session, and for its agent at `/api/channel/files`.
 
-Section 4.8 of the channel's wire is about the latter.
+Section 4.8 of the channel's wire specifies `/api/channel/files`.
 """
 
 import unicodedata
@@ -58,10 +58,11 @@ def read_form(form: type[FileForm], request: Request) -> dict[str, Any]:
     return {**given, "file": upload}
 
 
-INERT = "sandbox; default-src 'none'"  # should a browser show it after all
+INERT = "sandbox; default-src 'none'"  # in case a browser shows the file after all
 ANY_BYTES = (200, ANY_MIME)
 DOWNLOAD = {ANY_BYTES: bytes, 429: ErrorBody, 503: ErrorBody}
-OF_UPLOADS = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}  # what hub/bounded_django.py says to an upload
+# The statuses with which hub/bounded_django.py refuses an upload.
+OF_UPLOADS = {408: ErrorBody, 429: ErrorBody, 503: ErrorBody}
 
 
 class FileDeleted(TypedDict):
@@ -131,7 +132,7 @@ class FileContent(APIView):
 
 
 def download(request: Request, file: File, slices: Iterator[bytes]) -> HttpResponseBase:
-    """An answer with a file that no browser opens in the hub's name; the number of large ones at a time is
+    """A response with a file that no browser opens with the hub's origin; the number of large ones at a time is
     limited.
 
     Raises:
@@ -152,11 +153,11 @@ def download(request: Request, file: File, slices: Iterator[bytes]) -> HttpRespo
 
 
 def get_file(request: Request, file_id: int, at_least: SessionRole) -> File:
-    """A file of a session in which the caller has this role.
+    """A file of a session in which the caller has at least this role.
 
     Raises:
-        NotFound: absent, or of a session that they do not see: no difference.
-        PermissionDenied: they may read it, but their role does not reach.
+        NotFound: the file does not exist, or the caller may not see its session.
+        PermissionDenied: the caller may read the file, but has only a lower role.
     """
     file = files.find_file(file_id, caller_of(request).pk)
     if file is None:
@@ -231,9 +232,9 @@ class OneChannelFile(APIView):
 
 
 def _header_text(name: str) -> str:
-    """The name as far as a header can hold it: the public channel reads the bytes as Latin-1, and decodes no more.
+    """The name of a file for a header, which the public channel reads as Latin-1 and decodes no further.
 
-    Other characters are percent-encoded. `Content-Disposition` has every name as it is.
+    Other characters are percent-encoded. `Content-Disposition` has the unchanged name.
     """
     composed = unicodedata.normalize("NFC", name)  # macOS sends "u" and a diaeresis, which together are Latin-1
     return "".join(one if ord(one) < 256 else quote(one) for one in composed)

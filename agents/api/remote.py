@@ -128,7 +128,7 @@ class CardDecision(Body):
 
 
 def look_up_server(given: Json) -> ServerSettings:
-    """The server that its owner named, with its card."""
+    """Fetch the card of the server that the owner named; returns the server's settings."""
     switches = {name: given[name] for name in SWITCHES if name in given}
     try:
         return find_server(given["cardUrl"], _read_auth(given), given.get("keys") or [], switches)

@@ -1,4 +1,4 @@
-"""The sessions that the caller owns or that others share: listed, archived, pruned and deleted."""
+"""REST views of the caller's own and shared sessions: list, archive, prune and delete."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
@@ -36,8 +36,8 @@ def get_session(request: Request, public_id: UUID, *, at_least: SessionRole = Se
     """A session that the caller may see, and in which the caller has at least this role.
 
     Raises:
-        NotFound: absent, or not theirs to see: no difference.
-        PermissionDenied: they may see it, but their role does not reach.
+        NotFound: the session does not exist, or the caller may not see it.
+        PermissionDenied: the caller may see the session, but has only a lower role.
     """
     try:
         session = find_session(public_id, caller_of(request).pk, at_least=at_least)
@@ -76,7 +76,7 @@ DELETED_ROWS: dict[str, type[Model]] = {
     "turns": Turn,
     "agents": Agent,
 }
-MAX_LISTED = 20_000  # where SESSIONS_PER_OWNER is more, or no limit
+MAX_LISTED = 20_000  # if SESSIONS_PER_OWNER is higher, or sets no limit
 
 
 RoleWord = Literal["owner", "approver", "prompter", "viewer"]
@@ -190,10 +190,10 @@ def show_session(request: Request, session: Session) -> ApiSession:
 
 
 def show_sessions(sessions: Sequence[Session], user_id: int) -> list[ApiSession]:
-    """ApiSessions as this user sees them, whatever their number in the same two queries.
+    """The ApiSessions of sessions as this user sees them, in two queries for any number of sessions.
 
-    The sessions come from `sessions_visible_to`, with their owners, the user's roles and `seen_at`. An agent the
-    user may not ask is as absent here as everywhere.
+    The sessions come from `sessions_visible_to`, with their owners, the user's roles and `seen_at`. Agents that
+    the user may not ask are left out.
     """
     ids = [session.pk for session in sessions]
     online = online_sessions(ids)

@@ -93,7 +93,7 @@ DESKTOP, SESSION = "desktops/<str:desktop>", "sessions/<uuid:public_id>"
 LENT = "To whom a desktop is lent: not offered."
 STEER = "Steer the program of a session: not offered, for it takes a desktop."
 SCREENSHOT = "The terminal of a session's program: not offered, because it takes a desktop."
-REFUSED = [  # the route, the view's name, and for each method what it would do
+REFUSED = [  # the route, the view's name, and a description of each method
     (DESKTOP, "OneDesktop", {"delete": "Forget a desktop: not offered."}),
     (f"{DESKTOP}/sessions", "DesktopSessions", {"post": "Start a session on a desktop: not offered."}),
     (f"{DESKTOP}/shares", "DesktopShares", {"get": LENT, "post": "Lend a desktop: not offered."}),
@@ -109,7 +109,7 @@ REFUSED = [  # the route, the view's name, and for each method what it would do
 
 
 def make_refusing_method(text: str) -> Callable[..., Response]:
-    """A method of a view that this hub does not offer. A session in its address must be visible to the caller."""
+    """A method of a view that this hub does not offer; a session in the URL must be visible to the caller."""
 
     def refuse(view: APIView, request: Request, public_id: UUID | None = None, **named: str) -> Response:
         if public_id is not None:
@@ -121,7 +121,7 @@ def make_refusing_method(text: str) -> Callable[..., Response]:
 
 
 def make_refusing_view(name: str, texts: dict[str, str]) -> type[APIView]:
-    """A view whose methods, by name, are not offered; the texts describe them, and `name` names the operations."""
+    """A view whose methods are not offered. `texts`: descriptions by method; `name`: the name of the view."""
     return type(name, (APIView,), {method: make_refusing_method(text) for method, text in texts.items()})
 
 

@@ -140,7 +140,7 @@ class Inbound(APIView):
 
 
 def _summary(ended: QuerySet[Turn]) -> Sums:
-    """Refusals that share a row count as often as they were made; `denied`: ended asks that did not complete."""
+    """Sums of ended asks. Refusals that share a row count as often as they were made; see `Sums`."""
     sums = ended.aggregate(
         total=Sum("repeats", default=0),
         ok=Sum("repeats", filter=COMPLETED, default=0),
