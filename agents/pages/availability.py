@@ -25,11 +25,11 @@ State = Literal["online", "busy", "offline"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """`is_held`: another caller's question holds it, so that the visitor's would be refused.
+    """Whether an agent can be asked now. `is_held`: another caller's question holds the session.
 
-    `left_today`: for the visitor, of `budget`: the agent's, or with `is_own` the visitor's own, which is the less.
-    `is_cost`: nothing is left because of what the earlier questions of the day cost.
-    `typical_ms`: the middle one of the latest answers' latencies, None when there are none.
+    `budget`: the agent's daily budget, or with `is_own` the visitor's own, if that leaves less. `left_today`: what
+    is left of it. `is_cost`: nothing is left, because the day's earlier questions reached the limit on costs.
+    `typical_ms`: the median latency of the latest answers; None without answers.
     """
 
     is_online: bool
@@ -72,7 +72,7 @@ class Advice:
 
 
 def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict[int, Availability]:
-    """The availability of agents by agent id; the number of queries is constant."""
+    """The availability of agents for a visitor, by agent id; the number of queries is constant."""
     ids, sessions = [agent.pk for agent in agents], {agent.session_id for agent in agents}
     online, held = online_sessions(sessions), _held_by_others(sessions, visitor_id)
     today, typical = usage_today(ids), typical_latencies(ids)
@@ -100,7 +100,7 @@ def load_availability(agents: Collection[Agent], visitor_id: int | None) -> dict
 
 
 def states_of(session_ids: Collection[int]) -> dict[int, State]:
-    """The state of each of these sessions, in two queries; busy: a turn holds the session."""
+    """The state of each of these sessions, in two queries. A session is busy if a turn holds it."""
     online = online_sessions(session_ids)
     held = Turn.objects.holding().filter(session_id__in=online, claim_until__gt=db_now())
     busy = set(held.values_list("session_id", flat=True)) if online else set()
@@ -108,7 +108,7 @@ def states_of(session_ids: Collection[int]) -> dict[int, State]:
 
 
 def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
-    """The middle latency, in milliseconds, of what each agent completed of its latest `RECENT` turns.
+    """The median latency in milliseconds of each agent's answers among its latest `RECENT` turns.
 
     The query reads each agent's log from its end by its index, so a long log costs no more than a short one.
     """
@@ -121,7 +121,7 @@ def typical_latencies(agent_ids: Collection[int]) -> dict[int, int]:
 
 
 def advise(agent: Agent, standing: Availability, visitor: User | None, now: datetime) -> Advice:
-    """The first obstacle to a question of this visitor, and what the visitor can do about it."""
+    """Advice about the first obstacle to a question of this visitor, or that there is none."""
     is_owner = visitor is not None and visitor.pk == agent.owner_id
     if visitor and CallerBlock.objects.filter(owner_id=agent.owner_id, caller=visitor).exists():
         return Advice("Its owner does not take your questions. Other agents are in the directory.")
@@ -140,7 +140,7 @@ def advise(agent: Agent, standing: Availability, visitor: User | None, now: date
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time as people say it: `under 1 s`, `12 s`, `3 min`, `5 h`."""
+    """A duration in words: `under 1 s`, `about 12 s`, `about 3 min`, `about 5 h`."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 100:

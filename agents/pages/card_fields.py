@@ -1,7 +1,7 @@
-"""The fields of a form that say what an agent's A2A card says of it.
+"""Form fields for an agent's A2A card: media types and skills.
 
-An owner types skills as `key: value` lines, each skill from its `id` line on. A line that begins with two spaces
-continues the value above it. Empty lines have no meaning.
+An owner types skills as `key: value` lines; each skill begins with its `id` line. A line that begins with two
+spaces continues the value above it. Empty lines have no meaning.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class ModesField(LinesField):
         super().__init__(most=MAX_MODES, most_chars=MAX_MEDIA_TYPE_CHARS, **options)
 
     def clean(self, value: Any) -> list[str]:
-        """Media types, each once, and one that every caller can send or take."""
+        """Check the media types, of which one must be usable by every caller; returns each of them once."""
         modes = [line.lower() for line in super().clean(value)]
         is_type = RegexValidator(MEDIA_TYPE)
         for mode in modes:
@@ -66,11 +66,11 @@ class SkillsField(forms.CharField):
         super().__init__(**{**options, "strip": False})
 
     def prepare_value(self, value: Any) -> Any:
-        """The list as text."""
+        """The list of skills as text."""
         return write_skills(value) if isinstance(value, list) else value
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
-        """The text as a list."""
+        """The list of skills that the text contains."""
         try:
             typed = read_skills(super().clean(value))
         except BadLine as bad:
@@ -80,7 +80,7 @@ class SkillsField(forms.CharField):
         return _checked(checked_skills, [_skill(number, one) for number, one in enumerate(typed, 1)])
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compares skills with skills; what cannot be read has changed."""
+        """True if the skills differ, or if the text cannot be read."""
         try:
             return read_skills(data or "") != read_skills(write_skills(initial or []))
         except BadLine:
@@ -88,7 +88,7 @@ class SkillsField(forms.CharField):
 
 
 def _skill(number: int, typed: dict[str, Any]) -> dict[str, Any]:
-    """The skill by the rules of the native API."""
+    """A skill that the native API accepts; otherwise raises the form's ValidationError."""
     body = SkillBody(data=typed)
     if body.is_valid():
         return dict(body.validated_data)
@@ -98,7 +98,7 @@ def _skill(number: int, typed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(said: Any) -> list[str]:
-    """The texts of an error, at whatever depth."""
+    """The texts of a nested error."""
     if isinstance(said, dict):
         return [text for one in said.values() for text in _texts(one)]
     if isinstance(said, list):
@@ -107,7 +107,7 @@ def _texts(said: Any) -> list[str]:
 
 
 def _checked(rule: Callable[[list[One]], list[One]], value: list[One]) -> list[One]:
-    """The value by a rule of the native API."""
+    """The value that a rule of the native API returns; a refusal becomes the form's ValidationError."""
     try:
         return rule(value)
     except serializers.ValidationError as wrong:
@@ -116,10 +116,10 @@ def _checked(rule: Callable[[list[One]], list[One]], value: list[One]) -> list[O
 
 
 def read_skills(text: str) -> list[Json]:
-    """The skills in a text; their content is checked elsewhere.
+    """Parse the skills in a text, without checking their values.
 
     Raises:
-        BadLine: a line is none of the above, or says again what is said once.
+        BadLine: a line has no known key, belongs to no skill, or repeats a key that a skill has only once.
     """
     skills: list[Json] = []
     last = ""
@@ -132,12 +132,12 @@ def read_skills(text: str) -> list[Json]:
 
 
 def write_skills(skills: Sequence[Json]) -> str:
-    """The text of these skills."""
+    """The skills as text, which `read_skills` parses."""
     return "\n\n".join("\n".join(_lines(skill)) for skill in skills)
 
 
 def _begin_line(skills: list[Json], line: str, number: int) -> str:
-    """Take a line with a key of its own; the member it filled."""
+    """Add the value of a line with a key; returns the member of the skill that has the value."""
     key, colon, value = line.partition(":")
     key, value = key.strip().lower(), value.strip()
     if not colon or key not in SINGLE_KEYS | REPEATED_KEYS:

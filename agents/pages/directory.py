@@ -44,7 +44,7 @@ class DirectoryEntry:
 @never_cache
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The home page: this hub, the signed-in user, and a few agents to ask, those online first."""
+    """The home page: this hub, the signed-in user, and a few agents to ask, online ones first."""
     askable = online_first(Agent.objects.askable_by(request.user.pk))
     entries = entries_of(askable[: ON_FRONT_PAGE + 1], request.user.pk)
     context = {"entries": entries[:ON_FRONT_PAGE], "has_more": len(entries) > ON_FRONT_PAGE}
@@ -54,7 +54,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def directory(request: HttpRequest) -> HttpResponse:
-    """`/agents`: agents the visitor may ask, by handle, with `q`, `online`, `mine` and `page`."""
+    """`/agents`: the agents that the visitor may ask, by handle. Parameters: `q`, `online`, `mine`, `page`."""
     filters = read_filters(request)
     page = page_of(request, find_chosen(filters, request.user.pk), PER_PAGE)
     context: dict[str, Any] = {
@@ -67,7 +67,7 @@ def directory(request: HttpRequest) -> HttpResponse:
 
 
 def read_search(typed: str) -> str:
-    """The words of a search; a character that is not printable counts as a space."""
+    """The normalized words of a search; a character that is not printable counts as a space."""
     printable = "".join(each if each.isprintable() else " " for each in typed[:MAX_CHARS])
     return " ".join(printable.split()[:MAX_WORDS])
 
@@ -88,13 +88,13 @@ def find(visitor_id: int | None, typed: str = "", *, online_only: bool = False) 
 
 
 def find_chosen(filters: Filters, visitor_id: int | None) -> AgentQuerySet:
-    """The agents that the filters of a visitor leave, in the same order. The words are looked for among these."""
+    """The agents that match the filters and search words of a visitor, by relevance, then by handle."""
     found: AgentQuerySet = filters.choose(Agent.objects.askable_by(visitor_id))
     return found.matching(filters.chosen.get("q", ""))
 
 
 def online_first(agents: AgentQuerySet) -> AgentQuerySet:
-    """The same agents by handle, online ones before the others."""
+    """Order agents: online ones first, then by handle."""
     offline = Case(When(online(), then=0), default=1, output_field=IntegerField())
     return agents.order_by(offline, "handle_key")
 
@@ -111,7 +111,7 @@ def address_of(agent: Agent, name: str = "agent-page") -> str:
     return reverse(name, args=agent.handle.split("/", 1))
 
 
-SHOWN_CHARS = 6000  # of each note: with the rest of the page under 100 KB
+SHOWN_CHARS = 6000  # of each text, so that the page stays under 100 KB
 MAX_PROMPTS = 6
 
 
@@ -119,9 +119,9 @@ MAX_PROMPTS = 6
 @gzip_page
 @require_safe
 def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
-    """`/agents/{owner}/{slug}`; absent, draft and closed to the visitor look the same.
+    """`/agents/{owner}/{slug}`; agents that are absent, drafts or closed to the visitor give the same page.
 
-    `?task=` is for the page's script, which reads the task as the visitor does, over A2A.
+    `?task=` is for the page's script, which reads the task over A2A as the visitor.
     """
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
@@ -148,7 +148,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
 @never_cache
 @require_safe
 def agent_availability(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
-    """`/agents/{owner}/{slug}/standing`: what of that page changes by the minute, in its words."""
+    """`/agents/{owner}/{slug}/standing`: the availability and advice of that page as JSON, for its script."""
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
         raise Http404
@@ -158,7 +158,7 @@ def agent_availability(request: HttpRequest, owner: str, slug: str) -> HttpRespo
 
 
 def notes_of(agent: Agent) -> list[dict[str, Any]]:
-    """The texts that the owner gave the agent and that are not empty, each from its beginning."""
+    """The beginnings of the owner's texts for the agent, without empty ones."""
     texts = {"Its instructions": agent.claude_md, "How it is told to speak": agent.personalization_prompt}
     return [
         {"title": title, "text": text[:SHOWN_CHARS], "is_cut": len(text) > SHOWN_CHARS}

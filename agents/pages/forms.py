@@ -1,4 +1,4 @@
-"""The forms of an agent: the same on the desk and in the admin."""
+"""The forms for an agent, on the desk and in the admin."""
 
 from collections.abc import Collection, Iterable
 from decimal import Decimal
@@ -41,18 +41,18 @@ LONG_TEXT_ROWS = {"description": 8, "claude_md": 6, "personalization_prompt": 4}
 
 
 class LongTextField(forms.CharField):
-    """A long text as the owner typed it; line ends become single characters."""
+    """A long text as the owner typed it; each line end becomes one newline character."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "strip": False})
 
     def to_python(self, value: Any) -> str:
-        """The text with one character for each line end."""
+        """The text, with each CRLF replaced by one character."""
         return str(super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class UsdField(forms.DecimalField):
-    """An amount in US dollars, kept in millionths; empty: None."""
+    """An amount in US dollars, stored in millionths; an empty field is None."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class UsdField(forms.DecimalField):
 
 
 class LoginsField(LinesField):
-    """Users, named by login."""
+    """A field for users, named by login."""
 
     def clean(self, value: Any) -> list[User]:
         """The users of these logins."""
@@ -104,7 +104,7 @@ class CallerBudgetsField(LinesField):
     """Daily budgets of callers: a login and a number on each line."""
 
     def clean(self, value: Any) -> Any:
-        """The numbers by user; of a login that comes twice the last one holds."""
+        """The budgets by user; the last line of a login counts."""
         numbers = dict(_login_and_number(line) for line in super().clean(value))
         return {user: numbers[user.login.lower()] for user in users_of(numbers)}
 
@@ -172,25 +172,25 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class SessionChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """A session, shown by its name, its place and whether it is online."""
+    """A choice of sessions, shown by name, host and folder, and whether they are online."""
 
     online: Collection[int] = ()
 
     def offer(self, sessions: QuerySet[Session]) -> None:
-        """Offer these, the last seen first."""
+        """Offer these sessions as choices, the last seen first."""
         newest = list(sessions.order_by(SEEN_AT.desc()).values_list("pk", flat=True)[:MAX_CHOICES])
         self.queryset = sessions.filter(pk__in=newest).order_by(SEEN_AT.desc())
         self.online = online_sessions(set(newest))
 
     def label_from_instance(self, obj: Any) -> str:
-        """A label that tells two sessions of one name apart."""
+        """A label that distinguishes two sessions of one name."""
         place = " ".join(part for part in (obj.host, obj.cwd) if part)
         seen = "online" if obj.pk in self.online else f"last seen {timesince(obj.last_seen_at)} ago"
         return f"@{obj.routing_name} ({place or obj.public_id}), {seen}"
 
 
 class PresentAgentForm(AgentForm):
-    """The settings of an agent that exists, and, for the link of programs, its session."""
+    """The settings of an existing agent; for an agent of a program also its session."""
 
     session = SessionChoice(
         queryset=None,
@@ -212,10 +212,10 @@ class PresentAgentForm(AgentForm):
         choice.initial = agent.session_id
 
     def revise(self) -> Agent | None:
-        """Write the fields that were changed, and no others; None when the agent was deleted meanwhile.
+        """Write only the changed fields; returns None if the agent was deleted meanwhile.
 
         Raises:
-            NotMovable: it cannot move to the chosen session now; nothing was written.
+            NotMovable: the agent cannot move to the chosen session now; nothing was written.
         """
         chosen, changed = self.cleaned_data, self.changed_data
         details = {field: chosen[field] for field in EDITABLE if field in changed}
@@ -246,7 +246,7 @@ class NewAgentForm(AgentForm):
         choice.empty_label = None if self.only else choice.empty_label
 
     def clean(self) -> dict[str, Any]:
-        """Report now what publishing would refuse."""
+        """Report the errors of slug and handle that publishing would raise."""
         super().clean()
         cleaned: dict[str, Any] = self.cleaned_data
         if "session" in cleaned and "slug" in cleaned:
@@ -259,7 +259,7 @@ class NewAgentForm(AgentForm):
         return cleaned
 
     def publish(self) -> directory.Published:
-        """Make the agent.
+        """Publish the agent.
 
         Raises:
             directory.HandleTaken, QuotaExceeded: nothing was written.
@@ -271,12 +271,12 @@ class NewAgentForm(AgentForm):
 
 
 def make_new_agent_form(owner: User, only: Session | None = None) -> type[NewAgentForm]:
-    """The form class for a new agent of this owner; `only`: the one session to choose."""
+    """The form class for a new agent of this owner; `only`: the only session to choose from."""
     return type("OwnersNewAgentForm", (NewAgentForm,), {"owner": owner, "only": only})
 
 
 def users_of(logins: Iterable[str]) -> list[User]:
-    """The users of these logins, for a field.
+    """The users of these logins; errors are those of a form field.
 
     Raises:
         ValidationError: a login belongs to no user.

@@ -7,7 +7,7 @@ from agents.models import Agent
 
 
 def get_own_agent(agent_id: int, owner: User) -> Agent:
-    """A kept agent of this owner.
+    """An agent of this owner that is not deleted.
 
     Raises:
         Http404: the agent belongs to another user, was deleted, or never existed.

@@ -1,4 +1,4 @@
-"""`/desk/alerts`: which alerts an owner wants, where they are mailed to, and which there were."""
+"""`/desk/alerts`: the rules for an owner's alerts, the mail address for them, and the alerts themselves."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -60,14 +60,14 @@ class AlertsForm(forms.Form):
     email = forms.EmailField(label="Mail address", required=False, max_length=MAX_EMAIL_CHARS)
 
     def clean_email(self) -> str:
-        """An address that can be written in a header: Django takes control characters between quotes."""
+        """Refuse control characters, which Django accepts between quotes but a mail's header cannot contain."""
         email: str = self.cleaned_data["email"]
         if not email.isprintable():
             raise forms.ValidationError("Want an address without control characters.")
         return email
 
     def clean(self) -> dict[str, Any]:
-        """Require a number for each kind that is on."""
+        """Require a threshold for each kind of alert that is switched on."""
         super().clean()
         cleaned: dict[str, Any] = self.cleaned_data
         for kind in AlertKind:
@@ -77,11 +77,11 @@ class AlertsForm(forms.Form):
 
     @property
     def kinds(self) -> list[tuple[forms.BoundField, forms.BoundField, str]]:
-        """The switch, the number and the meaning of each kind."""
+        """The switch, the threshold and a description of each kind of alert."""
         return [(self[kind], self[_field(kind)], MEANS[kind]) for kind in AlertKind]
 
     def rules(self) -> Mapping[str, int]:
-        """The thresholds of the kinds that are on."""
+        """The thresholds of the kinds of alert that are switched on."""
         chosen = self.cleaned_data
         return {kind.value: chosen[_field(kind)] for kind in AlertKind if chosen[kind]}
 
@@ -96,7 +96,7 @@ MEANS = {
 
 @user_form
 def alerts(request: HttpRequest, owner: User) -> HttpResponse:
-    """The form and the lists; `?confirm=` asks to confirm the address, and a POST with it does."""
+    """The form and the lists of alerts. `?confirm=` shows a button whose POST confirms the mail address."""
     token = (request.POST or request.GET).get("confirm", "")[:MAX_TOKEN_CHARS]
     if request.method != "POST":
         return _page(request, owner, AlertsForm(initial=_initial(owner)), token=token)
@@ -121,7 +121,7 @@ def open_alerts(owner: User) -> AlertQuerySet:
 
 
 def show_alerts(found: Iterable[Alert]) -> list[AlertRow]:
-    """Alerts with their agents as rows."""
+    """The rows of alerts whose agents are loaded."""
     return [AlertRow(describe_alert(one), one.agent_id, one.since, one.ended_at) for one in found]
 
 
@@ -129,7 +129,7 @@ def _save(owner: User, form: AlertsForm) -> None:
     """Write the rules and the address.
 
     Raises:
-        TooFast: the transaction has to be taken back.
+        TooFast: the caller must roll back the transaction.
     """
     wanted = form.rules()
     AlertRule.objects.filter(owner=owner).exclude(kind__in=wanted).delete()

@@ -1,4 +1,4 @@
-"""The audit on the desk: who asked one agent what and how it went; and `/desk/costs`, the reported costs."""
+"""The audit of one agent on the desk (its questions and how they ended), and `/desk/costs`: reported costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.ite
 @gzip_page
 @user_form
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """The page; a POST blocks or unblocks a caller and comes back to it."""
+    """The audit page; a POST blocks or unblocks a caller and redirects to the page."""
     agent = get_own_agent(agent_id, owner)
     if request.method == "POST":
         _block_or_not(request, owner)
@@ -94,7 +94,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
 
 @user_read
 def audit_as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
-    """The asks of the window, filtered as on the page, to keep."""
+    """The CSV file of the window's asks, filtered as on the page."""
     agent = get_own_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
@@ -104,7 +104,7 @@ def audit_as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpRespon
 
 @dataclass(frozen=True, slots=True)
 class AskRow:
-    """One question of the list. `reply`: None where the transcript has none, or not any more."""
+    """One question of the list. `reply`: None if the transcript has no reply, or has it no longer."""
 
     turn: Turn
     explanation: Explanation
@@ -125,7 +125,9 @@ FILTERS = (
 
 
 def _choose(filters: Filters, turns: QuerySet[Turn]) -> tuple[QuerySet[Turn], datetime | None]:
-    """The turns to list; of more than MAX_SEARCHED turns the newest alone are searched, since that time."""
+    """The turns to list. The words are searched in the newest MAX_SEARCHED turns only; the time is that of
+    `newest_of`.
+    """
     turns = filters.choose(turns)
     if not (words := filters.chosen.get("q")):
         return turns, None
@@ -199,7 +201,7 @@ COLUMNS: dict[str, Callable[[Turn], object]] = {
 
 
 def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpResponse:
-    """The CSV file of these turns, newest first, sent as they are read. `filename` is plain ASCII.
+    """The CSV file of these turns, newest first, as a streaming response. `filename` is plain ASCII.
 
     Raises:
         TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
@@ -210,7 +212,7 @@ def csv_of(request: Any, turns: QuerySet[Turn], filename: str) -> StreamingHttpR
 
 
 def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
-    """The lines, joined to slices. Long questions are read a few rows at a time."""
+    """The CSV lines, joined to slices. Rows with long questions are read a few at a time."""
     yield "".join(csv_lines([list(COLUMNS)]))
     last: int | None = None
     while sizes := _sizes_of_older(turns, last):
@@ -227,13 +229,13 @@ def _csv(turns: QuerySet[Turn]) -> Iterator[str]:
 
 
 def _sizes_of_older(turns: QuerySet[Turn], than: int | None) -> list[tuple[int, int]]:
-    """The keys of the next rows, and how long their questions are."""
+    """The keys of the next rows with the lengths of their questions."""
     rows = turns if than is None else turns.filter(pk__lt=than)
     return list(rows.values_list("pk", Length("question"))[:ROWS_AT_ONCE])
 
 
 def _joined(turns: QuerySet[Turn], keys: Sequence[int]) -> str:
-    """Rows as lines, without those that were deleted meanwhile."""
+    """The CSV lines of these rows, without rows that were deleted meanwhile."""
     rows = turns.filter(pk__in=keys)
     return "".join(csv_lines([cell(turn) for cell in COLUMNS.values()] for turn in rows))
 
@@ -253,7 +255,7 @@ COST_COLUMNS = ("day", "agent", "caller", "asks", "asks_with_cost", "cost_usd", 
 
 @user_read
 def costs(request: HttpRequest, owner: User) -> HttpResponse:
-    """The page: the sums of the days, and a table by agent, by caller or by day."""
+    """The page of costs: the sums of the days, and a table by agent, by caller or by day."""
     window, by = _read_utc_window(request), request.GET.get("by", "")
     by = by if by in GROUPS else "agent"
     asked, cut_at = _find_asked(owner, window)
@@ -278,7 +280,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
 
 @user_read
 def costs_as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
-    """A line for each day, agent and caller; the newest day first."""
+    """The CSV file of costs: a line for each day, agent and caller, the newest day first."""
     take_slot(request, DOWNLOADS, owner.pk)
     window = _read_utc_window(request)
     asked, _ = _find_asked(owner, window)
@@ -291,9 +293,9 @@ def _read_utc_window(request: HttpRequest) -> DayWindow:
 
 
 def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetime | None]:
-    """The asks of these days, and, where there are more than MAX_TURNS, the time since when the newest were made.
+    """The counted asks of these days, at most the newest MAX_TURNS; see `newest_of`.
 
-    The questions of deleted agents are included, as they were paid for.
+    The questions of deleted agents are included, because they were paid for.
     """
     own = Agent.objects.owned_by(owner).values("pk")
     asked = Turn.objects.filter(agent__in=own, asked_at__gte=window.since, usage_day__isnull=False)
@@ -301,7 +303,7 @@ def _find_asked(owner: User, window: DayWindow) -> tuple[QuerySet[Turn], datetim
 
 
 def _load_limits(owner: User) -> list[tuple[Agent, int]]:
-    """The agents with a limit on the cost of a day, and what today cost so far."""
+    """The agents with a daily limit on costs, each with today's cost so far."""
     limited = Agent.objects.kept().owned_by(owner).exclude(daily_limit_microusd=None).order_by("handle_key")
     agents = list(limited[:MAX_LIMITS])
     today = costs_today([agent.pk for agent in agents])
@@ -309,7 +311,7 @@ def _load_limits(owner: User) -> list[tuple[Agent, int]]:
 
 
 def _cost_lines(asked: QuerySet[Turn], days: tuple[date, ...]) -> Iterator[str]:
-    """The lines, a day at a time: no query is open between two slices."""
+    """The CSV lines, one day at a time, so that no query is open between two slices."""
     yield "".join(csv_lines([COST_COLUMNS]))
     for day in reversed(days):
         rows: Any = (

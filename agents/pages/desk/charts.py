@@ -9,7 +9,7 @@ from agents.core.explanations import OUTCOME_LABELS
 from agents.core.figures import COUNTED_AS, AskDay, Latency
 from kit.page_tags import describe_duration
 
-LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; its labels and the values of a day are around it
+LEFT, TOP, RIGHT, BOTTOM = 64, 40, 500, 268  # the plot; labels and values are outside of it
 MIN_BAR = 2
 MAX_LABELS = 8
 OUTCOMES = {name: OUTCOME_LABELS[outcome] for outcome, name in COUNTED_AS.items()}
@@ -30,7 +30,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A day: its bars, its values in words, and its label, empty where labels would be too close."""
+    """A day with its bars, its values in words, and its label, which is empty if labels would be too close."""
 
     x: float
     width: float
@@ -40,13 +40,13 @@ class Column:
 
     @property
     def middle(self) -> float:
-        """The position of the label."""
+        """The horizontal position of the label."""
         return round(self.x + self.width / 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A number beside the plot, and its height."""
+    """A number beside the plot, and its vertical position."""
 
     text: str
     y: float
@@ -67,7 +67,7 @@ class Chart:
 
 
 def asks_chart(days: Sequence[AskDay]) -> Chart:
-    """Asks per day, one bar a day, by outcome."""
+    """The chart of asks: one bar a day, divided by outcome."""
     return _stacked_chart(
         [one.day for one in days],
         [{kind: getattr(one, kind) for kind in OUTCOMES} for one in days],
@@ -81,7 +81,7 @@ def asks_chart(days: Sequence[AskDay]) -> Chart:
 def amount_chart(
     days: Sequence[date], amounts: Sequence[int], *, kind: str, about: str, describe: Callable[[int], str]
 ) -> Chart:
-    """The chart with one bar a day; `describe` writes an amount, `kind` is the colour of the bars."""
+    """A chart with one bar a day; `describe` formats an amount, `kind` is the colour of the bars."""
     return _stacked_chart(
         days,
         [{kind: amount} for amount in amounts],
@@ -116,7 +116,7 @@ def _stacked_chart(
 
 
 def latency_chart(days: Sequence[date], latencies: Sequence[Latency]) -> Chart:
-    """Time to an answer: three bars a day, side by side; none on a day without answers."""
+    """The chart of latencies: three bars a day, side by side; no bars on a day without answers."""
     ticks = scale_of_durations(max((one.p99 or 0 for one in latencies), default=0))
     most = ticks[-1][0]
 
@@ -147,7 +147,7 @@ def scale(most: int) -> list[int]:
 
 
 def scale_of_durations(most_ms: int) -> list[tuple[int, str]]:
-    """The same for durations: each in ms and in words, all in the largest unit that fits into `most_ms`."""
+    """A scale of durations, each in ms and in words; the unit is the largest that is not above `most_ms`."""
     size, unit = next((one for one in UNITS if most_ms >= one[0]), UNITS[-1])
     return [(number * size, f"{number} {unit}") for number in scale(-(-most_ms // size))]
 

@@ -1,4 +1,4 @@
-"""`/desk`: the agents and sessions of an owner, the figures of the last 7 days; and `/desk/bulk`."""
+"""`/desk`: an owner's agents and sessions with the figures of the last 7 days; and `/desk/bulk`."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -38,16 +38,17 @@ WEEK = timedelta(days=7)
 
 @dataclass(slots=True)
 class WeekCounts(AskCounts):
-    """The asks of the week. `p95_ms`: 95 of a hundred answers came within this time."""
+    """The asks of the week. `p95_ms`: the 95th percentile of latencies."""
 
     p95_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """`counts_by_agent` has the agents that were asked. `cut_at`: older asks were not counted, there are too many.
+    """The figures of an owner's last 7 days. `counts_by_agent` has only agents that were asked.
 
-    `published`: how many agents callers can ask; `left_today`: what is left of their budgets, taken together.
+    `cut_at`: asks up to this time were not counted, because there are too many; else None. `published`: the number
+    of published agents. `left_today`: the sum that is left of their budgets.
     """
 
     total: WeekCounts
@@ -58,12 +59,12 @@ class Week:
     none: WeekCounts = field(default_factory=WeekCounts)
 
     def counts_of(self, agent_id: int) -> WeekCounts:
-        """The counts of one agent."""
+        """The counts of one agent; zeros if the agent was not asked."""
         return self.counts_by_agent.get(agent_id, self.none)
 
 
 def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
-    """The figures of the owner's agents; latencies of single agents for those in `shown` alone."""
+    """The figures of the owner's agents; the latencies of single agents only for the agents in `shown`."""
     own = Agent.objects.kept().owned_by(owner)
     asked, cut_at = newest_of(Turn.objects.filter(agent__in=own.values("pk"), asked_at__gt=now - WEEK), MAX_TURNS)
     total, by_agent, answers = WeekCounts(), dict[int, WeekCounts](), 0
@@ -85,12 +86,12 @@ def load_week(owner: User, now: datetime, shown: Collection[int]) -> Week:
 
 
 def _rank_of_p95(count: int) -> int:
-    """The place, from 1, of the smallest latency that 95 of a hundred do not exceed."""
+    """The rank, from 1, of the smallest latency that 95 of a hundred do not exceed."""
     return (count * 95 + 99) // 100
 
 
 def _p95_of_each(measured: QuerySet[Turn]) -> list[tuple[int, int]]:
-    """The 95th percentile of the latencies of each agent, found by the database: `_rank_of_p95` in SQL."""
+    """The 95th percentile of each agent's latencies; the database computes `_rank_of_p95`."""
     ranked = measured.annotate(
         place=Window(RowNumber(), partition_by="agent_id", order_by="latency_ms"),
         among=Window(Count("pk"), partition_by="agent_id"),
@@ -100,7 +101,7 @@ def _p95_of_each(measured: QuerySet[Turn]) -> list[tuple[int, int]]:
 
 
 def _count_left(own: AgentQuerySet, now: datetime) -> tuple[int, int]:
-    """The number of published agents, and the sum that is left of their daily budgets."""
+    """The number of published agents, and the sum of what is left of their daily budgets."""
     today = DailyUsage.objects.filter(agent=OuterRef("pk"), day=now.date()).values("queries")
     used = Coalesce(Subquery(today), 0)
     published = own.published().annotate(unspent=Greatest(F("daily_budget") - used, 0))
@@ -115,7 +116,7 @@ MAX_ASKED_FOR = 3 * ON_A_PAGE
 
 @dataclass(frozen=True, slots=True)
 class DeskAgentRow:
-    """One agent of the owner's. `left`: questions that its budget has left today; `counts`: of the last 7 days."""
+    """One agent of the owner. `left`: what is left of today's budget; `counts`: the counts of the last 7 days."""
 
     agent: Agent
     state: State
@@ -126,7 +127,7 @@ class DeskAgentRow:
 
 @dataclass(frozen=True, slots=True)
 class DeskSessionRow:
-    """One session. `agent` is what it is published as, `role` what the visitor may do with it."""
+    """One session. `agent`: the agent as which it is published, or None. `role`: the visitor's role in it."""
 
     session: Session
     state: State
@@ -136,7 +137,7 @@ class DeskSessionRow:
 
 @user_read
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
-    """Three lists, each in pages of its own; `?archived=1` adds sessions that left the lists."""
+    """The desk: three lists, each with its own pages; `?archived=1` adds archived sessions."""
     agents = (
         Agent.objects.kept().owned_by(owner).select_related("session", "session__remote").order_by("handle_key")
     )
@@ -167,7 +168,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
 
 @user_json
 def states(request: HttpRequest, owner: User) -> HttpResponse:
-    """`{"sessions": {id: state}, "agents": {id: used today}}` of each `?session=` and `?agent=`."""
+    """`{"sessions": {id: state}, "agents": {id: used today}}` for each `?session=` and `?agent=`."""
     sessions = sessions_visible_to(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
     named = dict(sessions.values_list("pk", "public_id"))
     agents = Agent.objects.kept().owned_by(owner).filter(pk__in=_numbers(request.GET.getlist("agent")))
@@ -246,7 +247,7 @@ KEPT = "halted by an administrator, who has to lift that"
 
 @user_form
 def bulk(request: HttpRequest, owner: User) -> HttpResponse:
-    """GET shows what would change, POST does it and reports; agents that are not the owner's are left out."""
+    """GET previews the change, POST makes it and shows the results; agents of other owners are left out."""
     given = request.POST if request.method == "POST" else request.GET
     agent_ids, action = read_agent_ids(given.getlist("agent")), _read_action(given)
     if action is None or not agent_ids:

@@ -1,4 +1,4 @@
-"""Publishing an agent, changing it, and taking it away: forms over `agents.core.directory`."""
+"""Pages to publish, change and delete an agent, with forms over `agents.core.directory`."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ Status = Agent.Status
 
 @user_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
-    """Make an agent of a session; `?session=` chooses it beforehand."""
+    """Publish a session as an agent; `?session=` names the session."""
     session = _wanted_session(request, owner)
     form_class = make_new_agent_form(owner, session)
     if request.method != "POST":
@@ -49,13 +49,13 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
 
 @user_read
 def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """The page after publishing: ask the agent, see its page, pass on its handle and how to ask it."""
+    """The page after publishing, with the next steps: ask the agent, see its page, share its handle."""
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
 @user_form
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """Change an agent; the actions `unpublish` and `halt` close it whatever else the form says."""
+    """Change an agent; the actions publish, unpublish, halt and resume ignore the other fields of the form."""
     agent = get_own_agent(agent_id, owner)
     action = request.POST.get("action")
     if action in ("publish", "unpublish"):
@@ -77,7 +77,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
 
 @user_form
 def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """Ask once more, then delete."""
+    """GET asks for confirmation, POST deletes the agent."""
     agent = get_own_agent(agent_id, owner)
     if request.method != "POST":
         return render(request, "desk/delete.html", {"agent": agent})
@@ -106,7 +106,7 @@ def _show_revised(request: HttpRequest, agent: Agent | None) -> HttpResponse:
 
 
 def show_saved(request: HttpRequest, agent: Agent, what: str) -> None:
-    """Tell the owner the result for an agent, and whether callers can ask it."""
+    """Show the owner a message: the result for an agent, and whether callers can ask the agent."""
     if agent.status == Status.PUBLISHED:
         messages.success(request, f"@{agent.handle} {what}, and open to callers.")
     else:
@@ -114,7 +114,7 @@ def show_saved(request: HttpRequest, agent: Agent, what: str) -> None:
 
 
 def show_published(request: HttpRequest, made: directory.Published) -> HttpResponse:
-    """Go to the page with the next steps."""
+    """Redirect to the page with the next steps."""
     show_saved(request, made.agent, "is back, with its log" if made.restored else "is there")
     return HttpResponseRedirect(reverse("desk-published", args=[made.agent.pk]))
 
@@ -149,7 +149,7 @@ def _wanted_session(request: HttpRequest, owner: User) -> Session | None:
 
 
 def _initial_values(session: Session | None) -> dict[str, Any]:
-    """The first values of the form of a new agent."""
+    """The initial values of the form for a new agent."""
     if session is None:
         return {"status": Status.PUBLISHED}
     slug = make_slug(session.routing_name)

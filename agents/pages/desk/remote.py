@@ -1,4 +1,4 @@
-"""Publishing a remote A2A server, and moving one: the forms and their pages."""
+"""Pages and forms to publish a remote A2A server as an agent, and to move it to another address."""
 
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from kit.concurrency import CARD_LOOKUPS, take_slot
 
 
 class LocationForm(forms.Form):
-    """The place of a server. Credentials are never sent back to the page."""
+    """The address and credentials of a server. Credentials are never sent back to the page."""
 
     card_url = forms.CharField(
         label="Agent card",
@@ -75,18 +75,18 @@ class LocationForm(forms.Form):
 
     @property
     def switches(self) -> dict[str, bool]:
-        """The settings that are on or off, by column."""
+        """The boolean settings, by column."""
         return {name: self.cleaned_data[name] for name in SWITCHES}
 
     def clean_card_keys(self) -> list[Json]:
-        """Public keys."""
+        """Parse the public keys."""
         try:
             return read_keys_text(self.cleaned_data["card_keys"])
         except BadKey as bad:
             raise forms.ValidationError(f"{bad}.") from None
 
     def clean(self) -> dict[str, Any]:
-        """Make an Auth of the two."""
+        """Make an `Auth` of the scheme and the credentials."""
         super().clean()
         cleaned: dict[str, Any] = self.cleaned_data
         try:
@@ -97,7 +97,7 @@ class LocationForm(forms.Form):
 
 
 class MovedForm(LocationForm):
-    """The place of a server that exists: its credentials stay unless the owner gives new ones, or wants none."""
+    """The address of a published server: its credentials stay unless the owner enters new ones or removes them."""
 
     KEEP, NEW, NONE = "keep", "new", "none"
     CHOICES: ClassVar[list[tuple[str, str]]] = [
@@ -109,7 +109,7 @@ class MovedForm(LocationForm):
     auth = forms.ChoiceField(label="Which credentials", choices=CHOICES, initial=KEEP, widget=forms.RadioSelect)
 
     def clean(self) -> dict[str, Any]:
-        """Take the typed credentials only when they are chosen."""
+        """Check that credentials are entered if, and only if, the owner chose new ones."""
         cleaned = super().clean()
         is_typed, is_chosen = bool(self.typed_auth.scheme), cleaned.get("auth") == self.NEW
         if is_chosen and not is_typed and not self.errors:
@@ -120,12 +120,12 @@ class MovedForm(LocationForm):
 
     @property
     def wanted_auth(self) -> Auth | None:
-        """The chosen credentials; None: those that the server has."""
+        """The chosen credentials; None: the present credentials stay."""
         return {self.KEEP: None, self.NONE: NO_AUTH}.get(self.cleaned_data["auth"], self.typed_auth)
 
 
 class NewRemoteForm(AgentForm):
-    """The settings of the agent that a remote server becomes."""
+    """The settings of the agent that is published for a remote server."""
 
     slug = forms.CharField(
         required=False,
@@ -136,7 +136,7 @@ class NewRemoteForm(AgentForm):
 
 @user_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
-    """Make an agent of a remote server; the action `check` shows its card, and fills in what is empty."""
+    """Publish a remote server as an agent; the action `check` shows the card, and fills empty fields from it."""
     if request.method != "POST":
         return _new_page(request, LocationForm(), NewRemoteForm(initial={"status": Agent.Status.PUBLISHED}))
     take_slot(request, CARD_LOOKUPS, owner.pk)
@@ -161,7 +161,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
 
 @user_form
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
-    """The page of a remote agent's server: its address and state; a POST looks at its card again, or moves it."""
+    """The address and state of a remote agent's server; a POST fetches the card again, or moves the server."""
     agent = get_own_agent(agent_id, owner)
     row: RemoteServer | None = RemoteServer.objects.filter(session_id=agent.session_id).first()
     if row is None:
@@ -202,7 +202,7 @@ def _unchanged(row: RemoteServer) -> MovedForm:
 
 
 def _find(place: LocationForm) -> ServerSettings | None:
-    """The server that the owner typed, with its card; or None, and an error beside the field."""
+    """Fetch the card of the server that the owner entered; on failure adds an error to the form, returns None."""
     if not place.is_valid():
         return None
     try:
@@ -214,7 +214,7 @@ def _find(place: LocationForm) -> ServerSettings | None:
 
 
 def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> ServerCard | None:
-    """The card that the form leads to. The hub calls by it from now on, unless `keeps` is set."""
+    """Fetch the card that the form names; unless `keeps`, the hub calls the server by this card from now on."""
     try:
         typed = form.cleaned_data
         wanted = look_again(row, typed["card_url"], form.wanted_auth, typed["card_keys"], form.switches)
@@ -233,7 +233,7 @@ def _move(row: RemoteServer, form: MovedForm, *, keeps: bool) -> ServerCard | No
 
 
 def _filled_in(request: HttpRequest, card: ServerCard | None) -> dict[str, Any]:
-    """The typed values, and where a field is empty, the card's value."""
+    """The entered values; empty fields get the value of the card."""
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
     typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
