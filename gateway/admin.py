@@ -52,7 +52,7 @@ class SessionLogAdmin(TeamRowsAdmin):
 
 @admin.register(Letter, site=site)
 class LetterAdmin(TeamRowsAdmin):
-    """Messages that were stored for agents, and what became of them."""
+    """Messages that were stored for agents, with their states."""
 
     list_display = (
         "message_id",

@@ -1,4 +1,4 @@
-"""Work of the gateway that must be done whatever process lives. Every job may run twice, late, or at once."""
+"""The jobs of the gateway. Every job may run late, twice, or in two processes at once."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -21,25 +21,25 @@ def end_overdue_messages() -> int:
 
 @job("gateway.forget_letters")
 def forget_messages(kept_days: int) -> int:
-    """Delete stored messages that were delivered or died, that long after they came; how many."""
+    """Delete stored messages that were delivered or died, so long after they came; returns their number."""
     return batches.delete(queue_rows.find_old_messages(kept_days))
 
 
 @job("gateway.forget_protocol_tasks")
 def forget_protocol_tasks(kept_days: int) -> int:
-    """Delete tasks of the Agent Protocol that were not used for so long; how many rows went."""
+    """Delete tasks of the Agent Protocol that were not used for so long; returns the number of rows."""
     return protocol_tasks.forget_tasks(kept_days)
 
 
 @job("gateway.forget_sessions")
 def forget_sessions(kept_days: int) -> int:
-    """Delete sessions to which nothing was added for that long; how many rows went."""
+    """Delete sessions to which nothing was added for so long; returns the number of rows."""
     return session_recording.forget_old(kept_days)
 
 
 @job("gateway.forget_proposals")
 def forget_proposals(kept_days: int) -> int:
-    """Delete proposals that were decided longer ago than that, with their votes; how many."""
+    """Delete proposals that were decided so long ago, with their votes; returns their number."""
     old = Proposal.objects.filter(decided_at__lt=db_now() - timedelta(days=kept_days))
     batches.delete(Vote.objects.filter(proposal__in=old))
     return batches.delete(old)

@@ -24,7 +24,7 @@ from kit.clock import approximate_now
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 5_000  # records
-GATHER_S = 0.1  # between two batches, so that they are few and large
+GATHER_S = 0.1  # between two batches, so that batches are few and large
 AT_ONCE = 500
 ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
@@ -124,5 +124,5 @@ class FrameNote:
 
 
 def begin_note(log: FrameLog, clock: Clock, size: int) -> FrameNote:
-    """Note that a frame of `size` bytes came in just now."""
+    """Begin the notes on a frame of `size` bytes that has just arrived."""
     return FrameNote(log=log, clock=clock, bytes=size, began=clock(), at=approximate_now())

@@ -23,10 +23,10 @@ from gateway.wire.frames import Envelope, Json, check_frame, read_type
 from kit import batches
 from kit.clock import db_now, unix_ms
 
-INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # not what died
+INBOX = (*WAITING, Letter.State.DELIVERED, Letter.State.READ)  # dead messages are not shown
 CLEARED_AT_ONCE = 1_000
 MAX_INBOXES = 500
-MAX_SEATS = 1_000  # that one broadcast is for
+MAX_SEATS = 1_000  # recipients of one broadcast
 
 
 def get_seat(owner_id: int, name: str) -> int:
@@ -43,7 +43,7 @@ def get_seat(owner_id: int, name: str) -> int:
 
 
 def load_messages(session_id: int, limit: int, offset: int, *, is_unread: bool) -> list[Json]:
-    """A part of an inbox, newest first. `is_unread`: only what was not read."""
+    """A part of an inbox, newest first. `is_unread`: only unread messages."""
     found = Letter.objects.filter(recipient=session_id, state__in=INBOX)
     if is_unread:
         found = found.exclude(state=Letter.State.READ)

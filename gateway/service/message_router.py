@@ -58,7 +58,7 @@ class SentMessage:
 
 
 class MessageRouter:
-    """Sends what the clients of this process say to agents. `read`: reads the database for a client."""
+    """Sends the messages of this process's clients to agents. `read`: reads the database for a client."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class MessageRouter:
         recording = Recording(self._recorder, routed, time_ordered())
         held = None if is_recorded else recording.hold_message()
         try:
-            if follow is not None:  # first: a receipt may come as soon as the message is stored
+            if follow is not None:  # before the message is stored: a receipt may come at once
                 await follow()
             stored = await self.read(store_message, routed, is_wanted=is_wanted, held=held)
         except NOT_ASKED as refusal:

@@ -53,7 +53,7 @@ class FrameSender(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names that recipients see: those of its team, and others."""
+        """The names that recipients in the sender's team see, and those that recipients of other owners see."""
         return self.name, f"@{self.login}/{self.seat}"
 
 
@@ -187,7 +187,7 @@ def route_message(message: NewMessage, found: Addressee, key: str) -> RoutedMess
     """A message to the agent that was found. `key`: the correlation id of the reply, if the message wants one."""
     envelope, behalf, sender = stamp(message.envelope), message.behalf, message.sender
     asker, place = behalf.asker, None
-    # An agent that works for a caller of another owner acts for that caller: so does what it says.
+    # An agent that works for a caller of another owner acts for that caller, also in its messages.
     if found.seat and found.is_own and sender.login == asker.login:
         place = make_place(asker.user_id, asker.login, sender.seat, found.seat, envelope.session_id)
     return RoutedMessage(

@@ -70,7 +70,8 @@ class RecentMessage:
         self.sent_at = sent_at
         self.answers: list[Json] = []
         self.bytes = 0
-        self.is_whole = bool(identity.digest)  # else no message repeats it: its answers take no room
+        # Without an identity no message can repeat this one, so its answers are not kept.
+        self.is_whole = bool(identity.digest)
         self.is_over = False
         self.stored_id = 0
         self.ended = Waiters()
@@ -124,7 +125,7 @@ class RecentMessages:
         recent[identity.digest] = message
         self._count += 1
         while self._count > MOST:
-            _, of_sender = self._senders.popitem(last=False)  # the sender that sent nothing for longest
+            _, of_sender = self._senders.popitem(last=False)  # drops the sender whose last message is the oldest
             for one in of_sender.values():
                 self._forget(one)
         return message
@@ -184,7 +185,7 @@ class OpenMessages:
         self._sending = 0
 
     def take(self, message: NewMessage, note: FrameNote) -> Coroutine[Any, Any, None]:
-        """Take a message; what is to be run for it. A repeated one only gets the answers of the earlier one.
+        """Take a message; returns the coroutine to run for it. A repeated message gets only the earlier answers.
 
         `note`: ends when the message is on its way, or waits; its turn, or its stored message, has the rest.
 
@@ -218,11 +219,11 @@ class OpenMessages:
 
     @property
     def is_sending(self) -> bool:
-        """True if a message is not on its way yet: a later one must not overtake it."""
+        """True while a message is not on its way yet: a later message must not overtake it."""
         return self._sending > 0
 
     def end(self) -> None:
-        """The client is gone; the turns that it began go on, and their replies are kept for a while."""
+        """Release a client that has gone. The turns that it began go on; their replies are kept for a while."""
         if not self._gone.done():
             self._gone.set_result(None)
 
@@ -262,7 +263,7 @@ class OpenMessages:
                 self._recent.drop(recent)
             await self._send(frame)
         except (Exception, asyncio.CancelledError):
-            recent.is_whole = False  # without `sent`, too, it may have been sent
+            recent.is_whole = False  # without `sent` the message may still have been sent
             raise
         finally:
             if sent is not None and sent.is_unsent:
@@ -327,7 +328,7 @@ class OpenMessages:
             self._open.discard(key)
 
     async def _wait_or_go(self, work: Coroutine[Any, Any, Result]) -> Result | None:
-        """The result of something that is waited for; None: the client is gone first."""
+        """The result of an awaitable; None if the client goes before it is there."""
         waiting = asyncio.create_task(work)
         try:
             waited: list[asyncio.Future[Any]] = [waiting, self._gone]

@@ -133,7 +133,7 @@ class Awaited(NamedTuple):
 
 
 def load_open(owner_id: int, name: str) -> list[Awaited]:
-    """The open proposals on which an agent may vote and has not, oldest first; its seat was just taken."""
+    """The open proposals on which an agent that has just taken its seat may vote and has not, oldest first."""
     team = Proposal.objects.filter(owner_id=owner_id, decided_at=None).order_by("pk")
     voted = set(
         Vote.objects.filter(proposal__in=team, voter=name, counts=True).values_list("proposal_id", flat=True)
@@ -146,14 +146,14 @@ def load_open(owner_id: int, name: str) -> list[Awaited]:
 
 
 def load_decisions(owner_id: int, name: str) -> list[Awaited]:
-    """The decisions on what an agent proposed that its seat was not sent yet, oldest first."""
+    """The decisions on an agent's proposals that were not sent to its seat yet, oldest first."""
     awaited = Proposal.objects.filter(owner_id=owner_id, proposer=name, awaits_decision=True)
     found = awaited.exclude(decided_at=None).order_by("pk")[: limits.OPEN_PROPOSALS.most]
     return [Awaited(one.pk, decision_frame(one, _votes_of(one))) for one in found]
 
 
 def end_waits(proposal_ids: Collection[int]) -> None:
-    """Note that the proposer's seat was sent the decisions."""
+    """Record that the decisions were sent to the proposer's seat."""
     Proposal.objects.filter(pk__in=proposal_ids, awaits_decision=True).update(awaits_decision=False)
 
 

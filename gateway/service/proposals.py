@@ -143,13 +143,15 @@ def cast_vote(owner_id: int, names: tuple[str, ...], given: Vote) -> Proposal:
         is_late = proposal.decided_at is not None or (proposal.state == State.ESCALATED and not is_steward)
         if _record(proposal, given, now, is_late=is_late) and not is_late:
             _decide(proposal, now)
-    if is_late:  # after the commit: the late vote stays
+    if is_late:  # raised after the commit: the late vote stays in the history
         raise bad_content("this proposal takes no votes any more", reason="proposal_closed")
     return proposal
 
 
 def close_due() -> int:
-    """Decide the proposals whose deadline has passed; how many were due. Several processes may do it at once."""
+    """Decide the proposals whose deadline has passed; returns their number. Several processes may call this at
+    once.
+    """
     now = db_now()
     due = Proposal.objects.filter(state__in=Proposal.OPEN, deadline__lte=now).order_by("deadline")
     keys = list(due.values_list("pk", flat=True)[:CLOSED_AT_ONCE])
@@ -213,7 +215,7 @@ def _read_deadline(category: str, deadline_ms: int | None, now: datetime) -> dat
 
 
 def _record(proposal: Proposal, given: Vote, now: datetime, *, is_late: bool) -> bool:
-    """Write a vote into the history; False when it says what is there already."""
+    """Write a vote into the history; False if the same vote is there already."""
     of_voter = Vote.objects.filter(proposal=proposal, voter=given.voter)
     if of_voter.filter(vote=given.vote, is_late=is_late, **({} if is_late else {"counts": True})).exists():
         return False

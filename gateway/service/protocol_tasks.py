@@ -66,7 +66,7 @@ class BegunStep:
 
 
 def absent(what: str) -> RequestRefused:
-    """404: there is none, or it is another user's."""
+    """404: the row is absent, or belongs to another user."""
     return RequestRefused(404, "not_found", f"there is no such {what}")
 
 
@@ -238,7 +238,7 @@ def get_artifact(owner_id: int, task_id: UUID, artifact_id: UUID) -> ProtocolArt
 
 
 def forget_tasks(kept_days: int) -> int:
-    """Delete tasks that were not used for so long; how many rows went."""
+    """Delete tasks that were not used for so long; returns the number of rows."""
     return batches.delete(ProtocolTask.objects.filter(used_at__lt=db_now() - timedelta(days=kept_days)), 20)
 
 
@@ -338,7 +338,7 @@ class StepRunner:
         return start_apart(self._start, self._finish(begun, running), "step")
 
     async def _finish(self, begun: BegunStep, running: RunningTurn) -> ApiStep | FrameRefused:
-        """Store what came of a step; the step, or why there is no reply."""
+        """Store the reply of a step; returns the step, or the reason why there is no reply."""
         await db_call(mark_sent)(begun, running.ask.chat_id)
         settled = await asyncio.shield(running.settled)
         if settled.outcome is not Outcome.COMPLETED:

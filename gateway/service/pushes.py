@@ -1,6 +1,6 @@
 """Pushes frames to clients of any process: to the subscribers of a team's channels, and to seats by name.
 
-A pushed frame may be lost with a process; what counts is in rows.
+A pushed frame may be lost with a process: the rows in the database have everything that must last.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Subscriber(Protocol):
 
 
 class AgentFilter(NamedTuple):
-    """About which agents a subscriber takes frames: the named ones, or with `but` all others."""
+    """The agents about which a subscriber gets frames: the named agents, or with `but` all others."""
 
     names: frozenset[str] = frozenset()
     but: bool = True
@@ -101,7 +101,7 @@ class Channels:
             await self._keep_watch(owner_id)
 
     async def leave(self, subscriber: Subscriber) -> None:
-        """The client is gone, and its subscriptions with it, also when the database is away."""
+        """Remove the subscriptions of a client that has gone, also while the database is away."""
         keys = list(self._subscribed.get(subscriber, ()))
         for key in keys:
             self._remove(key, subscriber)
@@ -158,7 +158,9 @@ class Channels:
         return [one for one, agents in subscribers.items() if agents.takes(agent)]
 
     async def restore(self) -> None:
-        """Write again which teams have subscribers here: others may have taken this process for dead meanwhile."""
+        """Write again which teams have subscribers here: another process may have deleted these rows as a dead
+        process's.
+        """
         if self._watched:
             async with self._in_order:
                 await db_call(_restore_watches)(list(self._watched), self._process_id)
@@ -224,7 +226,7 @@ def _restore_watches(owner_ids: Sequence[int], process_id: str) -> None:
 
 
 SEATS_SURFACE = "gateway.seats"
-PUSHED_AT_ONCE = 100  # then other work of the process goes on
+PUSHED_AT_ONCE = 100  # yields to the other work of the process
 
 
 class SeatFrames(msgspec.Struct, frozen=True):
@@ -278,7 +280,7 @@ class Seats:
         self._by_name[owner_id, seat.name] = self._by_connection[seat.connection_id] = HeldSeat(seat, client)
 
     def leave(self, owner_id: int, seat: Seat) -> None:
-        """A connection is over. The entry of a newer connection stays."""
+        """Remove a connection that has ended. The entry of a newer connection stays."""
         self._by_connection.pop(seat.connection_id, None)
         held = self._by_name.get((owner_id, seat.name))
         if held is not None and held.seat is seat:

@@ -1,4 +1,4 @@
-"""Claims on stored messages: which one a recipient gets next, and what became of its delivery. Synchronous.
+"""Claims on stored messages: the next message of a recipient, and the result of its delivery. Synchronous.
 
 One process at a time delivers to a recipient: the row of the message that is being sent names the process. If that
 process dies, the message is sent again, unless its turn says that the agent got it (docs/adr/0136).
@@ -33,7 +33,7 @@ from kit.durations import seconds
 from kit.ids import time_ordered
 from kit.sql import AnyRow
 
-HIGHER_IN_A_ROW = 16  # then one of a lower priority goes first
+HIGHER_IN_A_ROW = 16  # after so many, one message of a lower priority goes first
 CLAIM_S = seconds(60.0, at_least_s=30.0)
 
 
@@ -90,14 +90,14 @@ def _claim_locked(session_id: int, process_id: str, higher_in_a_row: int) -> Cla
         "claimed_until": now + timedelta(seconds=CLAIM_S),
     }
     if not Letter.objects.filter(pk=stored.pk, state=Letter.State.QUEUED).update(**claim):
-        return Claim(is_blocked=True)  # it has expired, or was read or cleared, since it was found
+        return Claim(is_blocked=True)  # the message has expired, or was read or cleared, since the query
     for name, value in claim.items():
         setattr(stored, name, value)
     return Claim(stored, has_lower=lower is not None and stored is highest)
 
 
 def recover(stored: Letter) -> None:
-    """Decide what became of a stored message whose process died while it sent it."""
+    """Decide the state of a stored message whose process died while sending it."""
     was_taken = Turn.objects.filter(chat_id=stored.chat_id, outcome=Outcome.COMPLETED).exists()
     if was_taken and not stored.wants_response:
         mark_delivered(stored)
@@ -144,7 +144,7 @@ def _claimed(stored: Letter) -> QuerySet[Letter]:
 
 def _may_send(stored: Letter) -> bool:
     """True if the sender may still send to the recipient: a share may have been taken back, or a list changed."""
-    if stored.tells and stored.sender_session is not None:  # a reply tells nothing, and no list holds for it
+    if stored.tells and stored.sender_session is not None:  # lists of peers do not apply to replies
         sender, recipient = _name_of(stored.sender_session), _name_of(stored.recipient)
         if not allow_message(sender, load_peers(sender), recipient, load_peers(recipient)):
             return False
@@ -164,5 +164,5 @@ def _is_free(stored: Letter) -> bool:
     callers = list(held.values_list("caller_id", flat=True)[:SESSION_CAP])
     if len(callers) >= SESSION_CAP or any(one != stored.sender_owner_id for one in callers):
         return False
-    # No stored message is ahead of this one for the recipient: only its status counts.
+    # No stored message is ahead of this one: only the recipient's status decides.
     return find_obstacle(stored.recipient_id, 0, "", Letter.Priority.NORMAL) is not Obstacle.STATUS

@@ -36,11 +36,11 @@ from kit.tasks import TaskSet, Waiters
 
 logger = logging.getLogger(__name__)
 
-CALLS_AT_ONCE = 4  # also when a thousand seats come back at once
+CALLS_AT_ONCE = 4  # a bound for the moment when a thousand seats come back at once
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
-RESTS_S = 10.0  # a seat that took none, before the next try: each leaves a turn that failed
-ASKS_FOR_REPLY_EVERY_S = 2.0  # the push that says so may be lost
+RESTS_S = 10.0  # a pause after a failed delivery, because each try leaves a failed turn
+ASKS_FOR_REPLY_EVERY_S = 2.0  # a row is read as well, because the push may be lost
 
 
 class QueueDelivery:
@@ -68,7 +68,9 @@ class QueueDelivery:
         self._empty.discard(session_id)
 
     def wake(self, session_id: int) -> None:
-        """Deliver what waits for a seat: it came, it got free, or a stored message for it was stored."""
+        """Deliver the messages that wait for a seat: the seat was taken, became free, or got another stored
+        message.
+        """
         self.expect(session_id)
         if session_id in self._busy_with:
             self._busy_with[session_id] = True
@@ -77,7 +79,7 @@ class QueueDelivery:
             self._tasks.start(self._deliver_all(session_id), name=f"queue of {session_id}")
 
     async def look(self) -> None:
-        """End what waited too long, and deliver to the seats of this process; the hub calls it every second."""
+        """End messages that waited too long, and deliver to the seats of this process; called every second."""
         await self._call(queue_ends.expire_due)
         now = asyncio.get_running_loop().time()
         self._resting = {one: until for one, until in self._resting.items() if until > now}
@@ -144,7 +146,7 @@ class QueueDelivery:
                 await asyncio.sleep(wait_s)
 
     async def _send(self, stored: Letter) -> float | None:
-        """Send a claimed stored message; how long to pause then, None: the seat takes no stored messages now."""
+        """Send a claimed stored message; returns the pause after it, or None if the seat takes no messages now."""
         try:
             message = await self._call(read_message, stored)
             recording = Recording(self._recorder, message, stored.chat_id)
@@ -204,7 +206,7 @@ class _Watch:
 
 
 def _is_undelivered(stored: Letter, settled: SettledTurn) -> bool:
-    """True if the message did not reach the agent, or may not have."""
+    """True if the message did not reach the agent, or perhaps did not."""
     if settled.outcome is Outcome.COMPLETED:
         return False
     return not stored.wants_response or settled.reason in (TurnFailure.NOT_DELIVERED, TurnFailure.CHANNEL_LOST)

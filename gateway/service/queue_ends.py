@@ -38,7 +38,7 @@ _DEAD_TEXT = {
 
 @transaction.atomic
 def end_message(stored: Letter, refused: FrameRefused) -> bool:
-    """The stored message is not delivered any more; its sender gets the error. False when something was faster."""
+    """End a stored message with an error for its sender; False if the message has already ended otherwise."""
     waits = Letter.objects.filter(pk=stored.pk, state=stored.state, chat_id=stored.chat_id)
     dead = {"state": Letter.State.DEAD, "reason": refused.reason[:32], "claimed_by": "", "claimed_until": None}
     if not waits.update(**dead):
@@ -61,7 +61,7 @@ def expire_due(*, overdue_s: float = 0.0) -> int:
 
 
 def expire(stored: Letter) -> bool:
-    """The time of a stored message is up."""
+    """End a stored message whose time is up."""
     is_there = bool(online_sessions([stored.recipient_id]))
     code = GatewayErrorCode.AGENT_BUSY if is_there else GatewayErrorCode.AGENT_OFFLINE
     return end_message(stored, dead_message_error(TTL_EXPIRED, code))
@@ -120,7 +120,7 @@ def take_reply(stored_id: int) -> Json | None:
 
 
 def store_untaken_replies() -> int:
-    """Store replies that no sender took, as stored messages to the seats that asked; how many.
+    """Store replies that no sender took, as stored messages to the seats that asked; returns their number.
 
     The sender's connection is gone, or its process. A client without a seat has no inbox: its reply is dropped.
     """
@@ -139,7 +139,7 @@ def _store_reply(stored: Letter) -> bool:
             if frame["type"] == "message":
                 store_message(_make_reply(stored, stored.sender_session_id, frame), is_wanted=True)
     except (FrameRefused, NoSuchTarget):
-        row.update(reply_at=db_now())  # its turn comes again: there may be room then
+        row.update(reply_at=db_now())  # tried again later: there may be room then
         return False
     return True
 

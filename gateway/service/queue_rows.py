@@ -37,10 +37,11 @@ _PLAIN = "{"  # the beginning of a frame that was stored before frames were seal
 
 
 class Obstacle(StrEnum):
-    """The reason why a message to an agent that can be asked waits all the same."""
+    """The reason why a message waits although its agent can be asked."""
 
     NONE = ""
-    EARLIER = "earlier messages"  # of the same sender, recipient and priority: it would overtake them
+    # Waiting messages of the same sender, recipient and priority, which the message would overtake.
+    EARLIER = "earlier messages"
     STATUS = "status"  # the agent says that it is busy
 
 
@@ -191,7 +192,7 @@ def _has_room(owner_id: int, size: int, among: Q = EVERY_ROW, share: int = 1) ->
 
 
 def has_outstanding(session_id: int) -> bool:
-    """True if receipts may still come for what a seat sent."""
+    """True if receipts for messages that a seat sent may still come."""
     states: Collection[str] = (*WAITING, Letter.State.DELIVERED)
     return Letter.objects.filter(sender_session=session_id, state__in=states).exists()
 

@@ -79,7 +79,8 @@ def load_statuses(owner_id: int) -> dict[str, PushedStatus]:
     online = online_sessions([one.pk for one in sessions])
     rows = load_rows(sessions)
     found: dict[str, PushedStatus] = {}
-    for one in sorted(sessions, key=lambda one: one.pk in online):  # of two with one name the connected one counts
+    # Of two agents with one name the connected one is listed.
+    for one in sorted(sessions, key=lambda one: one.pk in online):
         status = reported_status(one, rows.get(one.pk)) if one.pk in online else OFFLINE
         found[one.routing_name] = PushedStatus(status, unix_ms(seen_at(one)))
     return found
@@ -147,7 +148,7 @@ def load_workspaces(owner_id: int) -> list[Json]:
 
 
 def check_not_halted(user_id: int) -> None:
-    """Check that a user may ask agents, for what reaches agents without a turn.
+    """Check that a user may ask agents, before a frame that reaches agents without a turn.
 
     Raises:
         FrameRefused: 5004, the user is halted as a caller.

@@ -1,4 +1,4 @@
-"""The seat of an agent: the one connection that has its name, and what it was asked and has not answered.
+"""The seat of an agent: the one connection that has the agent's name, and the messages that it has to answer.
 
 A seat is a session of its owner over the link `gateway`; its routing name is the agent's name. A seat is therefore
 published, shared, halted, counted and audited like any other session, and its owner's other agents find it by that
@@ -30,7 +30,7 @@ from kit.clock import db_now
 from kit.newest import NewestEntries
 
 GATEWAY_LINK = "gateway"  # `Session.link` of agents that connect to the gateway
-NO_SESSION = 0  # of a client without a seat
+NO_SESSION = 0  # the status of a client without a seat
 ANSWERED_KEPT = 256
 MAX_CONFIG_BYTES = 16_384
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -114,7 +114,7 @@ class Seat:
         self.session_id = registered.session_id
         self.connection_id = registered.connection_id
         self.prompts = prompts
-        self.status = ONLINE  # what the agent says of itself; a row has it, too
+        self.status = ONLINE  # the status that the agent reported; a row has it, too
         self._clock = clock
         self._open: dict[str, OpenMessage] = {}  # by the id of the frame
         self._by_correlation: dict[str, str] = {}
@@ -123,7 +123,7 @@ class Seat:
             prompts.resume(prompt)
 
     def begin(self, prompt: PostedPrompt) -> Json:
-        """Note a prompt that is about to be sent; its frame."""
+        """Note a prompt that is about to be sent; returns the frame."""
         frame = make_message(prompt, self.name)
         self.prompts.begin(prompt)
         if not prompt.tells:
@@ -240,7 +240,7 @@ def enroll(owner_id: int, name: str) -> None:
 
 
 def set_status(owner_id: int, name: str, status: str) -> str:
-    """Store what an agent says of itself; what it said before."""
+    """Store the status that an agent reports; returns its earlier status."""
     agent: dict[str, Any] = {"owner_id": owner_id, "name": name}
     previous = TeamAgent.objects.filter(**agent).values_list("status", flat=True).first()
     # The owner may have deleted the row while the agent is connected.

@@ -1,4 +1,4 @@
-"""The frames by which a seat is asked and told, the frame that answers for it, and the frame of its reply."""
+"""The frames with which a seat is asked, and the frames of its reply."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def carry_envelope(envelope: Envelope, sender: str, caller: str) -> Json:
     `sender`: its name, checked, as the seat sees it; `caller`: the login of a sender of another owner, else empty.
     """
     metadata = envelope.metadata
-    if "caller" in metadata:  # no sender sets it
+    if "caller" in metadata:  # senders cannot set this field
         metadata = {key: value for key, value in metadata.items() if key != "caller"}
     return {
         "type": envelope.type,

@@ -170,7 +170,7 @@ def write_held(statement: sql.Query) -> None:
 
 
 def release(keys: Collection[str]) -> set[str]:
-    """Delete held entries whose records are written in this transaction; the keys that existed.
+    """Delete held entries whose records are written in this transaction; returns the keys that existed.
 
     An entry without a row is in its sessions already: another process took this process for dead, and wrote it.
     """
@@ -183,7 +183,7 @@ def release(keys: Collection[str]) -> set[str]:
 
 
 def drop(keys: Collection[str]) -> None:
-    """Delete the records that can be written to no session."""
+    """Delete records that cannot be written to any session."""
     HeldEntry.objects.filter(key__in=keys).delete()
 
 

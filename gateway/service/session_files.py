@@ -28,7 +28,7 @@ from kit.strict_json import UnreadableText
 EXPORT_VERSION = 1
 MAX_LINE_BYTES = 1_048_576
 MAX_SESSIONS = 1_000  # of a file
-MAX_LINES = 200_000  # of a file: one of ten million empty lines would take a gigabyte of memory
+MAX_LINES = 200_000  # lines of a file: ten million empty lines would take a gigabyte of memory
 MAX_FILE_BYTES = 10_485_760
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -122,7 +122,7 @@ def _is_main(key: str) -> bool:
 
 
 def _read_torn(line: bytes) -> bytes | None:
-    """The last line, if it is whole but for its end; None when a crash cut it off."""
+    """The last line, if only its line end is missing; None if a crash cut the line off."""
     try:
         _read_line(line, 0)
     except FrameRefused:

@@ -64,7 +64,7 @@ def write_records(records: Sequence[PlacedEntry]) -> None:
 
 
 def write_orphaned_records(process_id: str, *, is_alone: bool) -> int:
-    """Write the records of killed processes to sessions; how many. See `read_orphaned_records`."""
+    """Write the records of killed processes to sessions; returns their number. See `read_orphaned_records`."""
     return sum(write_or_log(records) for records in read_orphaned_records(process_id, is_alone=is_alone))
 
 
@@ -115,7 +115,7 @@ def _add_counts(logs: Collection[SessionLog], rows: Mapping[int, Sequence[Sessio
     for log in logs:
         size = sum(row.bytes for row in rows[log.pk])
         alike.setdefault((len(rows[log.pk]), size), []).append(log.pk)
-        if log.state == SessionLog.State.COMMITTED:  # it has entries again that were not committed
+        if log.state == SessionLog.State.COMMITTED:  # the session has uncommitted entries again
             SessionLog.objects.filter(pk=log.pk).update(state=SessionLog.State.ACTIVE)
         log.entries, log.bytes = log.entries + len(rows[log.pk]), log.bytes + size
     for (entries, size), keys in alike.items():
@@ -153,7 +153,7 @@ def compact(log_id: int) -> None:
 
 
 def forget_old(kept_days: int) -> int:
-    """Delete the sessions to which nothing was added for so many days; how many rows went."""
+    """Delete the sessions to which nothing was added for so many days; returns the number of rows."""
     before = db_now() - timedelta(days=kept_days)
     return batches.delete(SessionLog.objects.filter(last_entry_at__lt=before, created_at__lt=before), at_once=50)
 

@@ -1,4 +1,4 @@
-"""The sessions of a team: which a user may read and change, which take entries; and their states.
+"""The sessions of a team: who may read and change them, whether they take entries, and their states.
 
 Each function is one transaction at most.
 """

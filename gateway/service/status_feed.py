@@ -1,4 +1,4 @@
-"""Pushes statuses and deliveries of agents to the subscribers of their channels, also what no process published.
+"""Pushes statuses and deliveries of agents to the subscribers of their channels, also unpublished changes.
 
 A status is published where it changes. An agent whose process died changes without that, so each process with
 subscribers reads their teams again every few seconds, and pushes what is not as it was told.
@@ -43,7 +43,7 @@ class TeamView:
         return True
 
     async def read(self, load: Callable[[], Awaitable[dict[str, PushedStatus]]]) -> dict[str, PushedStatus]:
-        """The statuses as they are now; what is pushed while they are read is newer."""
+        """Read the current statuses. A status that is pushed meanwhile is newer than the one that is read."""
         self._since_read = {}
         return await load() | self._since_read
 
@@ -93,7 +93,7 @@ class StatusFeed:
             await self._publish_activity(owner_id, "agent.left", agent)
 
     async def look(self) -> None:
-        """Push what changed and was not published; forget the teams without subscribers."""
+        """Push unpublished changes, and forget the teams without subscribers."""
         await self._channels.restore()
         for owner_id, view in list(self._views.items()):
             async with self._comparing:
@@ -130,7 +130,7 @@ def status_frame(agent: str, status: PushedStatus, previous: str = "") -> Json:
 
 
 async def publish_delivered(channels: Channels, owner_id: int, agent: str, frame: Json) -> None:
-    """Push that a message was sent to a seat: without its text, but for the subscribers of the inbox."""
+    """Push that a message was sent to a seat. Only subscribers of the inbox get its text."""
     content = {
         "agent": agent,
         "from": frame["from"],

@@ -1,4 +1,4 @@
-"""The rules of teams that every frame is checked by, and the changes that owners make to teams."""
+"""The rules of teams, by which every frame is checked, and the changes that owners make to teams."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -284,7 +284,7 @@ def _load_keys(owner_id: int) -> dict[str, bytes]:
         try:
             keys[one.key_id] = unseal(one.secret, PURPOSE).encode()
         except SecretUnreadable:
-            continue  # nothing verifies by it: its team makes a new one
+            continue  # the key cannot be read, so no frame is verified by it: its team makes a new key
     return keys
 
 

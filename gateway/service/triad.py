@@ -1,4 +1,4 @@
-"""Brings proposals, votes and decisions to the clients they are for, in whichever process these are."""
+"""Sends proposals, votes and decisions to their recipients, which may be connected to any process."""
 
 import asyncio
 from collections.abc import Collection, Coroutine
@@ -139,7 +139,7 @@ class SeatHere:
     proposed: NewestEntries[int, None] = field(default_factory=lambda: NewestEntries(limits.OPEN_PROPOSALS.most))
 
     def note_proposal(self, proposal_id: int) -> bool:
-        """Note that it is sent a proposal; False: it was sent it before, as news or when it came."""
+        """Note that a proposal is sent to the seat; False: the seat has had it before."""
         if proposal_id in self.proposed:
             return False
         self.proposed[proposal_id] = None
@@ -160,18 +160,20 @@ class Triad:
         self.call = DbCalls(CALLS_AT_ONCE)
 
     def enter(self, client: Participant, connection_id: int, owner_id: int, name: str) -> None:
-        """An agent took its seat: send it what it may vote on, and decisions on what it proposed."""
+        """Add the seat of an agent, and send it the proposals it may vote on and the decisions on its own
+        proposals.
+        """
         self._seats[connection_id] = seat = SeatHere(client, owner_id, name)
         client.start(self._catch_up(seat), "proposals")
 
     def leave(self, connection_id: int) -> None:
-        """An agent left its seat."""
+        """Remove the seat of an agent."""
         self._seats.pop(connection_id, None)
 
     async def await_decision(self, proposal_id: int, client: Participant) -> None:
         """Send a client without a seat the decision once it is there."""
         self._awaiting[proposal_id] = client
-        # The decision may have been made, and its news missed, before the line above.
+        # The decision may have been made before the line above, so that this process missed the news of it.
         frame = await self.call(proposal_reads.find_decision, proposal_id)
         if frame is not None and self._awaiting.pop(proposal_id, None) is client:
             await client.send_frame(frame)
@@ -214,7 +216,9 @@ class Triad:
                 await seat.client.send_frame(one.frame)
 
     async def _send_decisions(self, seat: SeatHere) -> None:
-        """Send the proposer what it awaits; noted afterwards: a decision is rather sent twice than lost."""
+        """Send the proposer its decisions, and record that afterwards: a crash sends a decision twice, but loses
+        none.
+        """
         async with seat.sending:
             awaited = await self.call(proposal_reads.load_decisions, seat.owner_id, seat.name)
             for one in awaited:

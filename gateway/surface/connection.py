@@ -107,14 +107,14 @@ class ClientConnection(FrameSocket, TeamClient):
     # From the server.
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve it to its end."""
+        """Serve the socket until it ends."""
         try:
             query = str(scope.get("query_string", b""), "latin-1")
             self._parameters = read_parameters(query, scope["subprotocols"])
         except UpgradeRefused as refused:
             await refuse_upgrade(receive, send, 400, "protocol_error", str(refused))
             return
-        scope["query_string"] = b""  # the socket stays for long, and so would a token in it
+        scope["query_string"] = b""  # a token would stay in memory as long as the socket
         set_heartbeat = find_set_heartbeat(send)
         if set_heartbeat is not None:
             set_heartbeat(self._parameters.heartbeat_s)
@@ -133,7 +133,7 @@ class ClientConnection(FrameSocket, TeamClient):
             self._sign_in.end()
 
     async def connect(self) -> None:
-        """Accept, then find out who it is."""
+        """Accept the upgrade, then sign the client in."""
         headers = headers_of(self.scope)
         self.scope["headers"].clear()
         # A browser sends a cookie by itself: it does not count here.
@@ -153,7 +153,7 @@ class ClientConnection(FrameSocket, TeamClient):
             await self._finish(TRY_AGAIN_LATER, None)
 
     async def disconnect(self, code: int) -> None:
-        """The socket is over, from whichever side."""
+        """Clean up after the socket, whichever side closed it."""
         self._closed = True
         self._unsigned.leave(self)
         self.messages.end()
@@ -176,7 +176,7 @@ class ClientConnection(FrameSocket, TeamClient):
                 await self._answer_refused(flaw)
 
     async def _authenticate(self, token_digest: str, *, at_upgrade: bool = False) -> None:
-        """Sign in, or go on with another token of the same user, and of the same seat if it has one.
+        """Sign in, or continue with another token of the same user, and of the same seat if the client has one.
 
         Raises:
             FrameRefused: 5002, 5003; the connection stays as it was, but for the third wrong token.
@@ -235,7 +235,7 @@ class ClientConnection(FrameSocket, TeamClient):
 
     async def _follow_receipts(self) -> None:
         """Have the receipts of its stored messages pushed."""
-        if not self._over:  # else no part of the process would end the subscription
+        if not self._over:  # without a signed-in client no code would end the subscription
             await self.gateway.channels.subscribe(self.identity.user_id, self.sender.tells, self)
 
     def _end_unauthorized(self, code: GatewayErrorCode, text: str) -> None:
@@ -294,13 +294,13 @@ class ClientConnection(FrameSocket, TeamClient):
         await self._close_with(code, None if last is None else frames.encode(last))
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """Answer what is refused; end the connection when the client or the database is gone."""
+        """Answer refused frames; end the connection when the client or the database is gone."""
         try:
             try:
                 await work
             except FrameRefused as refused:
                 await self._answer_refused(refused)
-        except OSError:  # the other end is gone, or takes nothing
+        except OSError:  # the client is gone, or does not read
             await self._finish(TRY_AGAIN_LATER, None)
         except (DatabaseError, Unavailable):
             logger.exception("gateway.database_away")

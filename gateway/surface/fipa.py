@@ -105,7 +105,7 @@ class RequestClient(TeamClient):
         self._said.append(frame)
 
     def push(self, type_name: str, frame: bytes) -> bool:
-        """Take nothing: a request has one answer."""
+        """Drop the frame: a request gets no pushes."""
         return False
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -154,7 +154,7 @@ class FipaEndpoint:
 
 
 def _read_frame(acl: Json) -> Json:
-    """The frame that an ACL message stands for.
+    """The frame that an ACL message represents.
 
     Raises:
         FrameRefused: the message is not in order, or stands for no frame that clients may send over HTTP.

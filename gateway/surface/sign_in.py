@@ -1,4 +1,4 @@
-"""The token that a connection is signed in by: its user, its seat and its end."""
+"""The token of a connection: its user, its seat and its expiry."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from kit.sockets import POLICY_VIOLATION, TRY_AGAIN_LATER
 
 WANTED = "want a live channel, session or app token that is for the gateway"
 GRACE_S = seconds(30.0, at_least_s=3.0)
-AHEAD_S = 1.5  # the watch of revoked tokens looks each second, and takes expired ones for revoked
+AHEAD_S = 1.5  # revoked tokens are looked for each second, and expired ones are among them
 
 
 class Token(NamedTuple):
@@ -129,7 +129,7 @@ class TokenSignIn:
         self._stop_counting()
 
     def end(self) -> None:
-        """The connection is over."""
+        """End the sign-in of a connection that has ended."""
         self._stop_timers()
         self._stop_counting()
 

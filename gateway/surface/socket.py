@@ -101,7 +101,7 @@ class GatewaySocket(ClientConnection):
         return now - self._checked_at >= FORGETS_EVERY_S
 
     async def check_alive(self, now: float) -> None:
-        """Forget what was not answered."""
+        """Forget messages that were not answered in time."""
         self._checked_at = now
         if self.seat is not None:
             self.seat.forget_old(now)
@@ -144,7 +144,7 @@ class GatewaySocket(ClientConnection):
         except Exception:
             note.finish(has_failed=True)
             raise
-        self._name_client(note)  # it may be signed in now, and have a seat
+        self._name_client(note)  # the frame may have signed the client in, and given it a seat
         if not note.is_deferred:
             note.finish()
 

@@ -91,7 +91,7 @@ class FrameRefused(Exception):
         self.is_silent = False
 
     def about(self, correlation_id: str, frame_id: str) -> "FrameRefused":
-        """Note which frame it is about."""
+        """Note the frame that is refused."""
         self.correlation_id, self.frame_id = correlation_id, frame_id
         return self
 

@@ -20,7 +20,7 @@ CANCEL = "cancel"
 MAX_RECEIVERS = 100
 # Parameters that a frame has as fields; all other parameters stay in `metadata.fipa`.
 MAPPED = frozenset({"sender", "receiver", "content", "conversation-id", "reply-with", "in-reply-to", "reply-by"})
-FRAME_OF = {  # any other performative is a `message`
+FRAME_OF = {  # messages with any other performative are of type `message`
     **dict.fromkeys(("request", "request-when", "request-whenever", "query-if", "query-ref", CANCEL), "request"),
     **dict.fromkeys(("agree", "refuse", "failure"), "response"),
     **dict.fromkeys(("propose", "cfp"), "proposal"),
@@ -38,7 +38,7 @@ CONTENT_KEYS = {  # what says that a content has the form of the frame's own
     "subscribe": "channel",
 }
 REPLIES = frozenset({"response", "decision", "error"})
-ASKS = frozenset({"request", "proposal"})  # frames that are always answered
+ASKS = frozenset({"request", "proposal"})  # types of frames that always get an answer
 NOT_UNDERSTOOD = frozenset({GatewayErrorCode.UNKNOWN_TYPE, GatewayErrorCode.INVALID_CONTENT})
 VOTE_OF = {"agree": "approve", "refuse": "reject"}
 PERFORMATIVE_OF_VOTE = {vote: performative for performative, vote in VOTE_OF.items()}

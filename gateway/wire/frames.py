@@ -194,7 +194,7 @@ def _wanted(field: FrameField) -> str:
 
 
 def encode(frame: Json) -> bytes:
-    """A frame as it is sent."""
+    """Encode a frame as JSON."""
     return msgspec.json.encode(frame)
 
 
@@ -293,7 +293,7 @@ ALG = "HMAC-SHA256"  # of signatures
 
 
 def is_signed(frame: Json, keys: Mapping[str, bytes]) -> bool:
-    """True if a frame has a signature by one of these keys."""
+    """True if one of these keys made the signature of a frame."""
     signature = frame.get("metadata", {}).get("signature")
     if not isinstance(signature, dict) or signature.get("alg") != ALG:
         return False

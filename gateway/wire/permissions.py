@@ -88,7 +88,7 @@ def is_permitted(identity: Identity, action: Action) -> bool:
         return False
     if role in (TeamRole.ADMIN, TeamRole.AGENT):
         return True
-    if identity.only_agent:  # it messages that agent and does nothing else
+    if identity.only_agent:  # the token may message that agent and nothing else
         return action is Action.SEND
     return action not in TAKES_SCOPE or identity.may(TAKES_SCOPE[action])
 

@@ -1,4 +1,4 @@
-"""The state of one socket of `a2a-v1`: which frames it takes now, and which flaws close it.
+"""The state of one socket of `a2a-v1`: the frames it takes now, and the flaws that close it.
 
 The module does no I/O and reads no clock.
 """

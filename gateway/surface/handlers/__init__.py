@@ -49,7 +49,7 @@ SERVICES: Mapping[str, Service] = {
 
 
 async def take_request(client: TeamClient, envelope: Envelope) -> None:
-    """Run the service, and answer with its result or its error. A service of an agent is asked like a message."""
+    """Run the service, and answer with its result or error. A request to an agent is handled like a message."""
     name = envelope.content["service"]
     if name not in SERVICES and envelope.agent:
         own = client.sender.seat

@@ -1,4 +1,4 @@
-"""Requests about what agents said: inboxes with stored messages, and sessions (sections 10.5 and 11).
+"""Requests about inboxes with stored messages, and about sessions (sections 10.5 and 11).
 
 An agent reads its own, but not while it works for a caller who is not its owner. A client without a seat reads
 those of the whole team, if its role and token allow it.
@@ -74,7 +74,7 @@ async def count(client: TeamClient, envelope: Envelope, params: Json) -> Json:
 
 
 async def clear(client: TeamClient, envelope: Envelope, params: Json) -> Json:
-    """Delete what was delivered, and end what waits."""
+    """Delete the delivered messages of an inbox, and end the waiting ones."""
     cleared: Json = await client.gateway.router.read(inbox.clear_inbox, _own_seat(client, envelope))
     return cleared
 

@@ -1,4 +1,4 @@
-"""Messages to agents, what agents answer, and broadcasts (section 10).
+"""Messages to agents, their answers, and broadcasts (section 10).
 
 A message is a turn, unless it is told, and its team stores no told messages (its rule `storesTold`): then it is
 passed on between connected agents, as a broadcast is. The audit has its record of each, as of every frame.
@@ -28,7 +28,8 @@ from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
 ALIAS = "broadcast"  # as the `agent` of a message
-ROOM_WITHIN_S = seconds(5.0, at_least_s=1.0)  # less than after which a client that takes nothing is closed
+# Shorter than the time after which a client that does not read is closed.
+ROOM_WITHIN_S = seconds(5.0, at_least_s=1.0)
 
 
 async def take_message(client: TeamClient, envelope: Envelope) -> None:
@@ -118,7 +119,7 @@ async def relay(client: TeamClient, envelope: Envelope, behalf: ActingFor) -> bo
         deadline = loop.time() + ROOM_WITHIN_S
         while held is not None and not held.client.has_room and loop.time() < deadline:
             await held.client.wait_for_room(deadline - loop.time())
-            # Again: the rules, and who is there, may have changed.
+            # Checked again: the rules and the connected agents may have changed.
             held = await _find_recipient(client, envelope, identity)
     return held is not None and await _push(client, envelope, identity, held)
 
@@ -130,7 +131,8 @@ async def _find_recipient(client: TeamClient, envelope: Envelope, known_as: Mess
         FrameRefused: 5004, by the lists of peers.
     """
     identity, gateway = client.identity, client.gateway
-    if client.messages.is_sending or find_only_agent(identity):  # a token for one agent reaches no seat by name
+    # A token for one agent cannot address seats by name.
+    if client.messages.is_sending or find_only_agent(identity):
         return None
     held = gateway.seats.find(identity.user_id, envelope.agent)
     if held is None or held.seat.status in TAKE_NO_MESSAGES or held.seat is client.seat:

@@ -1,4 +1,4 @@
-"""The handshake, channels, and what finds agents or is about the client's team (sections 5, 7 to 9, 16)."""
+"""The handshake, channels, discovery of agents, and requests about the client's team (sections 5, 7 to 9, 16)."""
 
 from collections.abc import Collection, Mapping
 
@@ -151,7 +151,8 @@ async def subscribe(client: TeamClient, envelope: Envelope) -> None:
     owner_id = get_team(client, envelope)
     channel, names = await _read_channel(client, envelope, owner_id)
     channels = client.gateway.channels
-    held = {one for _, one in channels.subscriptions(client) if is_channel(one)}  # not those that the hub made
+    # Subscriptions that the hub made do not count.
+    held = {one for _, one in channels.subscriptions(client) if is_channel(one)}
     if len(held) >= MAX_SUBSCRIPTIONS and channel not in held:
         text = f"a connection has at most {MAX_SUBSCRIPTIONS} subscriptions"
         raise bad_content(text, reason="too_many_subscriptions")
