@@ -48,7 +48,8 @@ def reap() -> dict[str, int]:
     with transaction.atomic():
         now = db_now()
         alive = alive_since(now)
-        dead = presence.remove_processes(Process.objects.filter(beat_at__lte=alive))  # first: it locks sessions
+        # Before the turns, because this locks sessions.
+        dead = presence.remove_processes(Process.objects.filter(beat_at__lte=alive))
         living = Process.objects.filter(beat_at__gt=alive).values("pk")
         ended = {"outcome": Outcome.FAILED, "settled_at": now, "released_at": now}
         orphans = Turn.objects.open().exclude(home__in=living).update(reason=TurnFailure.PROCESS_DIED, **ended)

@@ -1,4 +1,4 @@
-"""The limits of an account that count rows of `agents`."""
+"""The account limits that count rows of `agents`."""
 
 from typing import Any
 

@@ -170,7 +170,7 @@ def decide_ask(
 def _denial_for_now(
     ask: Ask, asked: AgentState, own: CallerSpending | None, state: AdmissionState
 ) -> Denied | None:
-    """Check the state of the agent: online, claims, cap, budgets. `own`: the caller's own budget."""
+    """Check the present state of the agent: online, claims, cap, budgets. `own`: the caller's own limits."""
     if not (asked.is_reachable or asked.connection_id is not None):
         return Offline()
     if held := state.claims.get(asked.session_id):

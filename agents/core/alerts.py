@@ -215,7 +215,7 @@ def describe_alert(alert: Alert) -> str:
 
 
 def _mail(alert: Alert) -> tuple[str, str]:
-    """Subject and text of the mail about an alert that was raised or, if it has ended, about its end."""
+    """Subject and text of the mail about a raised alert, or about its end if the alert has ended."""
     kind, handle = AlertKind(alert.kind), alert.agent.handle
     if alert.ended_at is None:
         said = describe_alert(alert)
@@ -271,7 +271,7 @@ def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[Conditio
     facts = {pk: rest for pk, *rest in sessions.values_list("pk", "seen_at", "remote__pk", "remote__retry_at")}
     found = {}
     for agent, minutes in watched:
-        if agent.session_id not in facts:  # deleted a moment ago, with its agent
+        if agent.session_id not in facts:  # the session was deleted a moment ago, with its agent
             continue
         seen_at, remote_id, retry_at = facts[agent.session_id]
         if retry_at is None and agent.session_id in online:
@@ -295,9 +295,7 @@ def _find_spent(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionK
 def _find_failing(
     agents: Sequence[WatchedAgent], rules: Rules, now: datetime, raised: Collection[ConditionKey]
 ) -> dict[ConditionKey, Condition]:
-    """The agents with a high share of failures among the asks that were admitted in the last hour and have
-    ended.
-    """
+    """The agents with a high share of failures among the asks of the last hour that completed or failed."""
     watched = _with_rule(agents, rules, AlertKind.FAILURES)
     asked = Turn.objects.filter(
         agent_id__in=[agent.agent_id for agent, _ in watched], asked_at__gt=now - FAILURES_WITHIN

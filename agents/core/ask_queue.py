@@ -38,14 +38,14 @@ class AskQueue:
         return self.count >= MAX_QUEUED
 
     def wake_first(self, session_id: int) -> None:
-        """A turn of the session ended: wake the first ask that waits for it."""
+        """Wake the first ask that waits for the session, because a turn of the session ended."""
         for chat_id, running in self._lines.get(session_id, {}).items():
             self._woken.add(chat_id)
             running.until_replied.wake()
             return
 
     async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
-        """Wait for admission; returns the turn, or the refusal, whose audit row is written."""
+        """Wait for admission; returns the turn, or a refusal, of which the audit row is written."""
         ask = running.ask
         line = self._lines.setdefault(ask.target.session_id, {})
         line[ask.chat_id] = running

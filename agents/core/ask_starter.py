@@ -73,7 +73,7 @@ class AskStarter:
         source: AskSource | None = None,
         files: Sequence[int] = (),
     ) -> RunningTurn:
-        """Admit an ask and start its turn; the caller may follow it by `RunningTurn.settled`.
+        """Admit an ask and start its turn; the calling function may await `RunningTurn.settled`.
 
         Raises:
             Denied: nothing was sent; the audit row says why.
@@ -101,11 +101,11 @@ class AskStarter:
         return running
 
     async def close(self) -> None:
-        """Stop mirroring."""
+        """Stop waiting for turns whose ends would be mirrored."""
         await self._mirroring.cancel()
 
     async def _mirror_end(self, running: RunningTurn, source: AskSource) -> None:
-        """Report the end to the session that asked: the reply to its agent, a missing reply to its transcript."""
+        """Report the end to the session that asked: a reply to its agent, a missing reply in its transcript."""
         in_time = await running.ended(PEER_TIMEOUT_S)
         if not in_time or not _is_answered(running.settled.result()):
             peer = payload_of(peerLogin=source.peer_login, peerSessionId=source.peer_session_id)
@@ -158,7 +158,7 @@ class Peer:
 
     @property
     def target(self) -> AskTarget:
-        """The target in the form that an ask has."""
+        """The session as the target of an ask."""
         return target_of(self.session)
 
     @property
@@ -173,13 +173,13 @@ def target_of(session: Session) -> AskTarget:
 
 
 def split_mention(text: str) -> tuple[str, str] | None:
-    """The handle and the rest of a text that begins with `@owner/slug` and continues after it."""
+    """The handle and the rest of a text `@owner/slug rest`; None for other texts."""
     found = _MENTION.match(text)
     return (found.group(1), text[found.end() :]) if found else None
 
 
 def find_agent(handle: str, user_id: int) -> AskTarget | None:
-    """The published agent of a handle (without @), when this user may ask it."""
+    """The published agent of a handle (without @), if this user may ask the agent."""
     agent = find_askable(handle, user_id)
     return AskTarget(agent.pk, agent.session_id, agent.handle) if agent else None
 

@@ -13,7 +13,7 @@ Status = Agent.Status
 
 
 class BulkAction(StrEnum):
-    """A change of each agent."""
+    """The change to make to each agent."""
 
     PUBLISH = "publish"
     UNPUBLISH = "unpublish"
@@ -51,7 +51,7 @@ class BulkReport:
 
 
 def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
-    """The report that `change_agents` would make now; the database stays as it is."""
+    """The report that `change_agents` would return now; nothing is written."""
     own = Agent.objects.kept().owned_by(owner).select_related("owner").filter(pk__in=agent_ids)
     agents = {agent.pk: agent for agent in own}
     halted = load_halted(agents)
@@ -63,7 +63,7 @@ def preview_change(owner: User, agent_ids: Collection[int], action: BulkAction) 
 
 
 def change_agents(owner: User, agent_ids: Collection[int], action: BulkAction) -> BulkReport:
-    """Change each of these agents that are the owner's, at most MAX_AT_ONCE, in one transaction for each agent.
+    """Change the owner's agents among these, at most MAX_AT_ONCE, in one transaction for each agent.
 
     A repeated change has no effect.
     """

@@ -1,4 +1,4 @@
-"""The columns of an agent that its owner writes, and checks of those that its A2A card shows."""
+"""The columns of an agent that its owner can edit, and validation of the columns that its A2A card shows."""
 
 from rest_framework import serializers
 

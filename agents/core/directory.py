@@ -25,20 +25,18 @@ from kit.clock import approximate_now, db_now
 
 
 def find_askable(handle: str, user_id: int | None) -> Agent | None:
-    """The agent of a handle, if it is published and open to this user; `user_id` None: open to every signed-in
-    user.
-    """
+    """The published agent of a handle that this user may ask; `user_id` None: that every user may ask."""
     found: Agent | None = Agent.objects.askable_by(user_id).at(handle).first()
     return found
 
 
 def queries_today(agent: Agent) -> int:
-    """Asks the agent has accepted on this UTC day."""
+    """The number of asks that the agent accepted on this UTC day."""
     return usage_today([agent.pk]).get(agent.pk, 0)
 
 
 def usage_today(agent_ids: Iterable[int]) -> dict[int, int]:
-    """Asks accepted on this UTC day, by agent."""
+    """The number of asks accepted on this UTC day, by agent."""
     rows = DailyUsage.objects.filter(agent_id__in=agent_ids, day=db_now().date())
     return dict(rows.values_list("agent_id", "queries"))
 
@@ -140,8 +138,8 @@ def publish_agent(
 ) -> Published:
     """Publish a session of the owner as an agent; `details` are fields of `Agent`.
 
-    `allowed`: users who may ask it while its access is limited. `budgets`: daily budgets of single callers. A
-    deleted agent with the same handle and owner is restored: fields that are not given keep their values, except
+    `allowed`: users who may ask the agent while its access is limited. `budgets`: daily budgets of single callers.
+    A deleted agent with the same handle and owner is restored: fields that are not given keep their values, except
     isolation, which is on by default.
 
     Raises:
@@ -194,8 +192,8 @@ def revise_agent(
 ) -> Agent | None:
     """Change only these fields of an agent; returns None if the agent was deleted meanwhile.
 
-    `allowed`: users who may ask it while its access is limited; `budgets`: daily budgets of single callers;
-    `session`: the session of its owner that answers from now on. A parameter that is None changes nothing.
+    `allowed`: users who may ask the agent while its access is limited; `budgets`: daily budgets of single callers;
+    `session`: the owner's session to which the agent moves. A parameter that is None changes nothing.
 
     Raises:
         NotMovable: the agent cannot move to the session now; nothing was written.
@@ -261,7 +259,7 @@ def get_users_by_login(logins: Iterable[str]) -> list[User]:
 
 @transaction.atomic
 def set_granted_users(agent: Agent, users: Sequence[User]) -> None:
-    """Let these, and no others, ask the agent while its access is limited.
+    """Set the users who may ask the agent while its access is limited.
 
     The calling function holds the lock on the agent's row.
     """
@@ -270,7 +268,7 @@ def set_granted_users(agent: Agent, users: Sequence[User]) -> None:
 
 
 def load_granted_logins(agent_ids: Collection[int]) -> dict[int, list[str]]:
-    """The logins that each of these agents is limited to, by agent id; every agent has an entry."""
+    """The logins of the users who may ask each limited agent, by agent id; every agent has an entry."""
     granted: dict[int, list[str]] = {agent_id: [] for agent_id in agent_ids}
     if granted:
         grants = AgentGrant.objects.filter(agent_id__in=granted).order_by("user__login")
@@ -281,7 +279,7 @@ def load_granted_logins(agent_ids: Collection[int]) -> dict[int, list[str]]:
 
 @transaction.atomic
 def set_caller_budgets(agent: Agent, budgets: CallerBudgets) -> None:
-    """Give these callers, and no others, a daily budget of their own at the agent.
+    """Set the callers who have a daily budget of their own at the agent.
 
     Today's usage stays counted. The calling function holds the locks on the agent's session and then its row: the
     ledger writes the same rows under the session's lock, in another order.

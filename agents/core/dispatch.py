@@ -1,4 +1,4 @@
-"""Runs a turn from admission to its end: delivery, waiting, settling exactly once."""
+"""Runs turns from admission to the end: delivers the prompt, waits, and settles exactly once."""
 
 import asyncio
 import logging
@@ -36,9 +36,9 @@ Run = TypeVar("Run", bound=RunningTurn)
 
 
 class Dispatcher:
-    """Runs turns. A turn continues whether or not a caller follows it. `links`: by `Session.link`.
+    """Runs turns. A turn continues whether or not a caller follows it. `links`: the links by `Session.link`.
 
-    `asks_found`: `ask_found` may be used. False where the rate limit is counted in Redis, because that needs the
+    `asks_found`: `ask_found` may be used. False if the rate limit is counted in Redis, because that needs the
     event loop.
     """
 
@@ -163,7 +163,7 @@ class Dispatcher:
         return {one.ask.parent for one in self._running.values() if one.ask.parent and one.ending is None}
 
     def cancel_children_of(self, ended: Collection[str]) -> None:
-        """Cancel the turns of this process that agents began in these turns."""
+        """Cancel the turns of this process for asks that agents made during these ended turns."""
         for running in self._running.values():
             if running.ask.parent in ended:
                 self.cancel(running.ask.chat_id)
@@ -179,11 +179,11 @@ class Dispatcher:
         return self._queue.count
 
     def connections(self) -> set[int]:
-        """The connections that turns of this process wait on."""
+        """The connections over which turns of this process wait for replies."""
         return {one.turn.connection_id for one in self._running.values() if one.is_admitted} - {NO_CONNECTION}
 
     def fail_turns_of(self, connection_ids: Collection[int]) -> None:
-        """Fail the turns that wait on these lost connections at once."""
+        """Fail at once the turns that wait for replies over these lost connections."""
         for running in self._running.values():
             if running.is_admitted and running.turn.connection_id in connection_ids:
                 running.end(failed(TurnFailure.CHANNEL_LOST))
@@ -250,7 +250,7 @@ class Dispatcher:
         deadline = self._clock() + wait_s
         try:
             if (link := self._links.get(running.turn.link)) is None:
-                return NEVER_LEFT  # this hub does not have the link any more
+                return NEVER_LEFT  # this hub no longer has the link
             await wait_within(link.deliver(running), wait_s)
             if reach:
                 reach("after-delivery")

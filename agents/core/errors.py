@@ -24,7 +24,7 @@ class Denied(Exception):
         cls.reason = cls.entry.reason
 
     def text(self, agent: str) -> str:
-        """The public text. `agent`: how the surface calls the agent."""
+        """The public text. `agent`: the surface's name for the agent."""
         of_caller = self.entry.caller_text if self.is_caller else ""
         return self.fill(of_caller or self.entry.text, agent)
 
@@ -34,7 +34,7 @@ class Denied(Exception):
         return self.fill(of_caller or self.entry.agent or self.entry.text, f"@{name}")
 
     def fill(self, text: str, agent: str) -> str:
-        """A text of this refusal with its values. `agent`: how the surface calls the agent."""
+        """Fill the values of this refusal into a text. `agent`: the surface's name for the agent."""
         return text.format(agent=agent, denied=self)
 
 
@@ -282,7 +282,7 @@ class MustWait(Exception):
 
 
 class NotPublished(Exception):
-    """No agent for this caller: absent, draft, deleted, not open to them, or its owner suspended.
+    """The caller can ask no such agent: absent, draft, deleted, not open to the caller, or its owner suspended.
 
     No row is written.
     """
@@ -315,7 +315,7 @@ class Unavailable(Exception):
 
 
 class NoReceipt(Exception):
-    """No receipt for the prompt: it may have been delivered, and the agent may be working."""
+    """The prompt was not acknowledged: the prompt may have been delivered, and the agent may be working."""
 
 
 class NotDelivered(Exception):

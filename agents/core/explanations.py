@@ -31,7 +31,7 @@ CANCELED_ONWARD = replace(
     caller="An agent asked this for a question that has ended since.",
     owner="Another agent asked this for a question that has ended since.",
 )
-# The labels of outcomes that have many reasons.
+# The labels of outcomes, each of which has several reasons.
 OUTCOME_LABELS: Mapping[Outcome | None, str] = {
     Outcome.COMPLETED: COMPLETED[""].label,
     Outcome.FAILED: "not answered",
@@ -48,7 +48,7 @@ BY_REASON: Mapping[Outcome, Mapping[str, Explanation]] = {
 def explain(outcome: str | None, reason: str = "", *, depth: int = 0) -> Explanation:
     """Explain how a stored ask ended, or that it has not ended. `depth`: how many agents passed the ask on.
 
-    An unknown reason, stored by a later release before a downgrade, is itself the text.
+    A reason that this release does not know, from before a downgrade, is itself the text.
     """
     if outcome is None:
         return IN_PROGRESS

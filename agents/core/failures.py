@@ -1,4 +1,4 @@
-"""The registry of the reasons why an admitted ask gets no reply; `agents.core.errors` has those of refusals.
+"""The registry of the reasons why an admitted ask gets no reply; `agents.core.errors` has the reasons of refusals.
 
 `python -m lab.in_django lab.errors_page:write` makes the rows of docs/reference/errors.md from these entries.
 """

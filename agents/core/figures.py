@@ -46,7 +46,7 @@ class DayWindow:
 
     @property
     def since(self) -> datetime:
-        """The moment at which the window begins."""
+        """The time at which the window begins."""
         return self.starts[0]
 
     def number_of(self, moment: datetime) -> int:
@@ -111,7 +111,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The latencies of all measured answers, and of each day's."""
+    """The percentiles of latencies of all measured answers, and by day."""
 
     all: Latency = field(default_factory=Latency)
     days: Sequence[Latency] = ()
@@ -195,7 +195,7 @@ def count_askers(turns: QuerySet[Turn]) -> int:
 
 
 def latencies(turns: QuerySet[Turn], window: DayWindow) -> Latencies:
-    """The latencies of the newest MAX_LATENCIES answers."""
+    """The percentiles of latencies, of all answers and by day, from the newest MAX_LATENCIES answers."""
     measured = turns.filter(IS_ANSWER).order_by("-asked_at").values_list("asked_at", "latency_ms")[:MAX_LATENCIES]
     days: list[list[int]] = [[] for _ in window.days]
     for asked_at, latency_ms in measured:

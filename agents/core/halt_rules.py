@@ -1,6 +1,7 @@
-"""Halts: an agent, an owner or a caller is stopped in every process until it is resumed (docs/adr/0060).
+"""Halts: an agent, an owner or a caller is stopped in every process until the halt is lifted (docs/adr/0060).
 
-A halt is a row. Admission reads it with its other state, and every process polls for turns and sockets to end.
+A halt is a row. Admission reads halts with its other state; every process polls for halted turns and sockets, and
+ends them.
 """
 
 from collections.abc import Collection, Sequence

@@ -15,7 +15,7 @@ class Watcher(Protocol):
     user_id: int
 
     def see(self, session_id: int, frame: bytes) -> None:
-        """Queue an encoded frame; a watcher that does not read fast enough is closed."""
+        """Queue an encoded frame for the socket; a socket whose client reads too slowly is closed."""
 
     def look_again(self, session_id: int) -> None:
         """Check the user's share of this session after a change; stop watching if the share is gone."""
@@ -47,7 +47,7 @@ class LiveViews:
             await self.send(process_id, live)
 
     async def send(self, process_id: str, message: LiveFrame | RecheckAccess) -> None:
-        """Pass a message to this process or another."""
+        """Send a message to the watchers of a process: this one or another."""
         if process_id == self._me:
             self.take(message)
         else:

@@ -112,7 +112,7 @@ def forget_old_mails() -> int:
 
 
 class MailOutbox(Outbox):
-    """The mails of all owners, sent one at a time. A mail that was sent, or given up, is deleted.
+    """The outbox of mails, which are sent one at a time. A mail that was sent, or given up, is deleted.
 
     No mail is due on a hub that sends none, or while sending is paused.
     """

@@ -10,8 +10,8 @@ from agents.core.waiting import RunningTurn
 class Link(Protocol):
     """A way to reach agents. `Session.link` names the link of a session; `hub.wiring` lists all links.
 
-    Rows say whether an agent can be asked now. A link over connections keeps a `Connection`, which names the
-    process that holds it; a link without connections keeps `Session.reachable_from`.
+    Database rows show whether an agent can be asked now. A link over connections keeps a `Connection`, which names
+    the process that has the socket; a link without connections keeps `Session.reachable_from`.
     """
 
     async def deliver(self, running: RunningTurn) -> None:
@@ -45,8 +45,8 @@ class Spans(Protocol):
         """Send the remaining records; takes a few seconds at most."""
 
 
-MESSAGES_A_SECOND = 100.0  # messages of one credential to the sessions of its user
-MESSAGES_AT_ONCE = 200.0  # messages of one credential after a pause
+MESSAGES_A_SECOND = 100.0  # the rate of one credential's messages to sessions of its user
+MESSAGES_AT_ONCE = 200.0  # the burst of one credential's messages after a pause
 
 
 class AskLimits(Protocol):
@@ -66,16 +66,14 @@ class AskLimits(Protocol):
         """Do what `retry_in_s` does, without waiting; only if `is_local`."""
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to Redis, if any."""
 
 
 RouteOrigin = Literal["operator", "mcp"]
 
 
 class Notifier(Protocol):
-    """Sends an agent the answer to a question that its operator, or the agent itself, asked elsewhere without
-    waiting.
-    """
+    """Sends an agent the answer to a question that the agent or its operator asked without waiting."""
 
     async def route_reply(
         self, session_id: int, *, chat_id: str, from_name: str, text: str, origin: RouteOrigin
@@ -90,12 +88,12 @@ class FollowUpTaker(Protocol):
     """Takes follow-ups: replies that an agent sends after the reply that ended its turn."""
 
     async def take(self, session_id: int, chat_id: str, text: str, *, only_of: int | None) -> None:
-        """Keep a follow-up for the caller of its turn.
+        """Store a follow-up for the caller of its turn.
 
         `only_of`: the id of the only caller whose turns may be followed up; None: any caller's.
 
         Raises:
-            NoSuchTurn, TooManyFollowUps: nothing was kept.
+            NoSuchTurn, TooManyFollowUps: nothing was stored.
         """
 
 

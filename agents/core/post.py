@@ -55,13 +55,13 @@ class PromptTaken(msgspec.Struct, frozen=True, tag="taken"):
 
 
 class PromptRefused(msgspec.Struct, frozen=True, tag="refused"):
-    """The prompt was not sent: the connection is gone."""
+    """The prompt was not sent, because the connection is closed."""
 
     chat_id: str
 
 
 class PostedChunk(msgspec.Struct, frozen=True, tag="chunk"):
-    """A piece of a reply; the link numbers them from 0."""
+    """A piece of a reply's text; the link numbers the pieces from 0."""
 
     chat_id: str
     seq: int
@@ -96,7 +96,7 @@ ReplyMessage = PostedChunk | ExtraPiece | Final
 
 
 class FinalReceived(msgspec.Struct, frozen=True, tag="got"):
-    """The process that waits received the final."""
+    """The process that waits for the reply received the `Final`."""
 
     chat_id: str
 
@@ -126,7 +126,7 @@ class CancelTurn(msgspec.Struct, frozen=True, tag="cancel"):
 
 
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn"):
-    """To the agent of a connection: no caller waits for the answer to this prompt any more."""
+    """To the process of a connection, for its agent: no caller waits for the answer to this prompt any more."""
 
     connection_id: int
     chat_id: str
@@ -141,8 +141,8 @@ class WatchForPushes(msgspec.Struct, frozen=True, tag="attend"):
 class JoinTurn(msgspec.Struct, frozen=True, tag="join"):
     """To the process that runs a turn: another process received the same message and waits for the same turn.
 
-    The turn goes on, and a queued ask keeps its position, when the requests of the receiving process end.
-    `tells`: the events of its task are sent from now on. `follower`: the name of the joining request, if a
+    The turn goes on, and a queued ask keeps its position, when the requests of the receiving process end. `tells`:
+    the task's events are published in its feed from now on. `follower`: the name of the joining request, if a
     `LeaveTurn` may follow; without one the turn always goes on.
     """
 
@@ -207,7 +207,7 @@ class LocalPost:
     """The `Post` of a hub with one process, which has no other process to reach."""
 
     async def send(self, process_id: str, message: Message) -> bool:
-        # Provably reached no process, so a prompt ends as not delivered and its unit of budget is given back.
+        # The message provably reached no process, so a prompt ends as not delivered and its budget is returned.
         return False
 
     async def pass_on(self, process_id: str, message: Message) -> None:

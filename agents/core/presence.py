@@ -113,10 +113,11 @@ def find_next_expiry(process_id: str, credential_ids: Collection[int], since: da
 
 @transaction.atomic
 def archive_sessions_of(credential_ids: Sequence[int]) -> None:
-    """Archive the sessions of revoked tokens. Agents published on them stay, offline."""
+    """Archive the sessions of revoked tokens. Agents that are published on these sessions stay, offline."""
     if credential_ids:
         theirs = Session.objects.select_for_update(no_key=True).kept().filter(credential_id__in=credential_ids)
-        ids = list(theirs.order_by("pk").values_list("pk", flat=True))  # in the order the ledger locks them
+        # In the order in which the ledger locks sessions.
+        ids = list(theirs.order_by("pk").values_list("pk", flat=True))
         Session.objects.filter(pk__in=ids).update(archived_at=db_now())
 
 
@@ -126,9 +127,7 @@ def remove_process(process_id: str) -> None:
 
 
 def remove_all_processes() -> None:
-    """Delete the rows that a crash left behind: the embedded hub holds the lock on its data, so no process is
-    alive.
-    """
+    """Delete the rows of all processes after a crash: the embedded hub has locked its data, so none is alive."""
     remove_processes(Process.objects.all())
 
 
@@ -310,5 +309,5 @@ def make_free_name(session: Session, wanted: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """A text as a routing name or agent slug: lower case, `[a-z0-9-]`, at most 64 characters."""
+    """Make a routing name or agent slug of a text: `[a-z0-9-]`, at most 64 characters."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

@@ -102,7 +102,7 @@ class EndReason(Explanation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalReason(EndReason):
-    """A reason for a refusal: nothing was sent to the agent. `{denied}` in the texts is the refusal.
+    """A reason for a refusal: nothing was sent to the agent. The placeholder `{denied}` in texts is the `Denied`.
 
     `caller_text`, `caller_agent`: replace `text` and `agent` where the reason lies with the caller.
     """
@@ -114,7 +114,7 @@ class RefusalReason(EndReason):
 
     @property
     def texts(self) -> list[str]:
-        """The texts for programs: one or two."""
+        """The texts for programs: `text`, and `caller_text` if there is one."""
         return list(filter(None, (self.text, self.caller_text)))
 
 

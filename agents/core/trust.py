@@ -10,12 +10,15 @@ from agents.core.types import Ask
 
 
 def is_own(ask: Ask, owner_id: int) -> bool:
-    """True if the owner of the asked agent asks, by hand or through agents of the owner alone."""
+    """True if the owner of the asked agent asks, directly or only through the owner's agents."""
     return ask.caller_id == owner_id and not ask.passed_by_stranger
 
 
 def is_own_turn() -> Case:
-    """`is_own` for stored turns. A turn stores the last session that passed it on, unless that was deleted."""
+    """`is_own` as an expression for stored turns.
+
+    A turn stores only the last session that passed it on, unless that session was deleted.
+    """
     passed_by_own = Q(depth=0) | Q(source_session__owner=F("session__owner"))
     return Case(When(passed_by_own, caller=F("session__owner"), then=Value(True)), default=Value(False))
 

@@ -1,4 +1,4 @@
-"""The open turns of this process with their replies so far; wakes their followers."""
+"""The open turns of this process with their replies so far, and the waking of their followers."""
 
 import asyncio
 import logging
@@ -99,7 +99,7 @@ class RunningTurn:
         """Record that the turn was admitted or has a new piece. Returns at once."""
 
     def admit(self, turn: OpenTurn) -> None:
-        """The ask was admitted, at once or after a wait."""
+        """Set the turn of the admitted ask, which may have waited before."""
         self.turn, self.is_admitted = turn, True
         self.record()
 
@@ -220,7 +220,7 @@ def left_out_of(pieces: Sequence[Piece], shown: Sequence[Part] = ()) -> list[str
 
 
 def text_with_left_out(text: str, pieces: Sequence[Piece]) -> str:
-    """A reply for an agent that is given text alone, with a line for each part that is not in the text."""
+    """A reply for an agent that gets only text, with a line for each part that is not in the text."""
     return "\n".join(filter(None, [text, *(f"[left out: {line}]" for line in left_out_of(pieces))]))
 
 
@@ -267,7 +267,7 @@ class WaitingTurns:
         return self._turns.get(chat_id)
 
     def take(self, message: ReplyMessage) -> None:
-        """Pass a message to its turn. A final without a turn that waits is late: it frees the agent."""
+        """Pass a message to its turn. A `Final` without a waiting turn is late: it frees the agent."""
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)

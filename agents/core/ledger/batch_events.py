@@ -175,7 +175,7 @@ class BatchEvents(Struct):
 
 
 def files_are_there(database: Database, ask: Ask) -> bool:
-    """True if every file the question names is still there for its caller."""
+    """True if the caller can still read every file that the question names."""
     with database.for_django():
         return readable(ask.files, ask.caller_id).keys() >= set(ask.files)
 

@@ -163,7 +163,7 @@ class Database(ABC):
 
 
 class SqliteDatabase(Database):
-    """A statement runs when it is sent. `run` and `commit` are `execute` of the driver's connection."""
+    """Runs each statement when it is sent. `run` and `commit` are `execute` of the driver's connection."""
 
     is_postgresql = False
     # Takes the write lock now, so that the rows that a batch reads stay the same until its commit.
@@ -234,7 +234,7 @@ _per_thread = _OfThread()
 
 
 def thread_database() -> Database:
-    """The connection of the calling thread; it is open."""
+    """The open connection of the calling thread."""
     database = _per_thread.database
     # Django closed its connection, or opened another.
     if database.raw is None or database.raw is not database.home.connection:

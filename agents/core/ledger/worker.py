@@ -175,7 +175,7 @@ class Worker:
             except Empty:
                 break
             if item is None:
-                self._queue.put(None)  # for the next call: this work is done first
+                self._queue.put(None)  # the next call takes the end marker, after this work is done
                 break
             items.append(item)
         return items
@@ -227,7 +227,7 @@ class Worker:
             answered.append(item)
             answers.append(answer)
         if answered:
-            self._answer(answered, answers)  # before the commit: these tasks need not wait for the disk
+            self._answer(answered, answers)  # answered before the commit: these tasks need not wait for the disk
         return [*asking, *used.values()]
 
     def _commit(self, batch: Sequence[Work], *, is_retry: bool = False) -> Sequence[Result]:
