@@ -1,4 +1,4 @@
-"""The availability of agents and sessions, and the advice for visitors."""
+"""The availability of agents and sessions for visitors of pages, and advice on whether to ask."""
 
 from collections import defaultdict
 from collections.abc import Collection

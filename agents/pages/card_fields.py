@@ -34,11 +34,11 @@ SKILL_KEYS = ", ".join([*SINGLE_KEYS, *REPEATED_KEYS])
 
 
 class BadLine(ValueError):
-    """A line that is not part of a skill; the text names the line."""
+    """A line of the text is invalid; the message names the line."""
 
 
 class ModesField(LinesField):
-    """The media types that an agent takes, or answers with."""
+    """A field for media types, one on each line."""
 
     widget = forms.Textarea(attrs={"rows": 2, "cols": 60, "placeholder": "\n".join(HUB_MODES)})
 
@@ -58,7 +58,7 @@ class ModesField(LinesField):
 
 
 class SkillsField(forms.CharField):
-    """The skills of a card, as `key: value` lines."""
+    """A field for the skills of a card, as `key: value` lines."""
 
     widget = forms.Textarea(attrs={"rows": 8, "cols": 60, "placeholder": SKILL_EXAMPLE})
 

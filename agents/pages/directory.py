@@ -30,7 +30,7 @@ MAX_WORDS = 6
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One agent of a list."""
+    """One agent of a list, with its availability."""
 
     agent: Agent
     standing: Availability
@@ -73,7 +73,7 @@ def read_search(typed: str) -> str:
 
 
 def read_filters(request: HttpRequest) -> Filters:
-    """The filters of the directory: words, agents that are online, and the visitor's own."""
+    """The filters of the directory: search words, only online agents, only the visitor's own agents."""
     visitor_id = request.user.pk
     own = Filter("mine", one_of("1" if visitor_id else ""), lambda value: Q(owner_id=visitor_id))
     return Filters(request, (Filter("q", read_search), Filter("online", one_of("1"), lambda value: online()), own))

@@ -101,7 +101,7 @@ class LoginField(forms.CharField):
 
 
 class CallerBudgetsField(LinesField):
-    """Daily budgets of callers: a login and a number on each line."""
+    """A field for daily budgets of callers: a login and a number on each line."""
 
     def clean(self, value: Any) -> Any:
         """The budgets by user; the last line of a login counts."""

@@ -1,4 +1,4 @@
-"""The desk: pages on which owners manage what is theirs."""
+"""The desk: pages on which owners manage their agents, sessions and alerts."""
 
 from django.http import Http404
 

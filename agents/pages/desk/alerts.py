@@ -49,7 +49,7 @@ def _number(label: str, kind: AlertKind, most: int) -> forms.IntegerField:
 
 
 class AlertsForm(forms.Form):
-    """A switch and a number for each kind, and the address."""
+    """A switch and a threshold for each kind of alert, and the mail address."""
 
     offline = forms.BooleanField(label="An agent is offline", required=False)
     offline_threshold = _number("Minutes", AlertKind.OFFLINE, MAX_OFFLINE_MINUTES)

@@ -288,7 +288,7 @@ def costs_as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
 
 
 def _read_utc_window(request: HttpRequest) -> DayWindow:
-    """The days, in UTC, that `?days=` asks for: limits count by days in UTC."""
+    """The days that `?days=` asks for, in UTC, because limits count by UTC days."""
     return read_window({"days": request.GET.get("days", "")}, db_now())
 
 

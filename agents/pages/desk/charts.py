@@ -1,4 +1,4 @@
-"""Charts of the audit: for each day the bars that `desk/chart.html` draws, and the values it shows on hover."""
+"""Computes the charts of the audit, which `desk/chart.html` draws: bars by day, and values for the hover text."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle; `kind` is its colour."""
+    """A rectangle of the chart; `kind` determines its colour."""
 
     kind: str
     x: float

@@ -219,7 +219,7 @@ def _numbers(given: Iterable[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words for an action on the page: `done` for one agent, `means` for all."""
+    """The texts for an action: `done`: the result for one agent; `means`: an explanation of the action."""
 
     verb: str
     done: str
