@@ -1,4 +1,4 @@
-// A2A from a page of the hub: the cookie says who asks. Texts of agents are data: show them by textContent.
+// Calls A2A from a page of the hub, signed in by the cookie. Texts of agents are untrusted: show them by textContent.
 import { inHub } from "./addresses.js";
 
 export const ENDED = new Set(["COMPLETED", "FAILED", "CANCELED", "REJECTED"]);
@@ -11,7 +11,7 @@ export function call(handle, method, params, version = "") {
   return { method: "POST", url: endpoint(handle), headers, body };
 }
 
-// A new id. `crypto.randomUUID` would be missing on plain http, but for localhost.
+// A new id. `crypto.randomUUID` does not exist on pages of plain http, except on localhost.
 export function newMessageId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -21,9 +21,9 @@ export function endpoint(handle) {
   return `/api/a2a/v1/agents/${encodeURIComponent(owner)}/${encodeURIComponent(slug)}`;
 }
 
-// Send a request and follow its answer. `onHead(response)` once, `onPiece(text)` for each event or the whole body as it
-// came, `onShown(result, id)` for what each shows (`id`: of an event that has one), `onError({code, message, status})` for an
-// error instead.
+// Send a request and read the response to its end. Calls `onHead(response)` once; `onPiece(text)` with the text of each
+// event, or of the whole body; `onShown(result, id)` with each result (`id`: the id of the event, if it has one);
+// `onError({code, message, status})` with an error.
 export async function exchange(request, { onHead, onPiece, onShown, onError, signal } = {}) {
   const { url, method, headers, body, credentials = "same-origin" } = request;
   const response = await fetch(inHub(url), { method, headers, body, credentials, signal });
@@ -76,7 +76,7 @@ function parsed(text) {
   }
 }
 
-// JSON-RPC says {error: {code, message}}, the native API {error: code, message}.
+// An error of JSON-RPC is {error: {code, message}}, an error of the native API {error: code, message}.
 function problem({ error, message }, status) {
   return typeof error === "object" ? { ...error, status } : { code: error, message, status };
 }

@@ -1,4 +1,4 @@
-// The page of one agent: its state as it changes, and the ask box. What an agent says is shown by textContent.
+// The page of one agent: its current state, and the ask box. Texts of the agent are shown by textContent.
 import { watch } from "./standing.js";
 import { startAsking } from "./asking.js";
 
@@ -17,7 +17,7 @@ function show(standing) {
   asking?.allow(standing.mayAsk, standing.advice);
 }
 
-// Only what changed, so that screen readers hear only that.
+// Writes a text only if it changed, so that screen readers announce only changes.
 function write(element, text) {
   if (text !== undefined && element.textContent !== text) element.textContent = text;
 }

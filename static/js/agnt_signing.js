@@ -1,4 +1,4 @@
-// Signatures of AGNT, made by the browser. No key is stored or sent.
+// Makes the signatures of AGNT in the browser. No key is stored or sent.
 import { writeCanonical } from "./canonical_json.js";
 
 const IS_HEX = /^[0-9a-f]{64}$/;
@@ -10,7 +10,7 @@ export function readKey(secret) {
   return Uint8Array.from(secret.match(/../g), (pair) => Number.parseInt(pair, 16));
 }
 
-// What is signed: the payload with its sender and its time (Unix seconds), in place of those that it came with.
+// The payload to sign: with this sender and this time (Unix seconds), which replace the payload's own.
 export function addSender(payload, sender, at_s) {
   const { _sig, ...unsigned } = payload;
   return { ...unsigned, _from: sender, _ts: at_s };
@@ -25,7 +25,7 @@ export async function signBody(body, at_s, key) {
   return `ts=${at_s},v1=${await sign(`${at_s}.${body}`, key)}`;
 }
 
-// Browsers give `crypto.subtle` to pages of https and of this computer only.
+// Browsers offer `crypto.subtle` only to pages of https and of localhost.
 export const canSign = () => Boolean(globalThis.crypto?.subtle);
 
 async function sign(text, key) {

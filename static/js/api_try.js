@@ -1,4 +1,4 @@
-// The forms of the API pages: each sends its call to this hub, by the token of the page or else the browser's session.
+// The forms of the API pages: each sends its call to this hub, with the token typed into the page, else with the session.
 import { inHub } from "./addresses.js";
 
 const MAX_SHOWN_CHARS = 20_000;
@@ -41,7 +41,7 @@ function request(form) {
   return [address, { method, headers, body, credentials: token.value ? "omit" : "same-origin" }];
 }
 
-// What came, for people to read; the beginning of what is long.
+// The text of a response, with JSON indented; of a long text only the beginning.
 async function textOf(answer) {
   const text = await answer.text();
   const is_json = (answer.headers.get("Content-Type") ?? "").includes("json");

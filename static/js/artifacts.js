@@ -1,4 +1,4 @@
-// The artifacts of an answer, each once by its id, as they come: name, then its parts.
+// Shows the artifacts of an answer as they arrive, each id once: the artifact's name, then its parts.
 import { isReply } from "./dialects.js";
 import { inBytes, make } from "./elements.js";
 
@@ -19,12 +19,12 @@ export class Artifacts {
     return this.#shown.size === 0;
   }
 
-  // What each artifact of the task holds, by its id, also those of earlier turns.
+  // The parts of each artifact of the task by the artifact's id, artifacts of earlier turns included.
   get parts() {
     return new Map([...this.#before, ...[...this.#shown].map(([id, { parts }]) => [id, parts])]);
   }
 
-  // The texts of all that is shown.
+  // The texts of all artifacts that are shown.
   get text() {
     return [...this.#shown.values()].map(({ view }) => view.text).join("\n\n");
   }
@@ -42,7 +42,7 @@ export class Artifacts {
     for (const { view } of this.#shown.values()) view.setRaw(isRaw);
   }
 
-  // Show those of a sight; gives the ids that are new.
+  // Show the artifacts of one result or event (`sightOf`); returns the ids of artifacts that were not shown before.
   see({ artifacts = [], appends = false }) {
     const fresh = [];
     for (const { artifactId, name, parts = [] } of artifacts.filter((one) => !isReply(one.artifactId))) {
@@ -75,7 +75,7 @@ export class Artifacts {
 
 const isSame = (some, others) => JSON.stringify(some) === JSON.stringify(others);
 
-// Parts as a developer reads them: texts and JSON, of a file what it is.
+// Shows parts for developers: texts, data as JSON, and of a file its name, type and size or URL.
 export class PartsAsText {
   static showsIds = true;
 
@@ -89,7 +89,7 @@ export class PartsAsText {
   }
 }
 
-// A part in version 1.0 or 0.3.
+// The text for a part of A2A 1.0 or 0.3.
 function describePart({ text, data, file, ...part }) {
   if (text !== undefined) return text;
   if (data !== undefined) return `${JSON.stringify(data, null, 2)}\n`;

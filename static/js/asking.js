@@ -14,17 +14,18 @@ const UNSURE = "It is not known whether the hub has your question. Try again: it
 const MISSING = "This conversation is not kept any more, or it is not yours. What you ask now begins another; My questions has how it ended.";
 const NO_TASK = -32001;
 const PER_PAGE = 20;
-const IS_TOUCHED = matchMedia("(pointer: coarse)").matches; // keyboards on a screen have one key for lines and no Shift+Enter
+const IS_TOUCHED = matchMedia("(pointer: coarse)").matches; // on-screen keyboards have no Shift+Enter: Enter begins a line there
 const $ = (id) => document.getElementById(id);
 
-// `onEnd()` after each question, however it ended. Gives {allow(mayAsk, why)}: whether the agent takes questions now.
+// Calls `onEnd()` after each question, however it ended. Returns {allow(mayAsk, why)}, which sets
+// whether the agent takes questions now.
 export function startAsking(handle, { onEnd }) {
   const form = $("ask");
   const accepts = { modes: JSON.parse(form.dataset.modes), maxBytes: Number(form.dataset.maxBytes) };
   const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, turn: null, contextId: "" };
   const fields = { list: $("files"), input: $("file"), button: $("attach"), area: form, error: $("ask-error") };
   const attachments = new Attachments(fields, accepts, () => ($("question").required = attachments.isEmpty));
-  const turns = new Map(); // by their elements
+  const turns = new Map(); // the turns by their elements
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -88,7 +89,7 @@ export function startAsking(handle, { onEnd }) {
     follow(turn, turn.request);
   }
 
-  // Send a request and show what comes; gives the error that came instead.
+  // Send a request and show the answer as it arrives; returns the error if the hub refused the request, else null.
   async function follow(turn, request) {
     if (now.reading) return null;
     const reading = (now.reading = new AbortController());
@@ -118,11 +119,12 @@ export function startAsking(handle, { onEnd }) {
     else turn.see(sight);
     now.contextId = sight.contextId ?? now.contextId;
     if (sight.taskId) history.replaceState(null, "", `?task=${encodeURIComponent(sight.taskId)}`);
-    if (turn.isEnded && turn === now.turn) now.reading?.abort(); // a subscription would stay open while the agent waits for an answer
+    if (turn.isEnded && turn === now.turn) now.reading?.abort(); // the hub keeps a subscription open while the agent waits for its caller
     update();
   }
 
-  // While an answer grows. An answer that comes whole is read from its beginning, and a reader further up stays there.
+  // Apply a change and scroll to the end of the thread, unless the visitor has scrolled up. For answers that grow: a complete
+// answer is read from its beginning.
   function keepEndInView(change) {
     const isAtEnd = $("thread-end").getBoundingClientRect().top <= innerHeight;
     change();
@@ -131,7 +133,7 @@ export function startAsking(handle, { onEnd }) {
 
   const leave = (turn, why) => turn.leave(why, turn.taskId ? KEPT : UNSURE);
 
-  // What is known now, and then what comes; it may end between the two.
+  // Get the task, then subscribe to its events. If the task ends between the two requests, get it once more.
   async function followAgain(turn) {
     await look(turn);
     if (turn.taskId && !turn.isEnded && (await follow(turn, about(V1, handle, "subscribe", turn.taskId)))) await look(turn);
@@ -159,7 +161,7 @@ export function startAsking(handle, { onEnd }) {
     update();
   }
 
-  // The agent waits for leave to use a tool, in the turn that goes on.
+  // Send the caller's decision on a permission request; the same turn continues.
   function decide(turn, { decision, request }) {
     const parts = [{ data: { requestId: request, decision } }];
     const message = { messageId: newMessageId(), role: "ROLE_USER", parts, contextId: now.contextId, taskId: turn.taskId };
@@ -186,7 +188,7 @@ export function startAsking(handle, { onEnd }) {
     $("question").focus();
   }
 
-  // The conversation of a task, the newest of its context; then what still comes of it.
+  // Show the conversation of a task: the newest tasks of its context; then follow the last task if it has not ended.
   async function open(taskId) {
     const task = await fetchResult(about(V1, handle, "get", taskId));
     if (!task) return;
@@ -215,7 +217,7 @@ export function startAsking(handle, { onEnd }) {
 
   const opened = new URLSearchParams(location.search).get("task");
   if (opened) open(opened);
-  // The button is disabled until here: before, the browser would submit the form itself, and the question would be lost.
+  // The button is disabled until now: without this script the browser would submit the form, and the question would be lost.
   update();
   return {
     allow(mayAsk, why) {
@@ -226,14 +228,14 @@ export function startAsking(handle, { onEnd }) {
   };
 }
 
-// While one turn is followed, no other is begun.
+// The names of the actions to offer at a turn. While the page follows one turn, no other turn can be started.
 function actionsOf(turn, isFollowing, isNow) {
   if (!isFollowing) return leftActions(turn);
   if (!isNow) return leftActions(turn).filter((name) => ["copy", "raw", "cancel"].includes(name));
   return turn.isEnded ? [] : ["stop", ...(turn.taskId ? ["cancel"] : [])];
 }
 
-// Of a turn that is not followed.
+// The actions at a turn that the page does not follow now.
 function leftActions(turn) {
   const shown = turn.text ? ["copy", "raw"] : [];
   if (turn.state === "COMPLETED" || turn.asksBack) return shown;
@@ -243,7 +245,7 @@ function leftActions(turn) {
   return turn.request ? [...shown, "retry", "edit"] : shown;
 }
 
-// What is added and scrolled in one frame counts as having moved.
+// Two frames later: elements that are added and scrolled to in one frame count as a layout shift.
 const afterPaint = (act) => requestAnimationFrame(() => requestAnimationFrame(act));
 
 const goesOn = () => !$("going-on").hidden && $("go-on").checked;

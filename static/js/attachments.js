@@ -1,5 +1,5 @@
-// Files that go with a question: chosen, dropped or pasted. The hub passes on text and JSON, so a file is a part of one of
-// them, if the agent's card names it, and what does not fit is said before anything is sent.
+// Files that go with a question: chosen, dropped or pasted. The hub passes on text and JSON, so a file becomes a part of
+// one of these types, if the agent's card accepts the type. The page refuses other files before it sends anything.
 import { inBytes, make } from "./elements.js";
 
 const MAX_FILES = 20;
@@ -70,7 +70,7 @@ export class Attachments {
     if (together > maxBytes) throw new Error(`the files have ${inBytes(together)} together; this agent takes ${inBytes(maxBytes)} at most.`);
   }
 
-  // The part that a file is.
+  // The part of the message that carries a file.
   async #read(file) {
     const text = await readText(file);
     const isJson = file.type === JSON_TYPE || file.name.toLowerCase().endsWith(".json");
@@ -107,7 +107,7 @@ async function readText(file) {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (!text.includes("\0")) return text;
   } catch {
-    // bytes that are no text: said below, as with a NUL
+    // the bytes are not UTF-8: refused below, like a text with a NUL
   }
   throw new Error("agents of this hub take text and JSON, and this is neither.");
 }

@@ -1,7 +1,7 @@
-// Canonical JSON of AGNT, as the hub writes it: keys in the order of code points, no spaces, ASCII alone, and numbers
-// as Python writes them. A text is read with its numbers as they stand there: 7.0 is not 7.
+// Canonical JSON of AGNT, as the hub writes it: keys in the order of code points, no spaces, only ASCII, and numbers as
+// Python writes them. Numbers are read as they are written in the text: 7.0 is not 7.
 
-// In a JSON text: strings, those before a colon being keys, and numbers.
+// Matches the strings and numbers of a JSON text; a string before a colon is a key.
 const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*/g;
 const IS_WHOLE = /^-?\d+$/;
 const MIN_POWER = -4; // below it, and from MAX_POWER on, a number has an exponent
@@ -16,7 +16,7 @@ class JsonNumber {
 // The value of a JSON text, to be written by `writeCanonical`. Throws a SyntaxError.
 export function parseJson(text) {
   JSON.parse(text);
-  // Not by the third argument of a reviver, which has the number as it was written in new browsers only.
+  // The third argument of a reviver has the number as it was written, but only in new browsers.
   const marked = text.replace(TOKENS, (token, string, colon) => {
     if (string === undefined) return `"n${token}"`;
     return colon ? token : `"s${string.slice(1)}`;
@@ -32,7 +32,7 @@ export function isObject(value) {
   return value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof JsonNumber);
 }
 
-// Throws a RangeError for a number that is none in Python's JSON: 1e999.
+// Throws a RangeError for a number that Python's JSON does not accept, such as 1e999.
 export function writeCanonical(value) {
   if (value instanceof JsonNumber) return writeNumber(value.text);
   if (typeof value === "number") return writeNumber(String(value));
@@ -62,7 +62,7 @@ function writeNumber(text) {
   return `${sign}${plain}${plain.includes(".") ? "" : ".0"}`;
 }
 
-// Not the order of `sort()`, which goes by UTF-16: an emoji comes after every other character.
+// `sort()` compares UTF-16 units; by code points an emoji comes after all characters of the Basic Multilingual Plane.
 function compareCodePoints(left, right) {
   const [a, b] = [[...left], [...right]];
   const at = a.findIndex((char, index) => char !== b[index]);

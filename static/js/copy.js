@@ -1,4 +1,4 @@
-// Buttons with data-copy="ID" copy the value or the text of that element, also those that come later.
+// Buttons with data-copy="ID" copy the value or the text of that element, also buttons that scripts add later.
 import { make } from "./elements.js";
 import { toast } from "./toast.js";
 
@@ -27,7 +27,7 @@ export function copyButton(code) {
   return button;
 }
 
-// Copy a text that an element shows, perhaps in another form.
+// Copy a text that an element shows; the text may differ from the element's own.
 export async function copyText(text, source) {
   if (await copy(text, source)) toast("Copied.");
   else toast("The browser does not let this page copy. The text is selected: press Ctrl+C.");
@@ -42,7 +42,7 @@ async function copy(text, source) {
   }
 }
 
-// Without `navigator.clipboard`, which browsers give to https and localhost only.
+// Copies without `navigator.clipboard`, which browsers offer only on https and localhost.
 function copySelected(source, text) {
   const fill = (event) => {
     event.clipboardData.setData("text/plain", text);

@@ -1,4 +1,4 @@
-// How long it is until a deadline, counted down each second. The hub writes it as of when it made the page.
+// Counts down the time until a deadline each second. The page has the time that was left when the hub rendered it.
 const TICK_MS = 1000;
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 

@@ -1,4 +1,4 @@
-// The desk: how agents and sessions are now, asked for every few seconds while the page is seen.
+// The desk: loads the states of agents and sessions every few seconds while the page is visible.
 import { inHub } from "./addresses.js";
 import { markZone } from "./desk_zone.js";
 import { SIGNED_OUT, showFailure, showReach } from "./failures.js";
@@ -45,7 +45,7 @@ async function look() {
   return setTimeout(look, EVERY_MS);
 }
 
-// Which agents are chosen: the box for all follows the others, and the buttons wait for one.
+// The chosen agents: the box for all shows whether all, some or none are checked; the buttons need at least one agent.
 const bulk = document.getElementById("bulk");
 const boxes = [...document.querySelectorAll("input[form=bulk]")];
 
@@ -64,7 +64,7 @@ if (bulk) {
     showChosen();
   });
   for (const box of boxes) box.addEventListener("change", showChosen);
-  addEventListener("pageshow", showChosen); // a browser that goes back keeps what was checked
+  addEventListener("pageshow", showChosen); // a browser that returns to the page keeps the checked boxes
   showChosen();
 }
 

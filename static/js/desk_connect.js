@@ -1,4 +1,4 @@
-// The wizard's last step: ask until an agent has come with the token, then show where to go on.
+// The wizard's last step: poll until an agent has connected with the token, then show the next steps.
 import { make } from "./elements.js";
 import { SIGNED_OUT, showFailure, showReach } from "./failures.js";
 import { toast } from "./toast.js";

@@ -1,7 +1,7 @@
 // The visitor's time zone, in which pages count days.
 import { ZONE } from "./times.js";
 
-// Links to pages that count days say in which zone.
+// Add the time zone to links to pages that count days.
 export function markZone() {
   for (const link of document.querySelectorAll("a[data-zoned]")) {
     const address = new URL(link.href);
@@ -10,7 +10,7 @@ export function markZone() {
   }
 }
 
-// A page that was opened without a zone is opened again with it; true when that happens.
+// Load a page that was opened without a time zone again with it; returns true if the page is loaded again.
 export function reopenedInZone() {
   const address = new URL(location.href);
   const shown = document.querySelector("[data-zone]")?.dataset.zone;

@@ -1,8 +1,9 @@
-// Requests in each dialect of the hub, and what its answers say whichever dialect they are in.
-// A dialect is {key, title, version, methods: {what it does: name}, message: one to fill in}, as the page has them.
+// Makes requests in each A2A dialect of the hub, and reads the answers of all dialects into one form.
+// A dialect is {key, title, version, methods: {operation: method name}, message: a template}, from the page's data.
 import { call, textOf } from "./a2a.js";
 
-// A message: `how` is "stream", "send", or "begin" (answered as the task begins). `taskId`: the task that asked for it.
+// The request that sends a message. `how`: "stream", "send", or "begin" (the hub answers when the task has started).
+// `taskId`: the task that waits for the message as its input.
 export function asking(dialect, handle, text, { how, messageId, taskId = "" }) {
   const [part] = dialect.message.parts;
   const message = { ...dialect.message, messageId, parts: [{ ...part, text }], ...(taskId && { taskId }) };
@@ -11,14 +12,14 @@ export function asking(dialect, handle, text, { how, messageId, taskId = "" }) {
   return call(handle, method, how === "begin" ? { message, configuration } : { message }, dialect.version);
 }
 
-// A question about a task: `operation` is "get", "cancel" or "subscribe". `seen`: the id of the last event that came.
+// The request about a task: `operation` is "get", "cancel" or "subscribe". `seen`: the id of the last received event.
 export function about(dialect, handle, operation, taskId, seen = "") {
   const request = call(handle, dialect.methods[operation], { id: taskId }, dialect.version);
   return seen ? { ...request, headers: { ...request.headers, "Last-Event-ID": seen } } : request;
 }
 
-// What a result or frame shows: {taskId, contextId, state, at, message, artifacts, appends}, each only where it is said.
-// States are bare and in capitals, as in COMPLETED; `artifacts` are whole unless it `appends`.
+// A result or event as {taskId, contextId, state, at, message, artifacts, appends}; fields that it lacks are undefined.
+// States are in capitals without a prefix, such as COMPLETED. `appends`: the parts extend the artifact received before.
 export function sightOf(shown) {
   const told = shown?.task ?? shown?.statusUpdate ?? shown?.artifactUpdate ?? shown?.message ?? shown ?? {};
   if (told.artifact) return { taskId: told.taskId, artifacts: [told.artifact], appends: Boolean(told.append) };
@@ -30,7 +31,8 @@ export function sightOf(shown) {
   return { taskId, contextId, state: bare(state), at: timestamp, message, artifacts };
 }
 
-// The hub's own dialect has tasks only: a piece of the reply is one at work, the whole reply its last message.
+// The hub's own dialect sends only tasks: a WORKING task carries a piece of the reply; the last message of a COMPLETED
+// task is the whole reply.
 function sightOfHub(task) {
   const { state, message } = task.status;
   const replyIs = ({ parts }) => [{ artifactId: "reply-1", parts }];
@@ -38,10 +40,10 @@ function sightOfHub(task) {
   return { taskId: task.id, state, message, artifacts: state === "COMPLETED" ? replyIs(task.history.at(-1)) : [] };
 }
 
-// The pieces of a reply share one messageId; what else a task at work says is a note on its progress.
+// The pieces of a reply share one messageId; other messages of a WORKING task are notes on its progress.
 const isChunk = ({ id, status: { state, message } }) => state === "WORKING" && message?.messageId === `msg-${id.slice("task-".length)}`;
 
-// The text of a reply as it comes, from any dialect's sights.
+// Collects the text of a reply from the results of `sightOf`.
 export class Reply {
   #texts = new Map();
 
@@ -52,18 +54,18 @@ export class Reply {
     }
   }
 
-  // Write what a sight added into an element; a piece is appended, so that readers hear it alone.
+  // Write the newest text into an element; a piece is appended, so that screen readers announce only the piece.
   write(element, { artifacts: [artifact], appends }) {
     if (appends && isReply(artifact.artifactId)) element.append(textOf(artifact));
     else element.textContent = this.text;
   }
 
-  // The last reply's; of an agent that made other things only, theirs.
+  // The text of the last reply; without a reply, the texts of the other artifacts.
   get text() {
     return this.replyText ?? [...this.#texts.values()].join("\n");
   }
 
-  // The last reply's, if there is one.
+  // The text of the last reply, or undefined.
   get replyText() {
     return [...this.#texts].findLast(([id]) => isReply(id))?.[1];
   }

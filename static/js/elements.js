@@ -1,6 +1,6 @@
-// What modules that build parts of a page share.
+// Functions for modules that build parts of a page.
 
-// A size for people.
+// A size in readable units.
 export function inBytes(count) {
   if (count < 1000) return `${count} B`;
   return count < 1e6 ? `${(count / 1e3).toFixed(1)} KB` : `${(count / 1e6).toFixed(1)} MB`;

@@ -1,8 +1,9 @@
-// What an error or the end of a task means and what to do, in the words of the hub's own tables (the tag `explanations`).
+// Explains an error or the end of a task, and what the caller can do, by the hub's own tables (the tag `explanations`).
 const known = () => JSON.parse(document.getElementById("explanations").textContent);
 
-// The explanation of a task without an answer, by its text; null for an agent's own text. Several ends may have one text:
-// an end after the agent got the question (`wasSent`) is no refusal, and where the ends differ, `counted` is left out.
+// The explanation of a task that ended without an answer, by the task's text; null for a text that the agent wrote. Several
+// ends may have the same text: with `wasSent` (the agent got the question) refusals are left out, and if the remaining
+// ends differ in `counted`, it is empty.
 export function explainEnd(text, { wasSent = false } = {}) {
   const alike = known().ends.filter((each) => new RegExp(each.pattern).test(text));
   const ends = wasSent ? alike.filter((each) => each.wasSent) : alike;
@@ -10,7 +11,7 @@ export function explainEnd(text, { wasSent = false } = {}) {
   return one ? { ...one, counted: ends.every(({ counted }) => counted === one.counted) ? one.counted : "" } : null;
 }
 
-// Of a request that was not taken.
+// The explanation of the error of a refused request.
 export function explainError({ code, status }) {
   if (status === 401) return ["Your sign-in has ended. Sign in again, then ask again: nothing was sent."];
   const alike = known().codes.filter((one) => one.code === code);

@@ -1,5 +1,5 @@
-// Lines that say what failed on this page; each stays until the visitor closes it or it is over. Every page loads this
-// module first, and it imports nothing: so it also shows that another module did not load.
+// Shows what failed on this page, in lines that stay until the visitor closes them or the failure is over. Every page
+// loads this module first, and the module imports nothing: so it also reports another module that did not load.
 export const SIGNED_OUT = "You are signed out: load the page again.";
 const OUT_OF_REACH = "The hub does not answer, and what you see may be old. This page tries again by itself.";
 const MAX_LINES = 3;
@@ -26,14 +26,14 @@ export function hideFailure(text) {
   lines.delete(text);
 }
 
-// Called after each of the requests that a page repeats. A line that the visitor closed comes back after a next success.
+// Called after each request that a page repeats. A line that the visitor closed can return only after a success.
 export function showReach(is_reached_now) {
   if (is_reached && !is_reached_now) showFailure(OUT_OF_REACH);
   if (is_reached_now) hideFailure(OUT_OF_REACH);
   is_reached = is_reached_now;
 }
 
-// The event of a script that does not load goes to its element and does not bubble: `true` listens on its way down.
+// The error event of a script that does not load does not bubble: `true` listens in the capture phase.
 addEventListener(
   "error",
   ({ target, message }) => {

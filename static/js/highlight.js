@@ -1,5 +1,5 @@
-// Marks comments, strings, numbers and keywords of program text. `kit/highlight.py` has the same table and rules, and says
-// why their time is linear.
+// Marks comments, strings, numbers and keywords of program text. `kit/highlight.py` has the same table and rules, and
+// explains why their time is linear.
 const STRING_CHARS = 300;
 const HASH = String.raw`(?<![\w$&{])#[^\n]*`;
 const SLASHES = String.raw`//[^\n]*|/\*[\s\S]*?(?:\*/|(?![\s\S]))`;

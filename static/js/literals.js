@@ -1,4 +1,5 @@
-// A text as a literal of each language. A JSON text is one of Python and of TypeScript alike, but for what lies beyond ASCII.
+// Writes a text as a literal of each language. A JSON string is a literal of Python and TypeScript too, except for
+// characters beyond ASCII.
 
 export const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
@@ -10,7 +11,7 @@ export const pythonLiteral = (text) =>
     return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`;
   });
 
-// JSON as it was written, line by line: an object of TypeScript as it is, a string of Python.
+// A JSON text with its line breaks: as an object literal of TypeScript (`ascii`), and as a string of Python.
 export const ascii = (json) => json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${hex(unit.charCodeAt(0), 4)}`);
 export const pythonJson = (json) => `r'''${ascii(json).replaceAll("'''", "\\u0027\\u0027\\u0027")}'''`;
 

@@ -1,11 +1,11 @@
 // Markdown of untrusted authors as DOM nodes, by the rules of the hub's own renderer (kit/markdown.py): HTML is shown
-// as text, images become links, headings begin at h3. `renderMarkdown(text)` has no effect outside what it returns.
+// as text, images become links, headings begin at h3. `renderMarkdown(text)` has no side effects.
 import "./vendor/markdown-it-14.2.0.min.js"; // has no exports: it sets `globalThis.markdownit`
 import { appendCode } from "./highlight.js";
 
 const MAX_CHARS = 100_000;
 const MAX_DEPTH = 60; // the browser lays out nested elements recursively
-const MAX_CELLS = 10_000; // a row with fewer cells than the head gets the others: a short text can make very many
+const MAX_CELLS = 10_000; // short rows are filled up with empty cells: a short text can make very many
 const SHIFT = 2; // the page's own headings are h1 and h2
 const DEEPEST = 6;
 const REL = "nofollow noopener ugc";
@@ -14,12 +14,12 @@ const TASK = /^\[([ xX])\][ \t]/;
 
 const reader = globalThis.markdownit("commonmark", { html: false, maxNesting: 20 });
 reader.enable(["table", "strikethrough"]).disable("image");
-reader.core.ruler.after("inline", "mark_tasks", markTasks); // before escaped characters become text like others
+reader.core.ruler.after("inline", "mark_tasks", markTasks); // before escaped characters are merged into the text
 
 export function renderMarkdown(text) {
   const fragment = document.createDocumentFragment();
   new Builder(fragment).add(reader.parse(text.slice(0, MAX_CHARS).replaceAll("\0", ""), {}));
-  fragment.normalize(); // texts beside each other are one
+  fragment.normalize(); // merges adjacent text nodes
   return fragment;
 }
 
@@ -37,9 +37,9 @@ function markTasks({ tokens, Token }) {
   });
 }
 
-// Makes the elements of tokens. Of one that is over a limit, only what is in it is shown.
+// Makes elements of tokens. A token over a limit gets no element; its content is added to the parent.
 class Builder {
-  #open; // the elements that are open, the innermost last; one that is over a limit is its parent
+  #open; // the open elements, the innermost last; for a token over a limit, its parent once more
   #cells = 0;
 
   constructor(parent) {
@@ -75,12 +75,12 @@ function makeElement(token) {
   const element = document.createElement(tag);
   if (type === "link_open") setAddress(element, token);
   if (type === "ordered_list_open" && token.attrGet("start") !== null) element.start = token.attrGet("start");
-  const name = token.attrGet("class") ?? token.attrGet("style")?.replace("text-align:", "align-"); // no styles: the policy
+  const name = token.attrGet("class") ?? token.attrGet("style")?.replace("text-align:", "align-"); // the Content-Security-Policy forbids styles
   if (name) element.className = name;
   return element;
 }
 
-// A link to an address whose scheme is not allowed leads nowhere.
+// A link whose scheme is not allowed gets no address.
 function setAddress(link, token) {
   const [address, title] = [token.attrGet("href"), token.attrGet("title")];
   const isAllowed = URL.canParse(address, document.baseURI) && SCHEMES.has(new URL(address, document.baseURI).protocol);
@@ -89,7 +89,7 @@ function setAddress(link, token) {
   link.rel = REL;
 }
 
-// Nodes of the tokens that have no others in them and are not only text.
+// Makes the nodes of tokens without children, other than text.
 const LEAVES = {
   hr: () => document.createElement("hr"),
   hardbreak: () => document.createElement("br"),
@@ -113,7 +113,7 @@ function makeCode(text, language = "") {
 
 function makeCodeBlock(text, language) {
   const block = document.createElement("pre");
-  block.tabIndex = 0; // code that is wider than the page, by the keyboard too
+  block.tabIndex = 0; // wide code can be scrolled by the keyboard too
   block.append(makeCode(text, language));
   return block;
 }

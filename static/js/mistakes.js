@@ -1,4 +1,4 @@
-// Requests that are wrong on purpose, one for each way in which a request can be: a name, and what it does to a sound one.
+// Deliberate mistakes in requests: each has a name, and a function that puts the mistake into a valid request.
 import { about } from "./dialects.js";
 
 export const MISTAKES = {

@@ -1,4 +1,4 @@
-// While a file is under way its button does nothing more, and the page says so.
+// While a file is uploaded, the button is disabled and the page shows the upload.
 const form = document.getElementById("import");
 const progress = document.getElementById("progress");
 
@@ -8,7 +8,7 @@ form.addEventListener("submit", (event) => {
   button.setAttribute("aria-disabled", "true");
   progress.textContent = "Importing …";
 });
-// The page comes back from the browser's memory as it was left.
+// A page from the browser's back/forward cache still has the state of the upload.
 addEventListener("pageshow", () => {
   form.querySelector("button").removeAttribute("aria-disabled");
   progress.textContent = "";

@@ -1,4 +1,4 @@
-// One session as its operators see it: the socket says that something happened, the hub's templates say what.
+// The page of one session for its operators: the socket reports a change, and the page then loads HTML from the hub.
 import { Files } from "./operator_files.js";
 import { Link } from "./operator_link.js";
 import { Permissions } from "./operator_permissions.js";
@@ -46,7 +46,7 @@ function decide(requestId, decision) {
   return link.send({ type: "approval", requestId, decision });
 }
 
-// The address ends with `#turn-ID`: open the part of the transcript that has it, unless it is this one.
+// If the address ends with `#turn-ID`, open the part of the transcript with that turn, unless it is shown already.
 function openTurn() {
   const turn = /^#turn-([\w-]{1,64})$/.exec(location.hash)?.[1];
   const wasAsked = new URLSearchParams(location.search).get("turn") === turn;
@@ -77,7 +77,7 @@ function again() {
   return back;
 }
 
-// A form that sends one frame, and is empty once the hub took it.
+// Makes a form send one frame; the text box is emptied once the hub has accepted the frame.
 function sending(form, box, frame) {
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// The files of a session: the list is the hub's, uploads and deletions go over REST.
+// The files of a session: the hub renders the list; uploads and deletions go over REST.
 import { inHub } from "./addresses.js";
 import { showReach } from "./failures.js";
 import { load, replace } from "./fragment.js";
@@ -30,7 +30,7 @@ export class Files {
     }
   }
 
-  // The second press deletes.
+  // The first press asks for confirmation, the second one deletes.
   async delete(button) {
     if (this.armed !== button) {
       this.armed = button;

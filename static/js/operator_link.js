@@ -1,4 +1,4 @@
-// The socket `/cli`, subscribed to one session. It comes back by itself, unless the hub said not to.
+// The socket `/cli`, subscribed to one session. It reconnects by itself, unless the close code of the hub is final.
 import { inHub } from "./addresses.js";
 
 const WAITS_S = [1, 2, 5, 15, 30, 60];
@@ -6,7 +6,7 @@ const FINAL = new Set([1000, 1008]);
 const LOST = "The connection was lost before the hub answered. Look at the transcript before you try again.";
 
 export class Link {
-  // `onFrame(frame)`: what the hub says, other than answers. `onState(name, detail)`: connecting, live, waiting, ended.
+  // `onFrame(frame)`: called with frames that are not answers. `onState(name, detail)`: connecting, live, waiting, ended.
   constructor(sessionId, { onFrame, onState }) {
     Object.assign(this, { sessionId, onFrame, onState, tries: 0, asked: [], subscribed: false, reason: "", is_signed_out: false });
     addEventListener("online", () => this.timer && this.open());
@@ -27,7 +27,7 @@ export class Link {
     this.say({ type: "subscribe", sessionId: this.sessionId });
   }
 
-  // Send a frame; settled by the hub's answer to it, an Error with `code` for a refusal.
+  // Send a frame; returns a promise that the hub's answer settles: a refusal rejects it by an Error with `code`.
   send(frame) {
     if (!this.subscribed) return Promise.reject(new Error("There is no connection to the hub right now."));
     this.say({ sessionId: this.sessionId, ...frame });
@@ -54,10 +54,10 @@ export class Link {
   refused({ code, message }) {
     this.reason = message;
     this.is_signed_out = code === "auth_failed" || code === "token_revoked";
-    if (this.is_signed_out) return; // the close follows
+    if (this.is_signed_out) return; // the hub closes the socket next
     if (!this.subscribed) return this.end(message);
     this.asked.shift()?.reject(Object.assign(new Error(message), { code }));
-    if (code === "forbidden" || code === "not_found") this.subscribe(); // is it still ours to see, and in which role?
+    if (code === "forbidden" || code === "not_found") this.subscribe(); // the hub answers whether the user still sees the session, and in which role
   }
 
   closed(code) {

@@ -1,10 +1,10 @@
-// The permission requests that wait, at the end of the transcript: the hub's templates write them, an approver decides.
+// The undecided permission requests at the end of the transcript: the hub renders them, and an approver decides.
 import { toast } from "./toast.js";
 
 const KEYS = { a: "allow", d: "deny" };
 
 export class Permissions {
-  // `decide(requestId, decision)` gives a promise; the hub sends buttons only to those who may decide.
+  // `decide(requestId, decision)` returns a promise; the hub renders buttons only for users who may decide.
   constructor(list, count, decide) {
     Object.assign(this, { list, count, decide, title: document.title });
     list.addEventListener("click", ({ target }) => {
@@ -18,7 +18,7 @@ export class Permissions {
     this.showCount();
   }
 
-  // Show those of a newer page of the hub, the newest above; those that wait still keep their place and the focus.
+  // Show the requests of a newer page from the hub, the newest on top; requests shown before keep their place and the focus.
   see(from) {
     const fresh = [...from.querySelectorAll("#waiting > li")];
     const ids = new Set(fresh.map(({ id }) => id));
@@ -39,7 +39,7 @@ export class Permissions {
 
   async settle(request, decision) {
     const buttons = request.querySelectorAll("button");
-    for (const button of buttons) button.ariaDisabled = "true"; // a disabled one would lose the focus
+    for (const button of buttons) button.ariaDisabled = "true"; // a button with `disabled` would lose the focus
     try {
       await this.decide(request.dataset.request, decision);
     } catch (refused) {

@@ -1,4 +1,4 @@
-// The transcript: its lines come from the hub's own templates, each once, by their ids; replies grow as they are written.
+// The transcript: the hub renders its lines, and each is shown once, by its id; replies grow while the agent writes them.
 import { make } from "./elements.js";
 import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
@@ -23,7 +23,7 @@ export class Transcript {
     else this.toEnd();
   }
 
-  // Something happened: look. Asked for while it looks, it looks once more.
+  // Load the newest lines; a call during a load makes it load once more afterwards.
   async refresh() {
     this.is_behind = true;
     if (this.is_busy) return;
@@ -35,7 +35,7 @@ export class Transcript {
         showReach(true);
       } catch {
         showReach(false);
-        break; // the next connection looks again
+        break; // the page loads the lines again when the socket has reconnected
       }
       await new Promise((done) => setTimeout(done, PAUSE_MS));
     }
@@ -52,7 +52,7 @@ export class Transcript {
     if (!known || here.children.length > MAX_ROWS) this.replaceAll(from);
     else this.insert(fresh, this.findRow(known.id));
     this.settle(fresh);
-    this.drawGrowing({ except_new: this.is_behind }); // those follow the lines that are fetched next
+    this.drawGrowing({ except_new: this.is_behind }); // new bubbles have to wait for the lines that are loaded next
     if (was_at_end) this.toEnd();
   }
 
@@ -60,7 +60,7 @@ export class Transcript {
     let last = null;
     for (const row of fresh) {
       const here = this.findRow(row.id);
-      const is_same = here && here.dataset.state === row.dataset.state; // of a question: why it has no answer
+      const is_same = here && here.dataset.state === row.dataset.state; // the state of a question says why it has no answer
       const one = is_same ? here : document.adoptNode(row);
       if (here && !is_same) here.replaceWith(one);
       else if (!here) last ? last.after(one) : first.before(one);
@@ -90,7 +90,7 @@ export class Transcript {
     document.getElementById("older")?.focus({ preventScroll: true });
   }
 
-  // A piece of a reply; the whole follows as a line, which may be here before the last pieces.
+  // Add a piece of a reply. The complete reply is a line of the transcript, and may arrive before the last pieces.
   grow({ chatId, text, done }) {
     if (this.log.querySelector(`#rows > .reply[data-chat="${CSS.escape(chatId)}"]`)) return;
     const so_far = this.texts.get(chatId)?.text ?? "";
@@ -101,11 +101,11 @@ export class Transcript {
   draw() {
     this.drawing = null;
     const was_at_end = this.isAtEnd();
-    this.drawGrowing({ except_new: this.is_busy }); // those follow the lines that are being fetched
+    this.drawGrowing({ except_new: this.is_busy }); // new bubbles have to wait for the lines that are being loaded
     if (was_at_end) this.toEnd();
   }
 
-  // A bubble appears with its text, and the page scrolls with it: no frame shows one without the other.
+  // Bubble, text and scrolling change in the same frame: no frame shows one without the others.
   drawGrowing({ except_new = false } = {}) {
     for (const [chatId, { text }] of this.texts) {
       const bubble = this.find(chatId) ?? (except_new ? null : this.begin(chatId));
@@ -133,7 +133,7 @@ export class Transcript {
     }
   }
 
-  // The end of the transcript is where the composer stands below it.
+  // The end is that of the parent element, which includes the form below the transcript.
   isAtEnd() {
     return this.log.parentElement.getBoundingClientRect().bottom - innerHeight < NEAR_PX;
   }

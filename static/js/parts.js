@@ -1,17 +1,18 @@
-// Parts of what an agent sent, as elements: text (Markdown, or as it is), images, files to save, data, links. Nothing of
-// a part is loaded from elsewhere: the page's policy forbids it, and a server would learn who reads. See `PartsView`.
+// Shows the parts of messages as elements: text (Markdown or plain), images, files to save, data, links (`PartsView`).
+// No part loads anything from another server: the page's Content-Security-Policy forbids it, and that server would learn
+// who reads the page.
 import { copyButton } from "./copy.js";
 import { inBytes, make } from "./elements.js";
 import { renderMarkdown } from "./markdown.js";
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
-const MAX_MARKDOWN_CHARS = 100_000; // of `renderMarkdown`
+const MAX_MARKDOWN_CHARS = 100_000; // the rest of a longer text is shown as plain text
 const MAX_CHARS = 200_000;
 const CHEAP_MS = 20;
 const MAX_ROWS = 100;
 const MAX_COLUMNS = 12;
 
-// What an agent's parts look like in an element, also while more come. `raw`: texts as they are sent.
+// Shows parts in an element, and updates them while more arrive. `setRaw(true)`: shows texts as they were sent.
 export class PartsView {
   #views = [];
   #parts = [];
@@ -27,7 +28,7 @@ export class PartsView {
     for (const view of this.#views.splice(this.#parts.length)) view.node.remove();
   }
 
-  // No more comes: show what still waits to be drawn.
+  // Called after the last part: shows parts that were not drawn yet.
   finish() {
     for (const view of this.#views) view.finish?.();
   }
@@ -56,7 +57,7 @@ export class PartsView {
 
 export const asText = (part) => part.text ?? (part.data === undefined ? (part.url ?? "") : JSON.stringify(part.data, null, 2));
 
-// Pieces of one text, as a stream brings them, are one part.
+// Joins adjacent pieces of a text that arrived by a stream into one part.
 function mergeTexts(parts) {
   const merged = [];
   for (const part of parts) {
@@ -85,7 +86,7 @@ const isTable = (data) => Array.isArray(data) && data.length > 0 && data.every((
 const VIEWS = { markdown: showMarkdown, plain: showPlain, table: showTable, data: showData, image: showImage, file: showFile, link: showLink };
 
 function showMarkdown({ mediaType, text: first }) {
-  // Of a text that does not say that it is Markdown, line breaks are kept too.
+  // A text without a media type may be plain text: its line breaks are kept.
   const node = make("div", mediaType ? "prose" : "prose lines");
   node.dir = "auto";
   const blocks = [];
@@ -99,7 +100,7 @@ function showMarkdown({ mediaType, text: first }) {
   return { node, update, finish };
 }
 
-// Show blocks in an element; those that are as before stay, and what is selected in them.
+// Show blocks in an element. Unchanged blocks at the beginning stay, and so does a selection in them.
 function showBlocks(element, blocks, fresh) {
   const wanted = [...fresh.childNodes].map((node) => ({ node, html: node.outerHTML }));
   const differs = wanted.findIndex(({ html }, index) => html !== blocks[index]?.html);
@@ -113,7 +114,8 @@ function showBlocks(element, blocks, fresh) {
   for (const pre of element.querySelectorAll("pre:not(:has(button))")) pre.prepend(copyButton(pre.firstElementChild));
 }
 
-// `update` calls a function, less often when a call takes long, and at last with what came last; `finish` does so at once.
+// `update(value)` calls `act(value)`, or, if calls take long, calls it later with the newest value; `finish` makes a
+// delayed call at once.
 function paced(act) {
   let [timer, costMs, last] = [0, 0, null];
   const run = () => {
@@ -192,7 +194,7 @@ function showImage({ raw, mediaType, filename }) {
   return { node: make("figure", "", open, make("figcaption", "", saveLink({ raw, mediaType, filename: filename || "image" }))) };
 }
 
-// The picture alone, in its own size, until it is closed.
+// Show the picture in full size in a dialog.
 function showWhole(picture, filename) {
   const close = Object.assign(make("button", "quiet", "Close"), { type: "button" });
   const scroll = make("div", "whole", picture);
@@ -210,7 +212,7 @@ function showFile(part) {
   return { node: make("p", "file", saveLink(part)) };
 }
 
-// The browser saves it and never shows it as a page of the hub: the type says only that it is bytes.
+// The type `application/octet-stream` makes the browser save the file, never show it as a page of the hub.
 function saveLink({ raw, text, mediaType, filename = "file" }) {
   const bytes = text === undefined ? standard(raw) : base64Of(text);
   const size = inBytes(Math.floor((bytes.replace(/=+$/, "").length * 3) / 4));

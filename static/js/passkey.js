@@ -1,5 +1,5 @@
-// Forms with data-passkey: "create" makes a passkey by the options in the form, "get" signs with one by fetched options.
-// The browser's answer goes into the field `credential`, and the form is sent.
+// Forms with data-passkey: "create" makes a passkey by the options in the form; "get" signs with a passkey by options
+// that it fetches. The browser's answer is put into the field `credential`, and the form is submitted.
 const NOT_SECURE = "Passkeys work over https only, and this page came over http.";
 const UNSUPPORTED = "This browser has no passkeys.";
 const NOT_DONE = "No passkey was chosen, or the time ran out. Try again.";

@@ -16,11 +16,11 @@ if (rows.size) showReplies();
 async function showReplies() {
   const found = await read();
   for (const one of found) show(one);
-  // What was not in the answer: of a request that failed, or asked between the two.
+  // The rows that the response does not have: the request failed, or the list changed since the page was rendered.
   for (const row of rows.values()) write(row, NOT_LOADED);
 }
 
-// The list of this page, from REST; its replies are text.
+// Load the list of this page over REST, which has the texts of replies.
 async function read() {
   try {
     const { list } = document.querySelector("[data-list]").dataset;
@@ -39,19 +39,19 @@ function show({ id, isKept, state, reply, replyPreview }) {
   const is_open = state === "open" || state === "queued";
   if (!isKept && !is_open) row.querySelector(".task")?.remove();
   const text = replyPreview ?? (is_open ? UNDER_WAY : isKept ? NO_TEXT : GONE);
-  // The place stays, so that the rows below do not move.
+  // An empty text keeps its space, so that the rows below do not move.
   if (saysNoMore(row, reply)) write(row, "");
   else write(row, text, replyPreview !== null);
   rows.delete(id);
 }
 
-// The row of a question without an answer says why already: the task's text is shown only if the agent wrote it.
+// True if the row already says why there is no answer, and the task's text is not the agent's own.
 function saysNoMore(row, reply) {
   const { end } = row.querySelector(".reply").dataset;
   return end && (reply === null || new RegExp(end).test(reply));
 }
 
-// Rows without a task have a note of the hub in this place.
+// Rows without a task have no element for the script: the hub has written a note there.
 function write(row, text, is_reply = false) {
   const place = row.querySelector(".reply.scripted");
   if (!place) return;

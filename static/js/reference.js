@@ -1,4 +1,4 @@
-// The developer reference's "Try it". Everything an agent or owner wrote is shown by textContent.
+// The "Try it" of the developer reference. Texts of agents and owners are shown by textContent.
 import { ASKS, ENDED, endpoint, exchange, newMessageId, textOf } from "./a2a.js";
 import { inHub } from "./addresses.js";
 import { Artifacts, PartsAsText } from "./artifacts.js";
@@ -54,7 +54,7 @@ function dialect() {
   return start.dialects.find((one) => one.key === $("ask").elements.dialect.value);
 }
 
-// Another dialect: its names, and what it has.
+// Show the method names and the operations of the chosen dialect.
 function speak() {
   const { key, methods } = dialect();
   for (const how of ["stream", "send"]) $(`name-${how}`).textContent = methods[how];
@@ -68,7 +68,7 @@ function speak() {
   showRequest();
 }
 
-// Which of some radio buttons there are now; another one stands in for a chosen one that is gone.
+// Enable or disable radio buttons; if the checked one is disabled, check `instead`.
 function choose(name, there, instead) {
   for (const one of $("ask").elements[name]) {
     if (one.value in there) one.disabled = !there[one.value];
@@ -80,7 +80,7 @@ function enable() {
   for (const button of document.querySelectorAll("[data-operation]")) button.disabled = !state.taskId;
 }
 
-// What a stream is taken up after, where there is one with ids.
+// The id of the event after which a subscription resumes; empty in dialects whose events have no ids.
 const replay = (operation) => (operation === "subscribe" && dialect().version ? state.seen : "");
 
 // Step 1.
@@ -163,7 +163,7 @@ function forget() {
   enable();
 }
 
-// Whether the next message may answer the task.
+// Enable or disable the choice that the next message answers the task.
 function offerToGoOn(may) {
   $("go-on").disabled = !may;
   $("go-on").checked = may;
@@ -217,7 +217,7 @@ function addStep(ms, kind, text) {
   $("answer").scrollTop = $("answer").scrollHeight;
 }
 
-// One result or frame, in whichever dialect.
+// Show one result or event, of any dialect.
 function show(shown, id, reply, step) {
   const sight = sightOf(shown);
   if ("taskId" in sight) state.taskId = sight.taskId ?? "";

@@ -1,4 +1,4 @@
-// The same question by the official SDKs, which find the agent by its card. `what` is {hub, handle, text, token}.
+// Code that asks the same question by the official SDKs, which find the agent by its card. `what`: {hub, handle, text, token}.
 import { endpoint } from "./a2a.js";
 import { literal, pythonLiteral } from "./literals.js";
 
@@ -9,7 +9,7 @@ export const SDKS = {
   "v0-3": { "python-sdk": python03, "js-sdk": js03 },
 };
 
-const base = ({ hub, handle }) => `${hub}${endpoint(handle)}/`; // with the slash: the JavaScript SDK drops what comes after the last one
+const base = ({ hub, handle }) => `${hub}${endpoint(handle)}/`; // with the last slash: the JavaScript SDK drops what follows it
 
 const signedPython = (token) =>
   `httpx.AsyncClient(headers={"Authorization": ${token ? pythonLiteral(`Bearer ${token}`) : `"Bearer " + os.environ["${PLACE}"]`}})`;

@@ -1,4 +1,4 @@
-// Searches while the visitor types: the hub finds and renders the results, with and without this script.
+// Searches while the visitor types. The hub finds and renders the results, so the form also works without this script.
 import { showReach } from "./failures.js";
 import { load } from "./fragment.js";
 

@@ -49,7 +49,7 @@ async function show() {
     field[failure.id].setAttribute("aria-invalid", "true");
     return { said: failure.message };
   });
-  if (number !== newest) return; // the visitor typed on
+  if (number !== newest) return; // the visitor has typed more since
   for (const [id, element] of Object.entries(place)) element.textContent = shown[id] ?? "";
 }
 

@@ -1,4 +1,4 @@
-// What every page has: the theme switch, the copy buttons, times in the visitor's time zone, and a key for the search.
+// The scripts of every page: the theme switch, copy buttons, times in the visitor's time zone, and a key for the search.
 import { addCopyButtons, startCopying } from "./copy.js";
 import { startThemeSwitch } from "./theme_switch.js";
 import { startTimes } from "./times.js";

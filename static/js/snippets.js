@@ -1,4 +1,4 @@
-// One request, written down in four ways. What the visitor typed is quoted for each language.
+// Writes one request in four forms. The visitor's text is quoted by the rules of each language.
 import { ascii, literal, pythonJson, pythonLiteral, shell } from "./literals.js";
 
 const PLACE = "A2A_TOKEN";
@@ -66,7 +66,7 @@ function typescriptBody(body) {
   try {
     JSON.parse(body);
   } catch {
-    return literal(body); // one of the mistakes
+    return literal(body); // a deliberate mistake: not JSON
   }
   return `JSON.stringify(${ascii(body).replaceAll("\n", "\n  ")})`;
 }

@@ -1,10 +1,10 @@
-// How an agent is: looked at every 10 s while the page is seen, at once when it is seen again, and on demand.
+// Loads the state of an agent every 10 s while the page is visible, at once when it becomes visible, and on demand.
 import { showReach } from "./failures.js";
 
 const EVERY_MS = 10_000;
 const GONE = { state: "gone", advice: "This agent is no longer here, or no longer open to you.", mayAsk: false };
 
-// Calls `show(standing)` after each look; gives the function that looks now.
+// Calls `show(standing)` after each load; returns a function that loads the state now.
 export function watch(address, show) {
   let timer = setTimeout(look, EVERY_MS);
 
@@ -21,7 +21,7 @@ export function watch(address, show) {
   return look;
 }
 
-// Nothing while the hub is out of reach: what was seen last stays.
+// The state of the agent; null while the hub is out of reach: the page keeps showing the last state.
 async function read(address) {
   try {
     const answer = await fetch(address);

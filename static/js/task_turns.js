@@ -1,8 +1,8 @@
-// The turns of a task of A2A 1.0, as it is kept: its history has what the caller and the agent said, in their order.
+// The turns of a stored task of A2A 1.0: its history has the messages of the caller and the agent in order.
 import { textOf } from "./a2a.js";
 import { isReply, sightOf } from "./dialects.js";
 
-// Show a task by `addTurn(parts, before)`; gives its last turn.
+// Show a task by `addTurn(parts, before)`; returns the task's last turn.
 export function readTask(task, addTurn) {
   const { history = [], artifacts = [] } = task;
   const turns = [];

@@ -1,5 +1,5 @@
-// Classic and in the head, because a module runs after the first paint: the page would flash in the other colours.
-// The admin keeps its choice under the same key.
+// A classic script in the head: a module would run after the first paint, and the page would flash in the other colours.
+// The admin stores its theme under the same key.
 {
   let chosen;
   try {

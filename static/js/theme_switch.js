@@ -1,4 +1,4 @@
-// The button in the header: system, light, dark, and round again.
+// The button in the header switches from system to light, to dark, and back to system.
 const CHOICES = ["auto", "light", "dark"];
 const NAMES = { auto: "as the system", light: "light", dark: "dark" };
 
@@ -17,7 +17,7 @@ export function startThemeSwitch(button) {
     try {
       localStorage.setItem("theme", next);
     } catch {
-      // the choice lasts as long as the page
+      // storage is forbidden: the choice holds for this page only
     }
     show();
   });

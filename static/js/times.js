@@ -1,7 +1,7 @@
-// Times of a page, which the hub writes in UTC, in the visitor's time zone; also those that scripts add later.
+// Shows times in the visitor's time zone: the hub writes them in UTC. Includes times that scripts add later.
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
 
-// As wide as the hub's own (FORMS in kit/page_tags.py): nothing moves.
+// As wide as the hub's own forms (FORMS in kit/page_tags.py), so that nothing on the page moves.
 const FORMS = {
   second: { dateStyle: "medium", timeStyle: "medium" },
   minute: { dateStyle: "medium", timeStyle: "short" },

@@ -1,4 +1,4 @@
-// A sentence at the lower edge that goes by itself; screen readers hear it.
+// Shows a sentence at the lower edge for some seconds; screen readers announce it.
 import { make } from "./elements.js";
 
 const SHOWN_MS = 5000;

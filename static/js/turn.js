@@ -1,5 +1,5 @@
-// One question and its answer in a conversation: bubbles that grow while the answer comes. The markup is a template of
-// `agents/ask.html`; what callers and agents wrote is shown by `parts.js`.
+// One question and its answer in a conversation, in bubbles that grow while the answer arrives. The markup is a template
+// of `agents/ask.html`; `parts.js` shows what the caller and the agent wrote.
 import { ASKS, ENDED, textOf } from "./a2a.js";
 import { Artifacts } from "./artifacts.js";
 import { isReply } from "./dialects.js";
@@ -14,14 +14,14 @@ const EVERY_MS = 1000;
 export class Turn {
   taskId = "";
   state = "";
-  isTaken = false; // the agent has it, or is about to: what ends it now is no refusal
-  request = null; // what was sent, to send it again under the same key
+  isTaken = false; // the hub accepted the question: an end from now on is no refusal
+  request = null; // the sent request, to be repeated with the same Idempotency-Key
   #replies = new Map();
   #notes = new Set();
   #timer = 0;
   #begun = 0;
 
-  // `before`: the turn of the same task that this one goes on with.
+  // `before`: the turn of the same task that this turn continues.
   constructor(thread, parts, before = null) {
     this.parts = parts;
     this.element = document.getElementById("turn").content.firstElementChild.cloneNode(true);
@@ -40,12 +40,12 @@ export class Turn {
     return ENDED.has(this.state) || ASKS.has(this.state);
   }
 
-  // Whether the next message may answer it.
+  // True if the caller's next message may answer the agent's question.
   get asksBack() {
     return ASKS.has(this.state) && !this.#find("approvals").childElementCount;
   }
 
-  // What the agent said, as it was sent.
+  // The agent's texts as they were sent.
   get text() {
     return [this.reply.text, this.words.text, this.artifacts.text].filter(Boolean).join("\n\n");
   }
@@ -57,7 +57,7 @@ export class Turn {
     if (state) this.#seeState(state, message, at);
   }
 
-  // A line of what the agent did, once.
+  // Show a note on the agent's progress, each id once.
   note(id, text) {
     if (!text || this.#notes.has(id)) return;
     this.#notes.add(id);
@@ -67,7 +67,7 @@ export class Turn {
     list.hidden = false;
   }
 
-  // What the agent asks its caller: text, forms as data, and permissions with their buttons.
+  // Show a message that asks the caller: text, forms as data, and permission requests with buttons.
   ask({ parts = [] } = {}) {
     const approvals = parts.filter((part) => part.data?.type === "approval_request");
     this.words.show(parts.filter((part) => !approvals.includes(part)));
@@ -78,7 +78,7 @@ export class Turn {
     this.#find("status").replaceChildren(...text);
   }
 
-  // The time since it was asked is shown until `stop`.
+  // Show the time since the question was asked, until `stop`.
   start() {
     this.element.ariaBusy = "true";
     this.state = "";
@@ -97,7 +97,7 @@ export class Turn {
     for (const view of [this.reply, this.words, this.artifacts]) view.finish();
   }
 
-  // It was not taken, and nothing was sent to the agent.
+  // Show that the hub refused the question; the hub sent nothing to the agent.
   refuse(error) {
     this.state = "";
     this.setStatus("Not asked.");
@@ -128,7 +128,7 @@ export class Turn {
   }
 
   #seeReply(id, parts, appends) {
-    if (this.#replies.get(id) === null) return; // of an earlier turn
+    if (this.#replies.get(id) === null) return; // a reply of an earlier turn
     this.replyIds.add(id);
     this.#replies.set(id, appends ? [...(this.#replies.get(id) ?? []), ...parts] : parts);
     this.reply.show(this.#replies.get(id));
@@ -170,12 +170,12 @@ export class Turn {
   }
 }
 
-// What a caller typed; the rest are files and data.
+// True for the text that the caller typed; other parts are files and data.
 const isWritten = ({ text, filename }) => text !== undefined && !filename;
 
 const inSeconds = (count) => (count < 100 ? `${count.toFixed(1)} s` : `${Math.floor(count / 60)} min ${Math.round(count % 60)} s`);
 
-// `times.js` shows it in the visitor's zone.
+// A `<time>`, which `times.js` shows in the visitor's time zone.
 function timeOf(at = "") {
   const time = make("time", "", at);
   Object.assign(time, { dateTime: at, title: at });

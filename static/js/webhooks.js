@@ -1,11 +1,11 @@
-// The deliveries of a webhook, or one of them, loaded again while one is under way. Older ones are not.
+// Loads the list of deliveries, or one delivery, again and again. Pages of older deliveries (`?before=`) are not reloaded.
 import { showReach } from "./failures.js";
 import { load, replace } from "./fragment.js";
 
 const LOOK_EVERY_MS = 1500;
 const IDLE_EVERY_MS = 10_000;
 const list = () => document.getElementById("deliveries");
-const leaving = new AbortController(); // every form here leaves the page, and one takes the webhook with it
+const leaving = new AbortController(); // every form leads to another page, and one form deletes the webhook
 
 async function look() {
   if (leaving.signal.aborted) return;
@@ -18,7 +18,7 @@ async function look() {
   setTimeout(look, "moving" in list().dataset ? LOOK_EVERY_MS : IDLE_EVERY_MS);
 }
 
-// Where the visitor was, they stay.
+// Replace the list, and keep its scroll position and focus.
 function update(from) {
   const { scrollLeft = 0, scrollTop = 0 } = list().querySelector(".table-scroll") ?? {};
   const name = list().contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;

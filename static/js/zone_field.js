@@ -1,4 +1,4 @@
-// A form that asks for a day asks for it in the visitor's time zone.
+// Sends the visitor's time zone with a form that asks for a day.
 import { ZONE } from "./times.js";
 
 const field = document.querySelector("input[name=tz]");
