@@ -46,6 +46,7 @@ Row = TypeVar("Row", bound=Model)
 
 UNKNOWN_FIELD = "there is no such field"
 CANNOT_SIGN = "this hub cannot sign a JWT now: tell its operator; a token that is no JWT can be made"
+NO_CREDENTIAL = "sign in: send a live token of the right kind as Authorization: Bearer"
 MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
@@ -260,7 +261,8 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
         logger.error("rest.failed", exc_info=failure, extra={"view": type(context.get("view")).__name__})
         return Response({"error": INTERNAL, "message": INTERNAL_TEXT}, status=500)
     code = getattr(failure, "public_code", CODES.get(failure.status_code, INTERNAL))
-    body = {"error": code, "message": " ".join(_sentences(failure.detail))}
+    detail = NO_CREDENTIAL if isinstance(failure, exceptions.NotAuthenticated) else failure.detail
+    body = {"error": code, "message": " ".join(_sentences(detail))}
     return Response(body, status=failure.status_code, headers=_headers(failure))
 
 

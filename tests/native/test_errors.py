@@ -57,6 +57,14 @@ def test_a_body_that_cannot_be_read_is_a_400(alice: Person) -> None:
         assert_error(post(alice, body), 400, "validation_failed")
 
 
+def test_a_401_says_what_to_send(alice: Person) -> None:
+    for token in (None, "cw_sess_" + "0" * 32, "nonsense"):
+        sent = {"HTTP_AUTHORIZATION": f"Bearer {token}"} if token else {}
+        answer = Client().get(AGENTS, **sent)
+        assert "send a live token" in assert_error(answer, 401, "unauthorized")
+        assert answer["WWW-Authenticate"] == "Bearer"
+
+
 def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_a_413(alice: Person) -> None:
     start = b'{"sessionId": "%s", "name": "x", "claudeMd": "' % str(make_session(alice.user).public_id).encode()
     fill = b"y" * (1_048_576 - len(start) - 2)
