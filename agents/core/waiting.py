@@ -259,7 +259,8 @@ class WaitingTurns:
         chat_id = running.ask.chat_id
         del self._turns[chat_id]
         may_be_told_late = running.ask.tells and not running.pieces  # the turn ended before its reply came
-        if not running.agent_is_done or may_be_told_late:
+        was_too_large = running.ending is not None and running.ending.reason == TurnFailure.REPLY_TOO_LARGE
+        if (not running.agent_is_done or may_be_told_late) and not was_too_large:  # else a part would pass for it
             self._late[chat_id] = list(running.pieces)  # a copy: late pieces are no part of the turn's reply
 
     def find(self, chat_id: str) -> RunningTurn | None:
@@ -267,13 +268,17 @@ class WaitingTurns:
         return self._turns.get(chat_id)
 
     def take(self, message: ReplyMessage) -> None:
-        """Pass a message to its turn. A `Final` without a waiting turn is late: it frees the agent."""
+        """Pass a message to its turn. A `Final` without a waiting turn is late: it frees the agent.
+
+        An agent whose late reply became too large may still be sending it: another `Final` frees that agent.
+        """
         running = self._turns.get(message.chat_id)
         if running is not None:
             running.take(message)
         elif isinstance(message, Final):
-            late = self._release(message.chat_id, self._late_text(message), message.usage)
-            self._releasing.start(late, name="release")
+            text = self._late_text(message)
+            if message.reason != TurnFailure.REPLY_TOO_LARGE:
+                self._releasing.start(self._release(message.chat_id, text, message.usage), name="release")
         elif message.chat_id in self._late:
             self._late[message.chat_id].append(message.text if isinstance(message, PostedChunk) else message.piece)
 

@@ -13,7 +13,7 @@ from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, MustWait, NoReceipt, NotDelivered, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
-from agents.core.post import Final, LocalPost
+from agents.core.post import Final, LocalPost, PostedChunk
 from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import Outcome, Surface, TurnFailure
@@ -78,6 +78,7 @@ class Hub:
     def __init__(self, ledger: OpenHanded | None = None) -> None:
         self.ledger = ledger or OpenHanded()
         self.link, self.waiting, self.released = Slow(), WaitingTurns(self._release), list[str]()
+        self.late: list[str] = []
         self.dispatcher = Dispatcher(
             links={"test": self.link},
             ledger=self.ledger,
@@ -89,6 +90,7 @@ class Hub:
 
     async def _release(self, chat_id: str, late: str, usage: object) -> None:
         self.released.append(chat_id)
+        self.late.append(late)
 
     async def asked(self, running: RunningTurn | None = None) -> RunningTurn:
         """A turn whose prompt is being handed over."""
@@ -219,6 +221,33 @@ async def test_what_comes_while_the_end_is_stored_is_late_and_another_ask_still_
     hub.ledger.may_settle.set()
     assert (await running.settled).reason == TurnFailure.CANCELED
     assert hub.dispatcher.find("c") is None
+
+
+async def test_a_late_reply_that_is_too_large_frees_its_agent_only_once_the_agent_is_done() -> None:
+    hub = Hub()
+    running = await hub.asked()
+    hub.end_hand_over()
+    cancel(hub)
+    await running.settled
+    hub.waiting.take(PostedChunk("c", 0, "part"))
+    hub.waiting.take(Final("c", 1, None, TurnFailure.REPLY_TOO_LARGE))
+    await asyncio.sleep(0)
+    assert hub.released == []
+    hub.waiting.take(Final("c", 1, None))
+    await asyncio.sleep(0)
+    assert (hub.released, hub.late) == (["c"], [""])
+
+
+async def test_the_end_of_a_reply_that_was_too_large_brings_no_part_of_it_as_a_late_reply() -> None:
+    hub = Hub()
+    running = await hub.asked()
+    hub.end_hand_over()
+    hub.waiting.take(PostedChunk("c", 0, "part"))
+    hub.waiting.take(Final("c", 1, None, TurnFailure.REPLY_TOO_LARGE))
+    assert (await running.settled).reason == TurnFailure.REPLY_TOO_LARGE
+    hub.waiting.take(Final("c", 1, None))
+    await asyncio.sleep(0)
+    assert (hub.released, hub.late) == (["c"], [""])
 
 
 class Broken(RunningTurn):
