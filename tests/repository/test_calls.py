@@ -25,8 +25,8 @@ class Limit:
 
 
 LIMITS = {
-    "hub": Limit(calls=1_000, modules=56, functions=286),
-    "1.0": Limit(calls=1_010, modules=57, functions=285),
+    "hub": Limit(calls=810, modules=52, functions=198),
+    "1.0": Limit(calls=840, modules=53, functions=200),
 }
 
 
