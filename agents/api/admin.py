@@ -1,4 +1,4 @@
-"""Lists for the staff of the hub: all shares, agents, tokens, users and sessions; the timeline of a session."""
+"""REST views for the hub's staff: all shares, agents, tokens, users and sessions; the timeline of a session."""
 
 import uuid
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from kit.rows import Always, RowSource, show, show_each
 
 
 class IsStaff(BasePermission):
-    """The permission of the hub's staff alone."""
+    """Permits only the hub's staff."""
 
     message = "this is for the staff of the hub"
 

@@ -1,4 +1,4 @@
-"""The hub in numbers, for its staff: totals, the busiest users, and counts hour by hour or day by day."""
+"""REST views of statistics for the hub's staff: totals, the busiest users, and counts by hour or by day."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

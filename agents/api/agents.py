@@ -110,7 +110,7 @@ class AgentChanges(ColumnBody):
     validate_callerCostLimitUsd = validate_dailyCostLimitUsd
 
     def validate_skills(self, skills: list[Json]) -> list[Json]:
-        """The skills, whose ids must differ."""
+        """Check that the ids of the skills differ."""
         return checked_skills(skills)
 
     def validate_defaultInputModes(self, modes: list[str]) -> list[str]:
@@ -141,7 +141,7 @@ class NewAgent(AgentChanges):
     remote = RemotePlace(required=False)
 
     def validate(self, attrs: Json) -> Json:
-        """Refuse a body that names both a session and a remote server, or neither."""
+        """Require either a session or a remote server, and not both."""
         if ("sessionId" in attrs) == ("remote" in attrs):
             raise serializers.ValidationError({"sessionId": "want either sessionId or remote"})
         return super().validate(attrs)
@@ -176,7 +176,7 @@ def show_agents(agents: Sequence[Agent], *, viewer_id: int, with_papers: bool = 
         if agent.pk in granted:
             given |= {"allowedLogins": granted[agent.pk], "callerBudgets": budgets[agent.pk]}
         else:
-            given |= dict.fromkeys(OWNERS_FIELDS, "")  # left out
+            given |= dict.fromkeys(OWNERS_FIELDS, "")  # "" leaves the member out
         given["remote"] = ""
         if now and (server := remote.get(agent.session_id)):
             keys = [thumbprint(key) for key in server.card_keys]

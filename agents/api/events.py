@@ -41,7 +41,7 @@ class CursorQuery(serializers.Serializer[Any]):
     before = serializers.IntegerField(required=False, min_value=0, max_value=MAX_ID)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse two directions at once."""
+        """Refuse `after` together with `before`."""
         if "after" in attrs and "before" in attrs:
             raise serializers.ValidationError("give after or before, not both")
         return attrs
@@ -195,7 +195,7 @@ class TimelineQuery(serializers.Serializer[Any]):
     kinds = serializers.CharField(default="", allow_blank=True, max_length=100)
 
     def validate_kinds(self, value: str) -> list[str]:
-        """The kinds named; all when none is."""
+        """The named kinds of items; all kinds if none is named."""
         named = [kind for kind in (part.strip() for part in value.split(",")) if kind]
         if unknown := sorted(set(named) - set(KINDS)):
             raise serializers.ValidationError(f"no such kind: {unknown[0]}; want {', '.join(KINDS)}")

@@ -81,7 +81,7 @@ class AnyType(DefaultContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """The first renderer."""
+        """Choose the first renderer, whatever `Accept` asks for."""
         first = next(iter(renderers))
         return first, first.media_type
 
@@ -236,5 +236,7 @@ def _header_text(name: str) -> str:
 
     Other characters are percent-encoded. `Content-Disposition` has the unchanged name.
     """
-    composed = unicodedata.normalize("NFC", name)  # macOS sends "u" and a diaeresis, which together are Latin-1
+    composed = unicodedata.normalize(
+        "NFC", name
+    )  # macOS sends "u" and a combining diaeresis, which NFC composes to one Latin-1 character
     return "".join(one if ord(one) < 256 else quote(one) for one in composed)

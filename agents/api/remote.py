@@ -1,4 +1,4 @@
-"""The remote A2A server behind an agent: its JSON, the bodies that name or move one, and a look at its card."""
+"""REST shapes and views of the remote A2A server behind an agent, and of a look at its card."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -85,7 +85,7 @@ class RemoteAuth(Body):
     credentials = serializers.CharField(max_length=MAX_CREDENTIALS_CHARS, write_only=True)
 
     def validate(self, attrs: Json) -> Json:
-        """The two values as an `Auth`, under the name `auth`."""
+        """Make an `Auth` of the two values, under the name `auth`."""
         try:
             return {"auth": make_auth(attrs["scheme"], attrs["credentials"])}
         except BadAuth as bad:

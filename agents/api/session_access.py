@@ -1,4 +1,4 @@
-"""The users who may see and steer a session of another owner, and the permission requests that they decide."""
+"""REST views of a session's shares, and of the permission requests that its users decide."""
 
 from typing import Annotated, Literal, TypedDict
 from uuid import UUID

@@ -180,7 +180,7 @@ class OneSession(APIView):
 
 
 def most_listed() -> int:
-    """The most sessions in one list: those that one owner may have, and MAX_LIMIT shared ones."""
+    """The most sessions in one list: as many as one owner may have, and MAX_LIMIT shared sessions."""
     return min(settings.SESSIONS_PER_OWNER or MAX_LISTED, MAX_LISTED) + MAX_LIMIT
 
 

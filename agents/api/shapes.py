@@ -1,4 +1,4 @@
-"""The JSON of agents (docs/reference/rest.md), and parts of the bodies that write them."""
+"""The JSON of agents (docs/reference/rest.md), and parts of the request bodies that change agents."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 

@@ -1,4 +1,4 @@
-"""The use of agents: the audit of one agent for its owner, and the token usage that programs report."""
+"""REST views of the audit of one agent, and of the token usage that programs report."""
 
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypedDict
@@ -252,7 +252,7 @@ class TokenUsageQuery(SpanQuery):
 
 
 class ReporterAuthentication(ChannelAuthentication):
-    """An agent's program may report; reading is for people and their apps."""
+    """Accepts channel tokens, but only for POST: an agent's program reports usage and does not read it."""
 
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The token's owner; None without a live channel token."""
