@@ -23,17 +23,19 @@ MAX_UNFINISHED = 100
 
 
 class OpenPrompt(Struct):
-    """A prompt of a connection: what has come of its reply, and until when the agent works for its caller.
+    """A prompt of a connection: the part of its reply that has come, and until when the agent works for its
+    caller.
 
-    `waited_until`: when its caller stops waiting. `taken_until`: the same for the reply, which may come a minute
-    later also when its caller canceled. `drives_until`: when the agent works for its caller no more.
+    `waited_until`: when its caller stops waiting. `taken_until`: the same, but a cancel does not shorten it; a
+    reply is accepted until a minute later. `drives_until`: when the agent stops working for its caller.
 
-    `ends_with_turn`: the sender of a tell waits for no reply, so the end of the agent's turn ends its turn.
+    `ends_with_turn`: the sender of a tell waits for no reply, so the end of the agent's turn ends the turn of the
+    prompt.
     `turn`: the chat id of its turn; empty when that turn ended before the agent came back to it.
     `stops`: how many `Stop` events end this prompt: one for each prompt given earlier, and its own.
 
     `is_failed`: the reply passed a cap and was reported as failed, but the agent has not finished it.
-    `is_wanted`: its caller has not canceled it. `usage`: what the turn used, as a frame said last.
+    `is_wanted`: its caller has not canceled it. `usage`: the usage of the turn, from the last frame that had one.
     """
 
     prompt: PostedPrompt
@@ -49,14 +51,14 @@ class OpenPrompt(Struct):
     pieces: int = 0
     size_bytes: int = 0
     usage: Usage | None = None
-    open_artifacts: frozenset[str] = frozenset()  # mostly none: an empty set of its own would take 200 bytes
+    open_artifacts: frozenset[str] = frozenset()  # mostly empty: a set for each prompt would take 200 bytes
 
     def is_waited_for(self, now: float) -> bool:
         """True if the asker still waits for the reply; the sender of a tell never does."""
         return not self.prompt.tells and not self.is_answered and self.waited_until > now
 
     def is_over(self, now: float) -> bool:
-        """True if the end of a turn ends the agent's work on it."""
+        """True if the agent's work on the prompt is over when the agent's program ends a turn."""
         return self.is_answered or (self.stops <= 0 and (self.prompt.tells or self.waited_until <= now))
 
 
@@ -64,9 +66,9 @@ class OpenPrompt(Struct):
 class ActingFor:
     """The user on whose behalf an agent acts now: the caller that drives its session, else its owner.
 
-    `session_id`: its own session; `isolated`: it may reach no other. The asker's `parent` is the turn in which the
-    agent acts. `is_certain`: the agent said for which prompt it acts, or its hooks say that it works on this
-    prompt and on nothing else.
+    `session_id`: the agent's own session; `isolated`: the agent may reach no other session. The asker's `parent`
+    is the turn in which the agent acts. `is_certain`: the agent said for which prompt it acts, or its hooks say
+    that it works on this prompt and on nothing else.
     """
 
     asker: AskingUser
@@ -80,7 +82,7 @@ class ActingFor:
         return cls(AskingUser(user_id=user_id, login=login, chain=(session_id,)), session_id)
 
     def is_for(self, owner_id: int) -> bool:
-        """True if it acts for that owner, and no stranger passed the question on."""
+        """True if the agent acts for that owner, and no stranger passed the question on."""
         return self.asker.user_id == owner_id and not self.asker.passed_by_stranger
 
 
@@ -95,10 +97,11 @@ def find_acting_for(
 ) -> ActingFor:
     """Find the user on whose behalf the agent works: `owner` when it works on no prompt.
 
-    `chat_id`: the prompt for which the agent says that it asks. Without one it is that which a program with
-    hooks works on, or the last that is waited for.
-    Prompts of different callers at once, of which one is not over: it is unknown for whom the agent
-    reaches out, so it is isolated. A prompt that the agent's owner told, or does not wait for, counts as over.
+    `chat_id`: the prompt for which the agent says that it asks. Without a chat id, it is the prompt that a program
+    with hooks works on, or the last prompt whose caller waits.
+    If the agent has prompts of several callers and one of these is not over, the hub cannot tell for whom the
+    agent asks, so the agent is isolated. A prompt of the agent's owner counts as over if the owner does not wait
+    for its reply.
     """
     if not driving:
         return owner
@@ -107,9 +110,10 @@ def find_acting_for(
     prompt = at_work.prompt
     others = [one for one in drives if one.prompt.asker_id != prompt.asker_id]
     is_mixed = any(not one.prompt.is_own or one.is_waited_for(now) for one in others)
-    is_its_turn = knows_turns and at_work.stops == 1  # 2: another turn goes on; 0: its own has ended
+    # 2: the program still works on another turn; 0: the prompt's own turn has ended.
+    is_its_turn = knows_turns and at_work.stops == 1
     # The hub does not know which prompt led to an onward question: for the limit of depth the longest chain
-    # counts. Of the owner's prompts only those whose askers wait count: others may be asked without a cycle.
+    # counts. An owner's prompt counts only if its asker waits for the reply: otherwise no cycle can arise.
     counted = [one.prompt.chain for one in drives if not one.prompt.is_own or one.is_waited_for(now)]
     asker = AskingUser(
         user_id=prompt.asker_id,
@@ -129,7 +133,7 @@ def find_acting_for(
 
 def _most_likely(drives: list[OpenPrompt], now: float, *, has_hooks: bool) -> OpenPrompt:
     """Find the prompt, among several, that the agent most likely works on."""
-    if has_hooks:  # such a program takes one prompt after the other
+    if has_hooks:  # a program with hooks works on one prompt after the other
         return drives[0]
     waited_for = [one for one in drives if not one.is_answered and one.waited_until > now]
     return (waited_for or drives)[-1]
@@ -154,14 +158,14 @@ def register_agent(registration: AgentRegistration, *, process_id: str) -> Regis
 def find_unfinished(session_id: int) -> list[PostedPrompt]:
     """The questions of the last 15 minutes that the agent has neither answered nor reported as ended.
 
-    The `wait_s` of each is the time left to work on it. A program that lost its socket continues
-    with a stranger's question: it must not act for its owner then. A program that reports the ends of its turns
+    The `wait_s` of each is the time left to work on it. A program that lost its socket continues to work on a
+    stranger's question, and must not act for its owner meanwhile. A program that reports the ends of its turns
     may also continue after its answer to a stranger.
     """
     now = db_now()
     lately = Turn.objects.filter(session_id=session_id, asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S))
     owner = Session.objects.filter(pk=session_id).values("owner_id")
-    # Of any agent of the owner: the one that was asked here may have moved to another session since.
+    # Of any agent of the owner: an agent that was asked in this session may have moved to another one since.
     of_agents = lately.filter(agent__in=Agent.objects.filter(owner__in=owner)).values("pk")
     of_session = lately.filter(agent=None).values("pk")
     recent = Turn.objects.filter(
@@ -174,12 +178,14 @@ def find_unfinished(session_id: int) -> list[PostedPrompt]:
     last_stop = stops.values_list("ts", flat=True).first()
     not_over: QuerySet[Any] = recent.annotate(is_own=is_own_turn()).filter(_not_over(last_stop))
     newest = not_over.select_related("agent", "caller").order_by("-asked_at")
-    # The newest ones, but the oldest of them first: `Prompts` goes by the order in which prompts went out.
+    # The newest turns, the oldest of these first: `Prompts` needs them in the order in which the prompts were
+    # sent.
     return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MAX_UNFINISHED])]
 
 
 def _not_over(last_stop: datetime | None) -> Q:
-    """Turns that the agent did not answer; if its program reports ends, also unreported turns of strangers.
+    """A condition: turns that the agent did not answer; if its program reports ends, also unreported turns of
+    strangers.
 
     The agent may still work on a turn that the hub ended without it, as when a process died.
     """
@@ -191,7 +197,9 @@ def _not_over(last_stop: datetime | None) -> Q:
 
 
 def _unfinished(turn: Turn, now: datetime, *, is_own: bool) -> PostedPrompt:
-    """Only the last session of a chain is stored, so a stranger's onward question may not be passed on."""
+    """Make a prompt of a stored turn. A turn stores only the last session of its chain, so the agent may not pass
+    on a stranger's question that came through other sessions.
+    """
     is_isolated_agent = turn.agent is not None and turn.agent.isolated
     return PostedPrompt(
         chat_id=turn.chat_id,

@@ -39,7 +39,7 @@ MAX_CHUNK_BYTES = 65_536
 
 
 class TooLarge(BadChannelFrame):
-    """A reply passed a cap; it ends as failed. `is_finished`: nothing more of it will come."""
+    """A reply passed a cap and ends as failed. `is_finished`: the agent will send nothing more of the reply."""
 
     def __init__(self, chat_id: str, message: str, *, is_finished: bool) -> None:
         super().__init__("reply_too_large", message)
@@ -61,13 +61,13 @@ ReportReply = Callable[[str, Sequence[ReplyMessage]], Awaitable[None]]
 class Prompts:
     """The open prompts of one connection.
 
-    Two dicts hold each prompt by its chat id. `_unanswered`: until its reply came. `_driving`: while the agent may
-    work for its caller, in the order in which the prompts were sent.
+    Two dicts hold each prompt by its chat id. `_unanswered`: until the end of its reply. `_driving`: while the
+    agent may work for its caller, in the order in which the prompts were sent.
 
-    An agent works for a caller from the delivery of the prompt until the agent's program reports the end of its
-    turn, and the caller does not wait any more. The prompt of a program without hooks ends a moment after the
-    reply; at the latest after 15 minutes. A program queues what it is given while it works: the end of an earlier
-    turn ends no prompt without a reply.
+    An agent works for a caller from the delivery of the prompt until the agent's program has reported the end of
+    its turn and the caller waits no more. The prompt of a program without hooks ends a moment after the
+    reply; at the latest after 15 minutes. A program queues prompts that it gets while it works: the end of an
+    earlier turn does not end a queued prompt.
     """
 
     def __init__(self, report: ReportReply, clock: Clock) -> None:
@@ -77,9 +77,10 @@ class Prompts:
         self._driving: dict[str, OpenPrompt] = {}
         self._has_hooks = False
         self._knows_turns = False  # a hook of this connection said where a turn begins or ends
-        self._is_at_work = False  # as far as hooks say: its owner types, too
+        self._is_at_work = False  # from the reports of hooks: a prompt that the agent's owner typed counts, too
         self._forgets_at = 0.0
-        self._asked: set[str] = set()  # ids of requests that callers were asked, few: see MAX_PENDING
+        # Ids of permission requests that were sent to callers; few, because of MAX_PENDING.
+        self._asked: set[str] = set()
         self._decided: set[str] = set()
 
     def begin(self, prompt: PostedPrompt) -> None:
@@ -88,7 +89,7 @@ class Prompts:
         if now >= self._forgets_at:
             self._forgets_at = now + FORGETS_EVERY_S
             self._end_old_drives(now)
-        # Stops grow from prompt to prompt, so the last has the most.
+        # `stops` grows from prompt to prompt, so the last prompt has the most.
         last = next(reversed(self._driving.values()), None)
         waits_until = now + prompt.wait_s
         self._unanswered[prompt.chat_id] = self._driving[prompt.chat_id] = OpenPrompt(
@@ -117,7 +118,7 @@ class Prompts:
     def cancel(self, chat_id: str) -> bool:
         """Cancel a prompt for its caller; False when none is open under that id.
 
-        The agent's own end is taken all the same, for as long as it was: it frees the claim.
+        The end of the reply is still accepted from the agent for as long as before, because it frees the claim.
         """
         if (canceled := self._unanswered.get(chat_id)) is None:
             return False
@@ -126,11 +127,12 @@ class Prompts:
         return True
 
     async def take_reply(self, reply: ReplyFrame) -> bool:
-        """Report a piece or the end of a reply; False when it is of a reply that was too large already.
+        """Report a piece or the end of a reply; False if the frame was ignored because the reply is already too
+        large.
 
         Raises:
-            UnknownChat: it answers what this socket was not asked, or has answered.
-            BadChannelFrame: it passes a cap, or is not in order.
+            UnknownChat: this socket was not sent the prompt, or has answered it.
+            BadChannelFrame: the reply passes a cap, or the frame is not valid at this point.
         """
         replied = self._unanswered.get(reply.chat_id)
         if replied is None:
@@ -148,7 +150,8 @@ class Prompts:
                 if reply.done:
                     messages.append(self._finish(replied))
             case TaskStatus() if not reply.is_note:
-                # `completed` without words leaves the reply to its chunks; a reply that failed has only its end.
+                # The reply of a `completed` without text is its chunks; of a reply that failed only the end is
+                # reported.
                 end = () if replied.is_failed else (reply.text or None, reply.reason)
                 messages = [self._finish(replied, *end, usage=reply.usage)]
             case _ if not replied.is_failed:
@@ -157,10 +160,10 @@ class Prompts:
         return bool(messages)
 
     async def ask_caller(self, chat_id: str, asked: ApprovalAsked) -> None:
-        """The caller may approve what the agent asks; not when it was decided a moment ago.
+        """Send a permission request to the caller of a turn, unless its decision came before it.
 
         Raises:
-            TooLarge: the reply passes a cap with the request.
+            TooLarge: with the request, the reply passes a cap.
         """
         if asked.request_id in self._decided:
             self._decided.discard(asked.request_id)
@@ -169,7 +172,7 @@ class Prompts:
         await self._add_piece(chat_id, asked)
 
     async def tell_caller(self, chat_id: str, decided: ApprovalDecided) -> None:
-        """Tell the caller of a decision, which may overtake the request. A reply that grows too large fails."""
+        """Send the caller a decision, which may come before its request. A reply that grows too large fails."""
         if decided.request_id not in self._asked:
             self._decided.add(decided.request_id)
             return
@@ -180,7 +183,9 @@ class Prompts:
             await self.too_large(large)
 
     async def too_large(self, large: TooLarge) -> None:
-        """End an over-long reply as failed; once the agent has finished it, a late final frees the claim."""
+        """End a reply that is too large as failed; once the agent has finished the reply, a second `Final` frees
+        the claim.
+        """
         failed = self._unanswered[large.chat_id]
         failed.is_failed = True
         finals = [_final(failed, reason=TurnFailure.REPLY_TOO_LARGE)]
@@ -190,9 +195,9 @@ class Prompts:
         await self._report(failed.prompt.home, finals)
 
     async def stopped(self) -> None:
-        """The agent's program is at the end of a turn: prompts for which no caller waits end with it.
+        """Note that the agent's program ended a turn; this ends the prompts for which no caller waits.
 
-        A prompt whose caller waits for no reply ends with or without one; its reply may come late.
+        A tell ends whether or not the agent replied to it; its reply may come late.
         """
         now = self._clock()
         self._has_hooks = self._knows_turns = True
@@ -205,7 +210,7 @@ class Prompts:
             await self.end_told(chat_id)
 
     async def end_told(self, chat_id: str) -> None:
-        """End a turn whose caller waits for no reply. The agent still works for that caller."""
+        """End the turn of a tell. The agent still works for the caller of the tell."""
         if (told := self._unanswered.get(chat_id)) is None:
             return
         # Kept, and forgotten after LATE_REPLY_S: a reply may still follow the end of the turn.
@@ -223,13 +228,15 @@ class Prompts:
             await self._report(one.prompt.home, [_final(one, reason=reason)])
 
     def hooked(self, *, begins: bool = False) -> None:
-        """Note a report of the program: its ends of turns can be relied on. `begins`: it started to work."""
+        """Note that the program's hooks report, so that it will report ends of turns. `begins`: it started to
+        work.
+        """
         self._has_hooks = True
         self._knows_turns = self._knows_turns or begins
         self._is_at_work = self._is_at_work or begins
 
     def acting_for(self, owner: ActingFor, chat_id: str = "") -> ActingFor:
-        """Find the user on whose behalf the agent works now: a caller, else its owner.
+        """Find the user on whose behalf the agent works now: a caller, else the agent's owner.
 
         `chat_id`: see `find_acting_for`.
         """
@@ -253,7 +260,7 @@ class Prompts:
         self._driving = {chat_id: one for chat_id, one in self._driving.items() if one.drives_until > now}
 
     async def _add_piece(self, chat_id: str, piece: Extra) -> None:
-        """Report a piece that the hub itself makes of what the agent asked; nothing when its reply is over."""
+        """Report a piece that the hub made of an agent's permission request; does nothing if the reply is over."""
         asking = self._unanswered.get(chat_id)
         if asking is not None and asking.is_wanted and not asking.is_failed:
             number = _count(asking, size_of_json(piece))
@@ -268,7 +275,7 @@ class Prompts:
         usage: ReportedUsage | None = None,
         is_direct: bool = False,
     ) -> Final:
-        """The agent's own end of a reply. `text` None: the pieces are the reply.
+        """Make the `Final` of a reply that the agent ended. `text` None: the pieces are the reply.
 
         Raises:
             TooLarge: the text passes a cap.
@@ -308,10 +315,10 @@ def _piece(saying: TaskStatus | TaskArtifact, replied: OpenPrompt) -> ExtraPiece
 
 
 def _count(replied: OpenPrompt, size: int, *, is_finished: bool = False) -> int:
-    """Take one more piece of that size into account; its number.
+    """Count one more piece of that size; returns the number of the piece.
 
     Raises:
-        TooLarge: the reply passes a cap with it.
+        TooLarge: with this piece, the reply passes a cap.
     """
     replied.size_bytes += size
     chat_id = replied.prompt.chat_id

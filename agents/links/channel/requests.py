@@ -70,7 +70,9 @@ R = TypeVar("R")
 
 
 class ReplyNotes:
-    """Shows agents on `/channel` the answers that they did not wait for. See `agents.core.ports.Notifier`."""
+    """Shows agents on `/channel` the answers to their questions for which they did not wait. See
+    `agents.core.ports.Notifier`.
+    """
 
     def __init__(self) -> None:
         self._noting = asyncio.Lock()
@@ -85,7 +87,9 @@ class ReplyNotes:
 
 
 class Requests:
-    """The shared parts of requests of all agents of a process: how to ask, few reads at once, reports of tells."""
+    """What the requests of all agents of a process share: the core, a limit of reads at once, and reports on
+    tells.
+    """
 
     def __init__(self, asking: AskStarter, notifier: Notifier) -> None:
         self.asking = asking
@@ -103,11 +107,14 @@ class Requests:
             return await db_call(function)(*args, **kwargs)
 
     def start_report(self, name: str, running: RunningTurn, session_id: int) -> None:
-        """Send an agent the answer to a question that it does not wait for, at its connection of that time."""
+        """Report the answer to a question for which an agent does not wait, at the agent's connection of that
+        time.
+        """
         self._reporting.start(self._report(name, running, session_id), name="report of a tell")
 
     async def _report(self, name: str, running: RunningTurn, session_id: int) -> None:
-        # All that wait for this turn share the future: cancelling this report must not cancel it for them.
+        # All coroutines that wait for this turn share the future: cancelling this report must not cancel the
+        # future.
         settled = await asyncio.shield(running.settled)
         text = _spoken(running, settled, name) or ENDED
         await self._notifier.route_reply(
@@ -117,7 +124,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class StartedQuestion:
-    """A started question with the name of its target; or its `refusal`."""
+    """A started question with the name of its target; or the `refusal` of a question that was not started."""
 
     name: str
     running: RunningTurn | None = None
@@ -125,11 +132,11 @@ class StartedQuestion:
 
 
 class ConnectionRequests:
-    """The requests of one connection: admitted in the order in which they came, and waited for all at once.
+    """The requests of one connection, which are admitted in the order in which they came and wait concurrently.
 
-    A request stops waiting when the agent is gone. `_in_order`: held while a request finds its target and is
-    admitted, and not while it waits for a reply: the questions of one agent reach each target in the order in
-    which they were sent.
+    A request stops waiting when the agent's socket has ended. `_in_order`: held while a request finds its target
+    and is admitted, and not while it waits for a reply: the questions of one agent reach each target in the order
+    in which they were sent.
     """
 
     def __init__(self, *, requests: Requests, start: Start, send_frame: SendFrame) -> None:
@@ -141,7 +148,7 @@ class ConnectionRequests:
         self._in_order = asyncio.Lock()
 
     def take(self, request: Request, behalf: ActingFor) -> list[AgentChannelFrame]:
-        """Begin to serve a request; the frames that refuse it when it may not be served now."""
+        """Begin to serve a request; returns the frames that refuse it if it may not be served now."""
         # Listing published agents stays allowed: it asks nothing of any other session.
         if behalf.isolated and not isinstance(request, AgentsRequest):
             return refusals.refuse(request, "isolated", refusals.ISOLATED, login=behalf.asker.login)
@@ -152,9 +159,9 @@ class ConnectionRequests:
         return []
 
     def end(self) -> None:
-        """The agent is gone.
+        """End the requests, because the agent's socket has ended.
 
-        Asks for the agent's owner go on; the others end with the turns in which the agent made them.
+        Asks for the agent's owner go on; asks for callers end with the turns in which the agent made them.
         """
         if not self._gone.done():
             self._gone.set_result(None)
@@ -200,7 +207,7 @@ class ConnectionRequests:
             self._requests.start_report(begun.name, begun.running, behalf.session_id)
 
     async def _probe(self, request: ProbeRequest, behalf: ActingFor) -> None:
-        """Ask all at once; each answer is told as it comes."""
+        """Ask all peers at once; each answer is sent as it comes."""
         async with self._in_order:
             named = request.peers
             if named is None:
@@ -230,7 +237,7 @@ class ConnectionRequests:
         wait_s: float = TURN_WAIT_S,
         tells: bool = False,
     ) -> StartedQuestion:
-        """Ask the target that the name means; the caller holds `_in_order`."""
+        """Find the target by its name and ask it; the caller of this method holds `_in_order`."""
         if flaw := _flaw(text):
             return StartedQuestion(name, refusal=as_reply(flaw))
         try:
@@ -250,7 +257,9 @@ class ConnectionRequests:
         return StartedQuestion(target.handle, running)
 
     async def _reply(self, begun: StartedQuestion) -> str:
-        """The reply; or `error: ` and why there is none; empty when the agent that asked left before."""
+        """Wait for the reply; returns it, or `error: ` and the reason why there is none, or "" if the asking agent
+        left before.
+        """
         running = begun.running
         if running is None:
             return begun.refusal
@@ -262,7 +271,7 @@ class ConnectionRequests:
 
 
 def _flaw(text: str) -> str:
-    """The reason why no target can be asked this; empty when it can be asked."""
+    """The reason why no target can be asked this text; empty if it can be asked."""
     if not text.strip():
         return "the prompt is empty"
     if "\0" in text:
