@@ -1,4 +1,4 @@
-"""The right to see and to steer a session: own ones, and shared ones, by role; sharing, and ending a share."""
+"""The roles by which users see and steer their own and shared sessions; sharing a session, and ending a share."""
 
 from datetime import datetime
 from enum import IntEnum
@@ -46,10 +46,10 @@ def sessions_visible_to(user_id: int, *, at_least: SessionRole = SessionRole.VIE
 
 
 def find_session(public_id: UUID, user_id: int, *, at_least: SessionRole = SessionRole.VIEWER) -> Session | None:
-    """A session this user may see; None when the session is absent or not theirs to see.
+    """A session that this user may see; None if the session is absent or hidden from the user.
 
     Raises:
-        NotAllowed: they may see it, but not do this.
+        NotAllowed: the user may see the session, but the user's role is below `at_least`.
     """
     session = sessions_visible_to(user_id).filter(public_id=public_id).first()
     if session is not None and role_of(session) < at_least:
@@ -69,7 +69,7 @@ def seen_at(session: Session) -> datetime:
 
 
 class NotAllowed(Exception):
-    """The session is visible to the caller, whose role does not reach."""
+    """The session is visible to the caller, but the caller's role does not allow the action."""
 
     def __init__(self, needed: SessionRole) -> None:
         super().__init__(f"this takes the role {needed.word} of the session")
@@ -96,7 +96,7 @@ class SessionGone(Exception):
 
 @transaction.atomic
 def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
-    """Share the session with a user in a role, or change the role; whether the share is new.
+    """Share the session with a user in a role, or change the role; True if the share is new.
 
     A user whose role became lower stops watching sessions that the new role does not allow.
 
@@ -117,7 +117,7 @@ def share_session(session: Session, user: User, role: str, *, by: User) -> bool:
 
 @transaction.atomic
 def unshare_session(session: Session, user: User) -> int:
-    """Take it back; how many shares there were."""
+    """End a share; returns the number of deleted shares."""
     removed = Share.objects.filter(session=session, user=user).delete()[0]
     if removed:
         announce_lost_access(session.pk, user.pk)
@@ -125,10 +125,11 @@ def unshare_session(session: Session, user: User) -> int:
 
 
 def lock_session(session: Session) -> None:
-    """Hold the session's row until the transaction ends, so that it cannot go while something is written to it.
+    """Lock the session's row until the transaction ends, so that no other transaction deletes the session
+    meanwhile.
 
     Raises:
-        SessionGone: it went before.
+        SessionGone: the session was deleted before.
     """
     if not Session.objects.select_for_update(no_key=True).filter(pk=session.pk).values_list("pk").first():
         raise SessionGone
@@ -136,7 +137,7 @@ def lock_session(session: Session) -> None:
 
 @transaction.atomic
 def archive_session(session: Session) -> tuple[bool, datetime]:
-    """Archive a session; whether this call archived it, and the time since when it is archived.
+    """Archive a session; returns True if this call archived it, and the time since when the session is archived.
 
     Raises:
         SessionGone: it was deleted meanwhile.

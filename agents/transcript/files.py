@@ -1,4 +1,4 @@
-"""Files of sessions: store, read, copy, delete; what outlives its time goes."""
+"""Stores, reads, copies and deletes files of sessions; deletes files that have expired."""
 
 import hashlib
 import re
@@ -31,14 +31,14 @@ MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,
 
 
 def clean_name(given: str) -> str:
-    """The base name without control characters, at most 255 characters; a long one keeps its suffix."""
+    """The base name without control characters, at most 255 characters; a cut name keeps its suffix."""
     base = SEPARATORS.split(given)[-1]
     name = "".join(filter(str.isprintable, base)).strip()
     return _shortened(name) if name.strip(".") else NAMELESS
 
 
 def clean_mime(given: str | None) -> str:
-    """A media type in lower case, without parameters; what has not the shape of one is any bytes."""
+    """A media type in lower case, without parameters; the type of arbitrary bytes for any other text."""
     mime = (given or "").partition(";")[0].strip().lower()
     return mime if MIME.fullmatch(mime) else ANY_MIME
 
@@ -71,7 +71,7 @@ class ApiFile(TypedDict):
 
 
 def show_file(file: File) -> ApiFile:
-    """One ApiFile; session and uploader come with the row."""
+    """One ApiFile; the row must have its session and uploader loaded."""
     return show(ApiFile, file, expose=False)
 
 
@@ -81,7 +81,7 @@ DELETED_AT_ONCE = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file as it came; name and media type are the uploader's word."""
+    """An uploaded file; its name and media type are as the uploader gave them."""
 
     filename: str
     mime: str | None
@@ -112,7 +112,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
     Raises:
         accounts.quotas.QuotaExceeded: the uploader has no room for it.
     """
-    sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction: it takes a while
+    sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction, because hashing takes a while
     with transaction.atomic():
         limits.STORAGE.check(uploader.pk, len(upload.data))
         keep(sha256, upload.data)
@@ -131,7 +131,7 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
 
 
 def clone(file: File, session_id: int, user_id: int, now: datetime) -> File:
-    """The same bytes as a file of another session, whose blob the caller's transaction holds locked."""
+    """Add a file to another session with the same blob, which the caller's transaction has locked."""
     columns = {name: getattr(file, name) for name in ("sha256", "filename", "mime", "size", "scope")}
     copied = File(session_id=session_id, uploader_id=user_id, **columns)
     _add(copied, now)
@@ -139,14 +139,14 @@ def clone(file: File, session_id: int, user_id: int, now: datetime) -> File:
 
 
 def _add(file: File, now: datetime) -> None:
-    """Add a row, whose blob is there and locked."""
+    """Add the row of a file whose blob exists and is locked."""
     file.blob_id = file.sha256
     file.uploaded_at, file.expires_at = now, expires_at(now)
     file.save(force_insert=True)
 
 
 def find_file(file_id: int, user_id: int) -> File | None:
-    """A file, live or deleted, of a session this user may see; its session carries their `role_rank`."""
+    """A file, live or deleted, of a session that this user may see; its session carries the user's `role_rank`."""
     file: File | None = File.objects.filter(pk=file_id).select_related("uploader").first()
     session = sessions_visible_to(user_id).filter(pk=file.session_id).first() if file else None
     if file is None or session is None:
@@ -156,7 +156,7 @@ def find_file(file_id: int, user_id: int) -> File | None:
 
 
 def open_file(file: File) -> Iterator[bytes] | None:
-    """The bytes of the file in slices, the first of them read now; None once the file is deleted.
+    """The bytes of the file in slices, of which the first is read at once; None if the file was deleted.
 
     See `read_slices`.
     """
@@ -171,7 +171,7 @@ def open_file(file: File) -> Iterator[bytes] | None:
 
 @transaction.atomic
 def delete(file: File) -> Deleted:
-    """Delete a file, and its bytes when it was the last to name them; a repeated call succeeds."""
+    """Delete a file, and its blob if no other live file names it; a repeated call succeeds."""
     lock([file.sha256])
     gone = _mark_deleted([file])
     swept = sweep([file.sha256])
@@ -184,7 +184,7 @@ def delete(file: File) -> Deleted:
 
 
 def expire() -> int:
-    """Delete the files whose time is up, a few in each transaction; how many. Spent blobs go too."""
+    """Delete expired files, a few in each transaction, and blobs without files; returns the number of files."""
     gone = 0
     due = File.objects.live().select_related("session", "uploader").order_by("expires_at")
     while files := list(due.filter(expires_at__lte=db_now())[:DELETED_AT_ONCE]):
@@ -195,7 +195,9 @@ def expire() -> int:
 
 @transaction.atomic
 def forget_files_of(session_ids: Collection[int]) -> tuple[int, Swept]:
-    """Delete the files of sessions in the transaction that deletes the sessions; how many, and their blobs."""
+    """Delete the files of sessions in the transaction that deletes the sessions; returns their number, and a
+    `Swept`.
+    """
     files = File.objects.filter(session_id__in=session_ids)
     hashes = set(files.live().values_list("sha256", flat=True))
     lock(hashes)
@@ -204,7 +206,7 @@ def forget_files_of(session_ids: Collection[int]) -> tuple[int, Swept]:
 
 
 def expires_at(uploaded_at: datetime) -> datetime:
-    """The time at which a file goes by itself."""
+    """The time at which a file expires."""
     return uploaded_at + timedelta(days=settings.FILES_KEPT_DAYS)
 
 
@@ -218,7 +220,7 @@ def _expire(files: Sequence[File]) -> int:
 
 
 def _mark_deleted(files: Collection[File]) -> list[File]:
-    """Mark these deleted; returns those that were not deleted before."""
+    """Mark these files as deleted; returns the files that were not deleted before."""
     now, gone = db_now(), []
     for file in files:
         if File.objects.live().filter(pk=file.pk).update(deleted_at=now, blob=None):
@@ -251,19 +253,21 @@ class BlobGone(Exception):
 
 
 def keep(sha256: str, data: bytes) -> None:
-    """See that these bytes are there, locked until the transaction ends."""
-    while not lock([sha256]):  # again: another may have swept it between the two statements
+    """Store these bytes unless they are stored already, and lock the blob until the transaction ends."""
+    while not lock([sha256]):  # again: another transaction may have deleted the blob between the two statements
         Blob.objects.bulk_create([Blob(sha256=sha256, size=len(data), data=data)], ignore_conflicts=True)
 
 
 def lock(hashes: Collection[str]) -> set[str]:
-    """Lock these blobs until the transaction ends; the hashes that exist. SQLite holds its one write lock."""
+    """Lock these blobs until the transaction ends; returns the hashes that exist. On SQLite the write lock
+    suffices.
+    """
     wanted = Blob.objects.select_for_update().filter(pk__in=set(hashes)).order_by("pk")
     return set(wanted.values_list("pk", flat=True))
 
 
 def sweep(hashes: Collection[str]) -> Swept:
-    """Delete the spent ones among these locked blobs."""
+    """Delete those of these locked blobs that no file names."""
     spent = dict(Blob.objects.filter(pk__in=set(hashes), files=None).values_list("pk", "size"))
     if spent:
         Blob.objects.filter(pk__in=spent).defer("data").delete()
@@ -271,7 +275,7 @@ def sweep(hashes: Collection[str]) -> Swept:
 
 
 def sweep_spent() -> None:
-    """Delete every spent blob: those of a user or session that was deleted whole."""
+    """Delete every blob that no file names, as is left by deleting a user or a session."""
     while _sweep_some():
         pass
 

@@ -19,11 +19,11 @@ MAX_FILES = 50
 
 
 class FilesRefused(Exception):
-    """A prompt names files that cannot be handed on; its text is public."""
+    """A prompt names files that cannot be passed to the agent; the text of the error is public."""
 
 
 class FilesUnreadable(FilesRefused):
-    """Some files are absent, deleted, or not the sender's to read; the error does not say which."""
+    """Some files are absent, deleted, or not readable for the sender; the error does not say which."""
 
     def __init__(self, file_ids: Collection[int]) -> None:
         super().__init__(f"no such file: {', '.join(map(str, sorted(file_ids)))}")
@@ -38,12 +38,14 @@ class TooManyFiles(FilesRefused):
 
 
 def mentions(text: str) -> list[int]:
-    """The files a text names, each once, in order; a number too long to be one is 0, which no file is."""
+    """The ids of the files that a text names, each once, in order; a number that is too long for an id becomes 0,
+    which is no file's id.
+    """
     return list(dict.fromkeys(_number(digits) for digits in MENTION.findall(text)))
 
 
 def rewrite(text: str, ids: Mapping[int, int]) -> str:
-    """The text with these ids in place of those; others stay."""
+    """The text with each id in `ids` replaced by its value; other ids stay."""
 
     def replaced(mention: re.Match[str]) -> str:
         number = _number(mention[1])
@@ -53,7 +55,7 @@ def rewrite(text: str, ids: Mapping[int, int]) -> str:
 
 
 def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
-    """The files among them that exist, in a session that the user may see."""
+    """The files of these ids that exist in a session that the user may see."""
     wanted = {number for number in file_ids if NO_FILE < number <= MAX_ID}
     if not wanted:
         return {}
@@ -63,7 +65,7 @@ def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
 
 
 def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
-    """Give a session these files, within the caller's transaction; the id there of each.
+    """Copy these files to a session, within the caller's transaction; returns the new id of each.
 
     The session's own files stay as they are.
 
@@ -76,7 +78,7 @@ def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: i
     found = readable(wanted, user_id)
     foreign = {number: file for number, file in found.items() if file.session_id != session_id}
     held = files.lock({file.sha256 for file in foreign.values()})
-    lost = {number for number, file in foreign.items() if file.sha256 not in held}  # swept just now
+    lost = {number for number, file in foreign.items() if file.sha256 not in held}  # deleted just now
     if missing := (wanted - found.keys()) | lost:
         raise FilesUnreadable(missing)
     now = db_now()

@@ -1,8 +1,7 @@
-"""The permissions that an agent's program asks for: asked, decided once, or run out (section 4.7 of the channel's
-wire).
+"""Permission requests of agents' programs: created, decided once, or expired (section 4.7 of the channel's wire).
 
 Every verb is one transaction that locks the session first, as registering does: a decision either finds the
-agent's connection, or is there for it when it comes back.
+agent's connection, or the agent gets it when it reconnects.
 """
 
 import logging
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 OPEN_FOR = timedelta(minutes=10)
 RESEND_WITHIN = timedelta(
     minutes=10
-)  # what went to a socket this lately may have been lost with it, or its process
+)  # a decision that was sent this recently may have been lost with its socket or process
 MAX_PENDING = 100
 RELAYING = (Surface.A2A, Surface.MCP)  # whose callers may decide, and see in the task that they are asked
 MAX_PREVIEW_CHARS = 8_192
@@ -78,12 +77,12 @@ def request(
     """Store a permission request and show it to the session's operators; it expires after 10 minutes.
 
     `chat_id`: the turn that the agent works on. If the owner lets callers decide, the row says so.
-    A known id is shown again while it waits, and answered with what stands once it does not. Reused for something
-    else it is denied: no approver has seen that text.
+    A request whose id is known is shown again while it is pending, and else answered with the decision. An id that
+    is used again for another tool or input is denied: no approver has seen that text.
 
     Raises:
         NoSuchRequest: the session is gone.
-        TooManyPending: nothing was kept.
+        TooManyPending: nothing was stored.
     """
     session = _lock(session_id)
     row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
@@ -107,7 +106,7 @@ def request(
 def decide(
     session_id: int, request_id: str, *, decision: Decision, resolver_id: int, message: str = ""
 ) -> PermissionRequest:
-    """Allow or deny, for good; the agent hears it now or when it comes back, the operators now.
+    """Allow or deny a request for good; operators are notified now, the agent now or when it reconnects.
 
     Raises:
         NoSuchRequest: the session has none of that id.
@@ -130,9 +129,9 @@ def decide_as_caller(
     message: str = "",
     is_named: bool = True,
 ) -> PermissionRequest:
-    """The same by the caller of the turn in which the agent asked, for as long as the turn is open.
+    """Decide a request for the caller of the turn in which the agent asked, as long as the turn is open.
 
-    `is_named`: the caller said which request they decide; else it must be the first of the turn.
+    `is_named`: the caller named the request; else the request must be the first of its turn.
 
     Raises:
         NoSuchRequest: this caller may not decide the request, or no longer.
@@ -140,7 +139,7 @@ def decide_as_caller(
         AlreadyResolved: another decision stands.
     """
     with transaction.atomic():
-        session = _lock(session_id)  # before the look at the turn: its end waits for the same lock
+        session = _lock(session_id)  # before the turn is read, because the end of the turn waits for the same lock
         asked = PermissionRequest.objects.filter(session=session, request_id=request_id, chat_id=chat_id)
         if not (_may_be_relayed(session_id, chat_id, caller_id=caller_id) and asked.exists()):
             raise NoSuchRequest
@@ -175,7 +174,7 @@ def expire_due() -> int:
 
 @transaction.atomic
 def take_unsent_decisions(session_id: int) -> list[Resolution]:
-    """Decisions for an agent that just connected: those it missed, and those it may have."""
+    """Decisions for an agent that just connected: decisions that it missed or may have missed."""
     now = db_now()
     missed = Q(told_at=None) | Q(told_at__gt=now - RESEND_WITHIN)
     decided = PermissionRequest.objects.filter(missed, session_id=session_id).exclude(status=Status.PENDING)
@@ -208,7 +207,7 @@ def _lock(session_id: int) -> Session:
 def _decide(
     session: Session, request_id: str, decision: Decision, resolver_id: int, message: str
 ) -> tuple[PermissionRequest, bool]:
-    """The request as it now is, and whether it is this decision that stands. The caller holds the session."""
+    """Decide a request; returns its row, and True if this decision stands. The caller has locked the session."""
     row = PermissionRequest.objects.filter(session=session, request_id=request_id).first()
     if row is None:
         raise NoSuchRequest
@@ -256,7 +255,7 @@ def _settle(
 ) -> bool:
     """End a pending request and notify its agent and operators.
 
-    False and the stored row when it had ended before.
+    Returns False if the request had ended before; `row` then has the stored values.
     """
     end = {"status": status, "resolved_at": db_now(), "resolver": resolver, "message": message}
     was_open = PermissionRequest.objects.filter(pk=row.pk, status=Status.PENDING).update(**end) == 1

@@ -33,9 +33,9 @@ class BadPayload(ValueError):
 
 
 class NewEvent(Struct, frozen=True):
-    """An event to be. `payload` is JSON text without lone surrogates (`payload_of` makes it).
+    """An event to store. `payload` is JSON text without lone surrogates (`payload_of` makes it).
 
-    `traceparent`: of the turn it tells of.
+    `traceparent`: of the turn that the event is about.
     """
 
     session_id: int
@@ -46,7 +46,7 @@ class NewEvent(Struct, frozen=True):
 
 
 def payload_of(**members: Any) -> str:
-    """A payload from its members, those that are None left out."""
+    """A payload of these members, without members that are None."""
     return as_payload({name: value for name, value in members.items() if value is not None})
 
 
@@ -62,7 +62,7 @@ def clean(raw: bytes) -> str:
     """A payload as a client sent it: a JSON object, or any JSON under `value`; lone surrogates become U+FFFD.
 
     Raises:
-        BadPayload: not JSON that could be shown again.
+        BadPayload: the bytes are no JSON, or JSON that the hub could not show again.
     """
     try:
         value = strict_json.read(raw, max_brackets=None, takes_any_text=True)
@@ -76,7 +76,9 @@ def clean(raw: bytes) -> str:
 
 
 def kept_text(text: str, at_most: int) -> str:
-    """A text as every database keeps it: NUL and lone surrogates become U+FFFD, what is too long ends in `…`."""
+    """A text as every database keeps it: NUL and lone surrogates become U+FFFD, a text that is too long is cut and
+    ends in `…`.
+    """
     mended = SURROGATES.sub("\ufffd", text.replace("\0", "\ufffd"))
     return mended if len(mended) <= at_most else mended[: at_most - 1] + "…"
 
@@ -93,9 +95,11 @@ START, END = "SessionStart", "SessionEnd"
 
 
 def record_session_start(session: Session, now: datetime, *, took_over: bool) -> None:
-    """An agent registered; when it took over from another connection, that one's end is written before.
+    """Record that an agent registered; if it replaced another connection, the end of that connection is recorded
+    first.
 
-    The function makes one statement, and one more after the commit, as a thousand agents may come back at once.
+    The function makes one statement, and one more after the commit, because a thousand agents may reconnect at
+    once.
     """
     types = [END, START] if took_over else [START]
     events = _store([(session, type_) for type_ in types], now, "session.connected")
@@ -103,7 +107,7 @@ def record_session_start(session: Session, now: datetime, *, took_over: bool) ->
 
 
 def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
-    """The connections of these sessions are gone."""
+    """Record that the connections of these sessions ended."""
     if not sessions:
         return
     events = _store([(session, END) for session in sessions], now, "session.disconnected")
@@ -117,7 +121,7 @@ def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
 def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -> list[Event]:
     """Store events, each of a session and a type, and queue the deliveries for webhooks in the same transaction.
 
-    While there are no subscriptions this takes one small query more.
+    While there are no subscriptions, webhooks cost one small query.
     """
     events = Event.objects.bulk_create(
         Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload="{}", ts=now)
@@ -146,7 +150,9 @@ _LOGIN = re.compile(r"(?<![\w@./-])@([A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9
 def post_op_message(
     session: Session, *, author_id: int, author_login: str, text: str, mentions: Sequence[str] | None = None
 ) -> OpMessage:
-    """Keep a message and show it to all who watch, its author among them. `mentions` None: those in the text."""
+    """Store a message and send it to all watchers of the session, its author too. `mentions` None: taken from the
+    text.
+    """
     named = [one.removeprefix("@") for one in mentions] if mentions is not None else logins_in(text)
     now = db_now()
     row = OpMessage.objects.create(session=session, author_id=author_id, text=text, mentions=named, ts=now)

@@ -18,24 +18,25 @@ from kit.search import find_first_ids
 REPLY, STATUS = "reply", "task_status"
 MAX_TURNS = 100
 MAX_TEXT_CHARS = 2_000
-# A turn and its reply are written in one transaction; others that overlap it have ids of their own.
+# A turn and its reply are written in one transaction; concurrent transactions take ids meanwhile, so ids follow
+# time only roughly.
 OVERLAP = timedelta(seconds=5)
-LATE_WITHIN = timedelta(seconds=60)  # so long a claim may last after the end of its turn
-FOLLOWS_UP = '"followUp":true'  # in an event of what an agent sent after its reply
-MAX_EVENTS_OF_A_TURN = 4  # the last ones: notes of progress come before
+LATE_WITHIN = timedelta(seconds=60)  # a claim may last this long after the end of its turn
+FOLLOWS_UP = '"followUp":true'  # in the event of a message that an agent sent after its reply
+MAX_EVENTS_OF_A_TURN = 4  # the last events of a turn: notes of progress come before these
 SAID_WHY = {"failed", "rejected"}  # states of `task_status` whose text says why there is no reply
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """The beginning of an agent's reply to a turn. `is_late`: after the turn had ended."""
+    """The beginning of an agent's reply to a turn. `is_late`: the reply came after the turn had ended."""
 
     text: str
     is_late: bool
 
 
 def find_replies(turns: Iterable[Turn]) -> dict[int, StoredReply]:
-    """The replies that transcripts still have, by the turns' ids; of the first MAX_TURNS turns.
+    """The replies to the first MAX_TURNS turns, as far as transcripts still have them, by the turns' ids.
 
     The text of an agent that failed is a reply too.
     """
@@ -75,7 +76,7 @@ def _span(turn: Turn) -> tuple[datetime, datetime]:
 
 
 def _read(payload: str) -> dict[str, Any]:
-    """The members of a stored payload; none of what is no JSON object."""
+    """The members of a stored payload; an empty dict if the payload is no JSON object."""
     try:
         members = json.loads(payload)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Deleting sessions for good, with all that belongs to them, and planning which of one name to delete.
+"""Deletes sessions for good with all their rows, and plans which sessions of one name to delete.
 
 The rows may be many, so no lock is held for long.
 """
@@ -48,12 +48,12 @@ class Deletion:
 
 
 def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False) -> Deletion:
-    """Delete sessions, their transcripts, agents and turns; connected agents are told not to come back.
+    """Delete sessions, their transcripts, agents and turns; connected agents are told not to reconnect.
 
     The turns of an agent that moved to another session stay in its audit.
 
-    `only_offline` leaves those alone whose agent is connected. A session that comes back while its rows are being
-    deleted stays, without the rows.
+    `only_offline`: sessions with a connected agent are kept. A session whose agent reconnects while its rows are
+    being deleted is kept, without the rows.
     """
     ids = sorted(set(session_ids) - (connected_sessions(session_ids) if only_offline else set()))
     gone = Deletion()
@@ -65,7 +65,7 @@ def delete_sessions(session_ids: Collection[int], *, only_offline: bool = False)
 
 
 def _thin_out(session_ids: Sequence[int], gone: Deletion) -> None:
-    """Take away what may be many rows, a batch at a time, before the session itself is locked."""
+    """Delete the rows of which there may be many, in batches, before the session itself is locked."""
     _keep_turns_of_moved_agents(session_ids)
     settled = Turn.objects.filter(outcome__isnull=False, released_at__isnull=False)
     rows: list[QuerySet[Any]] = [
@@ -73,7 +73,7 @@ def _thin_out(session_ids: Sequence[int], gone: Deletion) -> None:
         OpMessage.objects.filter(session_id__in=session_ids),
         TokenUsage.objects.filter(session_id__in=session_ids),
         settled.filter(session_id__in=session_ids),
-        settled.filter(agent__session_id__in=session_ids),  # those that the agent answered before it moved here
+        settled.filter(agent__session_id__in=session_ids),  # turns that the agent answered before it moved here
     ]
     for many in rows:
         gone.rows[many.model._meta.label] += _delete_in_batches(many)
@@ -90,7 +90,7 @@ def _keep_turns_of_moved_agents(session_ids: Sequence[int]) -> None:
 
 
 def _delete_in_batches(rows: QuerySet[Model]) -> int:
-    """Delete what there is now; an agent that goes on writing does not keep this going.
+    """Delete the rows that exist now; rows that an agent writes meanwhile do not prolong this.
 
     The batches follow each other without pauses (`kit.batches`): `presence.remove_connection` holds one of few
     places to register meanwhile.
@@ -103,7 +103,9 @@ def _delete_in_batches(rows: QuerySet[Model]) -> int:
 
 
 def _finish(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int], dict[str, int], Swept]:
-    """Delete what is left, once more after a deadlock: a ledger may hold a turn asked from one of these."""
+    """Delete the rest; tries again after a deadlock, because a ledger may have locked a turn asked from these
+    sessions.
+    """
     for _ in range(FINISH_TRIES - 1):
         try:
             return _delete(session_ids, only_offline=only_offline)
@@ -126,7 +128,7 @@ def _delete(session_ids: Sequence[int], *, only_offline: bool) -> tuple[set[int]
 
 @dataclass(frozen=True, slots=True)
 class PruningPlan:
-    """Sessions of routing names that more than one session has."""
+    """A plan for the sessions of routing names that several sessions have."""
 
     kept: list[Session]
     spare: list[Session]

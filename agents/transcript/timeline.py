@@ -1,4 +1,4 @@
-"""Reading a transcript: by cursor, all kinds in one line, and page by page from its newest end."""
+"""Reads a transcript: one kind by cursor, all kinds merged by time, and page by page from its newest end."""
 
 import heapq
 import re
@@ -20,9 +20,9 @@ KINDS: Mapping[Kind, type[Model]] = {"event": Event, "op-message": OpMessage, "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineWindow:
-    """The wanted rows by their ids: those after one id, those just before one id, or the newest.
+    """The rows to read: the rows after one id, the rows just before one id, or the newest.
 
-    Never both cursors.
+    At most one of the two cursors is given.
     """
 
     limit: int
@@ -40,7 +40,7 @@ class TimelineRow:
 
 
 def read(rows: QuerySet[Row, Any], window: TimelineWindow) -> tuple[list[Row], bool]:
-    """A window of rows, ascending by id, and whether more lie beyond it, the way it was read."""
+    """A window of rows, ascending by id; and True if more rows lie beyond it in the direction of the read."""
     if window.after is not None:
         found = list(rows.filter(pk__gt=window.after).order_by("pk")[: window.limit + 1])
         return found[: window.limit], len(found) > window.limit
@@ -69,7 +69,7 @@ _CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})-(\d{1,18})-(\d{1,18})\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place between two moments: of each kind, the id of the first row that comes after it."""
+    """A position between two moments: for each kind, the id of the first row that comes after the position."""
 
     event: int = FARTHEST
     op_message: int = FARTHEST
@@ -87,7 +87,7 @@ class Position:
 
 
 NEWEST = Position()
-AROUND = timedelta(minutes=1)  # between the clocks that wrote a turn and its question
+AROUND = timedelta(minutes=1)  # the clocks that wrote a turn and its question may differ by this
 _FIELDS: dict[type[Model], str] = {
     Event: "event",
     OpMessage: "op_message",
@@ -105,7 +105,9 @@ _AUTHORS: dict[type[Model], str] = {OpMessage: "author", File: "uploader", Permi
 
 @dataclass(frozen=True, slots=True)
 class TimelinePage:
-    """Moments, oldest first; where the pages before and after them begin and end, None when there is none."""
+    """Moments, oldest first, and the positions where the page before ends and the page after begins; None: no such
+    page.
+    """
 
     moments: Sequence[TimelineRow]
     before: Position | None
