@@ -1,4 +1,4 @@
-"""One ask: its audit record, its claim, its accounting entry and its one end; and one that waits for its agent."""
+"""The rows of asks: a turn (audit record, claim, accounting entry and outcome of one ask), and a queued ask."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -33,22 +33,25 @@ class TurnQuerySet(models.QuerySet["Turn"]):
     def open(self) -> "TurnQuerySet":
         """The turns that have not ended yet.
 
-        An open turn always holds; saying so lets the small partial index serve.
+        An open turn always holds its claim; the condition on `released_at` lets the database use the small partial
+        index.
         """
         return self.filter(outcome=None, released_at=None)
 
     def owned_by(self, user_id: int) -> "TurnQuerySet":
-        """Asks of this user's agents, and those of their sessions themselves; each part has its index."""
+        """The asks of this user's agents, and the asks of the user's sessions without an agent; each part has its
+        index.
+        """
         of_agents = Turn.objects.filter(agent__owner=user_id).values("pk")
         of_sessions = Turn.objects.filter(agent=None, session__owner=user_id).values("pk")
         return self.filter(pk__in=of_agents.union(of_sessions, all=True))
 
     def asked_by(self, user_id: int) -> "TurnQuerySet":
-        """The questions of this user to agents, without those that agents asked others for the user."""
+        """The questions of this user to agents, without questions that agents asked other agents for the user."""
         return self.filter(caller=user_id, depth=0, agent__isnull=False)
 
     def release_ended(self, now: datetime) -> None:
-        """Free the lingering claims of the ended ones."""
+        """Release the claims that turns still hold after their end."""
         self.filter(outcome__isnull=False, released_at=None).update(released_at=now)
 
     def holding(self) -> "TurnQuerySet":
@@ -60,8 +63,9 @@ class Turn(models.Model):
     """A row for every ask, allowed or denied; the native API calls the table the agent query log.
 
     Open while `outcome` is null. The turn holds its session for its caller until `released_at`, or until
-    `claim_until` passes. `usage_day` is the day it was counted on; null when it was never counted or given back.
-    `question` is blank once it was kept as long as the owner wants (`agents.jobs.blank_questions`).
+    `claim_until` passes. `usage_day` is the day whose budget counts the turn; null if the turn was never counted,
+    or was given back.
+    `question` is blanked after the time for which the owner keeps questions (`agents.jobs.blank_questions`).
     """
 
     chat_id = models.CharField(max_length=64, unique=True, help_text="Also the audit's route id.")
@@ -153,7 +157,7 @@ class Turn(models.Model):
 
     @property
     def trace_id(self) -> str:
-        """The trace it is part of; empty when it was asked before there were any."""
+        """The id of the trace of which the turn is part; empty for turns that are older than tracing."""
         return trace.trace_id(self.traceparent)
 
     @property
@@ -171,7 +175,7 @@ class FollowUp(models.Model):
     """A reply that an agent sent after the reply that ended its turn; kept for a day (docs/adr/0174).
 
     `task_id`: the task that the hub makes of it; empty when its turn has no task. `followed_id`: the task of its
-    turn. `shown_at`: when an ask in the same context was given it; null until then.
+    turn. `shown_at`: when the follow-up was shown to an ask in the same context; null until then.
     """
 
     chat_id = models.CharField(max_length=64, db_index=True, help_text="Of its turn.")
