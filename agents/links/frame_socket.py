@@ -1,4 +1,4 @@
-"""The base of the sockets of all protocols for agents: frames within a time limit, prompts in order, their end."""
+"""The base of agents' sockets of all protocols: sends frames within a time limit, prompts in order, and closes."""
 
 import asyncio
 from abc import abstractmethod
@@ -22,7 +22,7 @@ GOING_AWAY = 1001
 class FrameSocket(SocketConsumer):
     """A consumer that sends frames, as UTF-8 JSON, and can become the socket of a session.
 
-    `_over`: the hub takes nothing from the socket any more. `_closed`: nothing can be sent any more. `_timer`:
+    `_over`: the hub ignores what the socket receives. `_closed`: nothing can be sent any more. `_timer`:
     ends a socket whose client does not sign in.
     """
 
@@ -37,12 +37,12 @@ class FrameSocket(SocketConsumer):
 
     @property
     def is_over(self) -> bool:
-        """True if it sends nothing any more but a last frame."""
+        """True if the socket sends at most a last frame."""
         return self._over
 
     @abstractmethod
     async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
-        """Take nothing more from this socket, and fail its open prompts at once."""
+        """Ignore further frames of this socket, and fail its open prompts at once."""
 
     async def _admit_unsigned(self) -> bool:
         """Count the socket until its client sends a token. False: its address has too many, and it was refused."""
@@ -58,20 +58,21 @@ class FrameSocket(SocketConsumer):
             self._timer.cancel()
 
     async def _send_prompt(self, frame: bytes, withdraw: Callable[[], None]) -> None:
-        """Send the frame of a prompt, after those that wait for room. `withdraw`: called when it was not sent.
+        """Send the frame of a prompt, after frames that wait for room in the buffer. `withdraw`: called if it was
+        not sent.
 
         Raises:
-            NotDelivered: nothing left; the socket is over.
+            NotDelivered: nothing was sent; the socket is closed.
         """
         if self.send_now is not None and not self._prompting.locked() and self.send_now(frame):
             return
         try:
-            async with self._prompting:  # in order, also while the agent takes nothing
+            async with self._prompting:  # in order, also while the agent does not read
                 await self._send_encoded(frame)
-        except asyncio.CancelledError:  # still waiting for room: nothing left, and nothing may leave later
+        except asyncio.CancelledError:  # still waiting for room: nothing was sent, and nothing may be sent later
             withdraw()
             raise
-        except OSError:  # the server raises before it writes, so nothing left
+        except OSError:  # the server raises before it writes, so nothing was sent
             withdraw()
             await self._fail_open_prompts()
             raise NotDelivered from None
@@ -84,12 +85,12 @@ class FrameSocket(SocketConsumer):
     async def _send_encoded(self, frame: bytes) -> None:
         try:
             await self.base_send({"type": "websocket.send", "text": str(frame, "utf-8")})
-        except RuntimeError:  # the peer's close was answered, but not yet told to us
+        except RuntimeError:  # the server has answered the peer's close, but has not sent us the disconnect yet
             raise ConnectionResetError from None
 
     async def _close_with(self, code: int, last: bytes | None) -> None:
-        """Send a last frame if the peer takes it, and close either way."""
-        # A TimeoutError is an OSError: a peer that takes no last frame is closed all the same.
+        """Try to send a last frame, then close the socket."""
+        # A TimeoutError is an OSError: the socket is closed also if the peer does not read the last frame.
         with suppress(OSError):
             if last is not None and not self._closed:
                 async with asyncio.timeout(SEND_WITHIN_S):

@@ -41,7 +41,7 @@ from kit.tasks import TaskSet
 logger = logging.getLogger(__name__)
 
 RECEIPT_WITHIN_S = seconds(4.0, at_least_s=2.0)  # so that an ask whose prompt was lost on its way ends within 5
-REGISTERING_AT_ONCE = 2  # a thousand agents that come back at once must not starve the ledger of the database
+REGISTERING_AT_ONCE = 2  # a thousand agents that reconnect at once must leave database connections for the ledger
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 MAX_EARLY_EVICTIONS = 1_000
@@ -54,17 +54,17 @@ ToSocket = Evict | AgentFrame | PermissionOutcome | Hook | CloseAgent | Withdraw
 class ServedSocket(Protocol):
     """One registered agent socket of this process."""
 
-    may_be_direct: bool  # whether its agent may answer with a message instead of a task
+    may_be_direct: bool  # True if the agent may answer with a message instead of a task
 
     @property
     def session_id(self) -> int:
-        """The session it speaks for."""
+        """The id of the session whose agent uses the socket."""
 
     async def prompt(self, prompt: PostedPrompt) -> None:
         """Send the question; its reply is reported to `prompt.home`.
 
         Raises:
-            NotDelivered: the socket is over; nothing left.
+            NotDelivered: the socket is closed; nothing was sent.
         """
 
     async def take(self, message: ToSocket) -> None:
@@ -92,7 +92,7 @@ class ServedSocket(Protocol):
 
 
 class SocketLink:
-    """Reaches agents whose sockets this process holds, and, through the post, those of other processes."""
+    """Reaches agents whose sockets this process holds, and through the post agents at other processes."""
 
     def __init__(self, *, process_id: str, post: Post, waiting: WaitingTurns) -> None:
         self._me = process_id
@@ -164,7 +164,7 @@ class SocketLink:
             running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:
-        """Tell the agent that its caller canceled. See `agents.core.ports.Link`."""
+        """Inform the agent that its caller canceled. See `agents.core.ports.Link`."""
         await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
 
     async def report(self, home: str, messages: Iterable[ReplyMessage]) -> None:
@@ -192,13 +192,13 @@ class SocketLink:
                 self._tasks.start(self._take_prompt(message), name=f"prompt {message.chat_id}")
             case PromptTaken() | PromptRefused():
                 receipt = self._receipts.get(message.chat_id)
-                # Without a waiter it came after RECEIPT_WITHIN_S, and the turn has failed already.
+                # A receipt without a waiter came after RECEIPT_WITHIN_S, and its turn has failed already.
                 if receipt is not None and not receipt.done():
                     receipt.set_result(message)
             case PostedChunk() | ExtraPiece():
                 self._waiting.take(message)
             case Final():
-                # Before the `FinalReceived`: a final that is confirmed must not be lost here any more.
+                # Before the `FinalReceived`: this process must not lose a `Final` that it has confirmed.
                 self._waiting.take(message)
                 self._tasks.start(self._post.send(message.reply_to, FinalReceived(message.chat_id)), name="got")
             case FinalReceived():
@@ -208,7 +208,7 @@ class SocketLink:
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
                 elif isinstance(message, Evict):
-                    # The socket is about to be attached, or gone.
+                    # The socket is not attached yet, or closed.
                     self._early[message.connection_id] = message
 
     def check_sockets(self, now: float) -> None:
@@ -228,7 +228,7 @@ class SocketLink:
     async def _send_to_socket(self, prompt: PostedPrompt) -> bool:
         """Send the prompt to the socket; returns whether the reply may be a direct message."""
         socket = self._sockets.get(prompt.connection_id)
-        # Late in a drain a prompt of another process would keep the socket from becoming idle.
+        # Late in a drain, prompts from other processes would keep the socket from becoming idle.
         if socket is None or (self.refuses_far_prompts and prompt.home != self._me):
             raise NotDelivered
         await socket.prompt(prompt)
@@ -241,7 +241,8 @@ class SocketLink:
                 receipt = PromptTaken(prompt.chat_id, await self._send_to_socket(prompt))
         except (NotDelivered, TimeoutError):  # the server writes at once or waits with nothing written
             receipt = PromptRefused(prompt.chat_id)
-        # If the receipt is lost, the home fails the turn and keeps it counted, since it may have been sent.
+        # If the receipt is lost, the home fails the turn and keeps it counted, because the prompt may have been
+        # sent.
         await self._post.send(prompt.home, receipt)
 
     async def _deliver_far(self, process_id: str, prompt: PostedPrompt) -> bool:
@@ -267,7 +268,8 @@ class SocketLink:
         addressed = replace(final, reply_to=self._me)
         # Before sending, for the same reason as a receipt.
         got = self._finals[final.chat_id] = asyncio.Event()
-        await self._post.send(home, addressed)  # no receiver proves nothing: the home may be resubscribing
+        # That no process received it proves nothing: the home may be resubscribing.
+        await self._post.send(home, addressed)
         self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
 
     async def _until_got(self, home: str, final: Final, got: asyncio.Event) -> None:

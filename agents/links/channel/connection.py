@@ -65,13 +65,13 @@ class AgentConnection(FrameSocket):
         self.may_be_direct = False
         self._last_heard = self._last_pinged = clock()
 
-    # From the server.
+    # Called by the server.
 
     async def connect(self) -> None:
-        """Accept first: a refused upgrade would make clients retry for ever."""
+        """Accept the socket before the token is checked: a refused upgrade would make clients retry for ever."""
         headers = headers_of(self.scope)
-        self.scope["headers"].clear()  # the socket stays for long, and so would the token
-        # The token comes as Bearer, or in the register frame: a cookie would be taken for it, and refused.
+        self.scope["headers"].clear()  # the scope lives as long as the socket, and would keep the token in memory
+        # The token comes as Bearer, or in the register frame: `presented` would take a cookie for the token.
         headers.pop("cookie", None)
         token = presented(headers)
         if token is None and not await self._admit_unsigned():
@@ -82,7 +82,7 @@ class AgentConnection(FrameSocket):
             await self._authenticate(token.digest)
 
     async def disconnect(self, code: int) -> None:
-        """The socket is over, from whichever side."""
+        """Clean up after the socket was closed by either side."""
         self._closed = True
         self._unsigned.leave(self)
         self._requests.end()
@@ -94,7 +94,7 @@ class AgentConnection(FrameSocket):
             connection_id = self._registered.connection_id
             await asyncio.shield(self._remove_connection(connection_id, delete_session=self._deletes_session))
 
-    # From the link and the hub's clock.
+    # Called by the link, and by the hub's timer.
 
     @property
     def session_id(self) -> int:
@@ -103,7 +103,7 @@ class AgentConnection(FrameSocket):
         return self._registered.session_id
 
     def is_idle(self, now: float) -> bool:
-        """True if no caller waits for its replies any more."""
+        """True if no caller waits for replies of this agent any more."""
         return self._prompts.is_idle(now)
 
     async def check_alive(self, now: float) -> None:
@@ -130,7 +130,7 @@ class AgentConnection(FrameSocket):
         await self._close_with(code, frames.encode(frames.Bye(reason=bye, retry=retry)) if bye else None)
 
     async def refuse(self, code: str, message: str) -> None:
-        """Reject the agent for good: it must not come back with this token."""
+        """Reject the agent for good: it must not reconnect with this token."""
         await self._fail_open_prompts()
         await self._close_with(POLICY_VIOLATION, frames.encode(Error(code=code, message=message)))
 
@@ -140,7 +140,7 @@ class AgentConnection(FrameSocket):
         await self._send_bytes(frames.encode(frame))
 
     async def _send_if_open(self, frame: AgentChannelFrame) -> None:
-        """Answer a request, if the agent is still there."""
+        """Send a frame, unless the agent has closed the socket."""
         with suppress(OSError):
             await self._send(frame)
 
@@ -162,11 +162,11 @@ class AgentConnection(FrameSocket):
             raise BadChannelFrame("already_registered", "this connection is registered")
         if self._identity is None and not await self._authenticate(_digest_in(frame)):
             return
-        # Looking up the token took a while: the socket may have ended, and a row for it would have no socket.
+        # The socket may have closed while the token was looked up: its row would then have no socket.
         if self._over:
             return
         assert self._identity is not None  # noqa: S101  for the type checker
-        # From here on the hub makes the agent wait, not the other way round.
+        # From here on the agent waits for the hub, so the agent's time limit no longer applies.
         self._stop_timer()
         try:
             async with self._link.registering:
@@ -181,7 +181,7 @@ class AgentConnection(FrameSocket):
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())
         self.may_be_direct = "direct_message" in (frame.features or ())
-        if not self._over:  # else it was told to leave meanwhile; `disconnect` takes the row away
+        if not self._over:  # if the socket was closed meanwhile, `disconnect` deletes the row
             await self._welcome(arrival, self._identity.credential_name)
 
     async def _welcome(self, arrival: RegisteredAgent, token_name: str) -> None:
@@ -191,7 +191,7 @@ class AgentConnection(FrameSocket):
         # At once: the row is committed, so other processes address prompts to this connection already.
         self._link.attach(registered.connection_id, self)
         if (old := registered.evicted) is not None:
-            # If it is lost, the heartbeat of that process finds the connection superseded and evicts it.
+            # If the message is lost, the heartbeat of that process finds the superseded connection and closes it.
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         await self._send(
             frames.Welcome(
@@ -203,16 +203,15 @@ class AgentConnection(FrameSocket):
         )
         if registered.is_new:
             return
-        # The decisions made while the agent was away. The session is attached: a later decision finds it.
+        # Decisions that were made while the agent was disconnected. Later decisions find the attached socket.
         async with self._link.registering:
             resolutions = await db_call(permissions.take_unsent_decisions)(registered.session_id)
         for resolution in resolutions:
             await self._send(response_of(resolution))
 
     async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
-        """Take nothing more from this socket, and fail its open prompts at once."""
-        # Set before the first await: a prompt that arrives meanwhile is
-        # refused, not given to a socket that failed.
+        """Ignore further frames of this socket, and fail its open prompts at once."""
+        # Set before the first await: a prompt that arrives meanwhile must be refused, not sent to this socket.
         self._over = True
         if self._registered is not None:
             self._link.detach(self._registered.connection_id)
@@ -236,7 +235,7 @@ def _digest_in(frame: Register) -> str:
 
 
 def _registration_of(frame: Register, identity: Identity) -> AgentRegistration:
-    """The registration of an agent, as a database keeps it."""
+    """The registration of an agent, with texts that a database can store."""
 
     def clean(text: str | None) -> str:
         return (text or "").replace("\0", "")

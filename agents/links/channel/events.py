@@ -53,7 +53,7 @@ class HookEvent(Struct, frozen=True, rename="camel"):
 
     @property
     def begins(self) -> bool:
-        """True if the program sets to work on a prompt, its owner's or the hub's."""
+        """True if the program begins to work on a prompt, typed by its owner or sent by the hub."""
         return (self.kind, self.type) == ("tail", "UserPromptSubmit")
 
 
@@ -82,10 +82,10 @@ class HookEvents:
             await respond(send, 202, TAKEN)
 
     async def _read(self, request: HttpRequest) -> tuple[int, HookedSession, HookEvent, str]:
-        """A sound event: whose it is, its session, and its payload as it is kept."""
+        """Read a valid event: its identity, its session, and its payload for storage."""
         event = _event(await request.read_checked(("POST",)))
         wanted = event.session_id if isinstance(event, HookEvent) else None
-        # Bearer alone, as on the socket: a cookie is never an agent's.
+        # Only Bearer, as on the socket: agents never use a cookie.
         token = presented({"authorization": request.headers.get("authorization", "")})
         found = await self._ledger.look_up(token.digest if token else None, None, wanted)
         identity = check_caller(token, found.identity, kinds=AGENT_KINDS)
@@ -103,7 +103,7 @@ class HookEvents:
         has_room = await self._meter.takes(owner_id, size)
         if has_room:
             await self._ledger.record(NewEvent(session.session_id, event.kind, event.type, payload))
-        # Also without room for the event: the end of the agent's turn frees its claims either way.
+        # Also if there is no room for the event: the end of the agent's turn must release its claims.
         if event.is_stop:
             await self._ledger.release_session(session.session_id)
             if has_room:

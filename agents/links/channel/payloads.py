@@ -30,7 +30,7 @@ REASONS: dict[str, str] = {
     "rejected": TurnFailure.REJECTED,
 }
 STATES_WITH_TEXT = frozenset({"working", "input_required", "auth_required"})
-KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of the others is kept as the reply
+KEPT_STATES = frozenset({"working", "failed", "rejected"})  # the text of other states is stored as the reply
 
 
 class Reply(Struct, frozen=True, rename="camel"):
@@ -73,7 +73,7 @@ class TaskStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def reason(self) -> str:
-        """The reason that the turn gets of an end."""
+        """The reason that a turn gets if this state ends its reply."""
         return str(REASONS[self.state])
 
     @property
@@ -113,7 +113,7 @@ _artifact = msgspec.json.Decoder(TaskArtifact).decode
 
 
 def read_status(payload: msgspec.Raw) -> TaskStatus:
-    """A sound status.
+    """Check a status; returns it.
 
     Raises:
         ValueError: it is none; the text says why.
@@ -127,7 +127,7 @@ def read_status(payload: msgspec.Raw) -> TaskStatus:
 
 
 def read_artifact(payload: msgspec.Raw) -> TaskArtifact:
-    """A sound artifact.
+    """Check an artifact; returns it.
 
     Raises:
         ValueError: it is none; the text says why.
@@ -142,7 +142,9 @@ def read_artifact(payload: msgspec.Raw) -> TaskArtifact:
 
 
 def kept_of(said: TaskStatus | TaskArtifact) -> str | None:
-    """The payload of its event in the transcript, without bytes of files; None when the reply says it all."""
+    """The payload for the event in the transcript, without bytes of files; None if the text of the reply has it
+    all.
+    """
     if isinstance(said, TaskArtifact):
         said = msgspec.structs.replace(said, parts=tuple(_without_bytes(part) for part in said.parts))
     elif said.state not in KEPT_STATES:
@@ -162,7 +164,7 @@ def _without_bytes(part: Part) -> Part:
 
 
 def _checked(payload: msgspec.Raw) -> bytes:
-    """The payload, if nothing in it could trouble a reader."""
+    """Check that the payload is JSON that every reader accepts; returns its bytes."""
     raw = bytes(payload)
     try:
         strict_json.read(raw)

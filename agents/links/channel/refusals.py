@@ -1,9 +1,9 @@
 """Looks up what agents' requests name, and words their refusals, as sentences for the agent's model.
 
-An agent asks with the access of the user on whose behalf it does.
+An agent asks with the access of the user on whose behalf it asks.
 
-Nothing on the wire tells an error from an answer: a reply begins with `error: `, a list is empty and an error
-frame follows. Every tool call gets an answer.
+The wire has no field for the failure of a request: a failed ask has a reply that begins with `error: `, a failed
+list is empty and followed by an error frame. Every tool call gets an answer.
 """
 
 from agents.core.ask_starter import AmbiguousPeer, NoSuchTarget, find_agent, get_peer, load_peers
@@ -34,7 +34,7 @@ MAX_LISTED = 500
 
 
 def askable_agents(user_id: int, words: str) -> list[ListedAgent]:
-    """Published agents a user may ask, by handle; with `words` those found, the best first."""
+    """Published agents that a user may ask, by handle; with `words` the agents that match, the best first."""
     if not words.isprintable():
         return []
     found = Agent.objects.askable_by(user_id).select_related("owner").matching(words)
@@ -55,17 +55,17 @@ def askable_agents(user_id: int, words: str) -> list[ListedAgent]:
 
 
 def askable_peers(user_id: int, own_session_id: int) -> list[ListedPeer]:
-    """Sessions a user may prompt, without the agent's own."""
+    """Sessions that a user may prompt, without the session of the asking agent."""
     peers = load_peers(user_id, at_least=SessionRole.PROMPTER)
     others = [peer for peer in peers if peer.session.pk != own_session_id]
     return [ListedPeer(peer.name, f"@{peer.session.routing_name}", peer.is_online) for peer in others]
 
 
 def find_routed(name: str, user_id: int) -> AskTarget:
-    """A session the user may prompt, else a published agent of that handle.
+    """A session that the user may prompt, else a published agent of that handle.
 
     Raises:
-        NoSuchTarget: neither.
+        NoSuchTarget: there is neither.
         NotAllowed: a session that the user may only look at, and no such agent.
         AmbiguousPeer: several connected sessions.
     """
@@ -114,7 +114,7 @@ def refusal_text(refusal: Exception, name: str) -> str:
 
 
 def failure_text(reason: str, name: str, own_words: str = "") -> str:
-    """A failed turn in words; `name` without @. `own_words`: the agent's, where it said why."""
+    """A failed turn in words; `name` without @. `own_words`: the reason that the agent gave, if any."""
     text = find_failure(reason).agent.format(agent=f"@{name}")
     return f"{text}: {own_words}" if own_words else text
 
@@ -125,7 +125,7 @@ def as_reply(sentence: str) -> str:
 
 
 def refuse(request: Request, code: str, sentence: str, *, login: str) -> list[AgentChannelFrame]:
-    """The frames that end a request with nothing; `login`: on whose behalf it was."""
+    """The frames that end a failed request; `login`: the user on whose behalf the agent asked."""
     correlation_id, error = request.correlation_id, Error(code=code, message=sentence)
     match request:
         case RouteRequest() | DispatchRequest():

@@ -43,7 +43,7 @@ from kit.sockets import SERVICE_RESTART
 
 logger = logging.getLogger(__name__)
 
-MAX_FRAME_BYTES = 4 * 1_048_576  # kept by the server: a reply of 1 MiB is longer once JSON escapes it
+MAX_FRAME_BYTES = 4 * 1_048_576  # enforced by the server: a reply of 1 MiB becomes longer when JSON escapes it
 SOCKET = DescribedSocket(
     path="/channel",
     summary="An agent dials out, registers, is asked, and replies.",
@@ -58,13 +58,13 @@ SUPERSEDED = "superseded"
 class AgentSocket(AgentConnection):
     """The `ServedSocket` of an agent over `/channel`."""
 
-    # From the link.
+    # Called by the link.
 
     async def prompt(self, prompt: PostedPrompt) -> None:
         """Send a question. See `agents.links.sockets.ServedSocket`."""
         if self._over:
             raise NotDelivered
-        # Before it is sent: the agent's answer may be read before `_send_prompt` returns.
+        # Before the frame is sent: the agent's reply may be read before `_send_prompt` returns.
         self._prompts.begin(prompt)
         frame = frames.Prompt(
             chat_id=prompt.chat_id,
@@ -79,7 +79,7 @@ class AgentSocket(AgentConnection):
         await self._send_prompt(frames.encode(frame), partial(self._prompts.withdraw, prompt.chat_id))
 
     async def take(self, message: ToSocket) -> None:
-        """Something from the hub. See `agents.links.sockets.ServedSocket`."""
+        """Handle a message from the hub. See `agents.links.sockets.ServedSocket`."""
         match message:
             case Evict():  # a newer connection has the session
                 await self.close_from_hub(NORMAL, bye="" if message.same_program else SUPERSEDED, retry=False)
@@ -100,7 +100,7 @@ class AgentSocket(AgentConnection):
             case Hook():
                 self._prompts.hooked(begins=message.begins)
 
-    # From the agent.
+    # Called by the server with the agent's frames.
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Handle one message of the agent."""
@@ -109,14 +109,14 @@ class AgentSocket(AgentConnection):
             return
         try:
             await self._take(text_data)
-        except OSError:  # the other end is gone, or takes nothing
+        except OSError:  # the agent's end is closed, or the agent does not read
             await self._fail_open_prompts()
         except (DatabaseError, Unavailable):
             logger.exception("socket.database_away")
             await self.close_from_hub(SERVICE_RESTART)
 
     async def _take(self, text: str | None) -> None:
-        """Handle a frame; answer one that is not in order by an error frame."""
+        """Handle a frame; an invalid frame is answered by an error frame."""
         try:
             frame = frames.decode(text)
             if isinstance(frame, Register):
@@ -145,7 +145,7 @@ class AgentSocket(AgentConnection):
             await self._send(bad.error)
 
     async def _take_chat_event(self, event: ChatEvent) -> None:
-        """Report what the event says of a reply; store it if it is no reply, or if the reply's text lacks it."""
+        """Report an event that is part of a reply; store an event whose content is not in the text of a reply."""
         reply = frames.read_reply_frame(event)
         if reply is None:
             await self._record("chat", event.event_type, event.payload)
@@ -161,10 +161,12 @@ class AgentSocket(AgentConnection):
             await self._record("chat", event.event_type, Raw(kept.encode()))
 
     async def _follow_up(self, reply: Reply) -> None:
-        """Keep a reply to a turn that has its reply. An isolated agent follows up only for its present caller."""
+        """Store a reply to a turn that already has one. An isolated agent may follow up only on turns of its
+        present caller.
+        """
         if size_of(reply.text) > MAX_REPLY_BYTES:
             raise BadChannelFrame("reply_too_large", f"a reply holds at most {MAX_REPLY_BYTES} bytes")
-        text = reply.text.replace("\0", "\ufffd")  # PostgreSQL keeps no NUL
+        text = reply.text.replace("\0", "\ufffd")  # PostgreSQL cannot store NUL
         payload = payload_of(text=text, chatId=reply.chat_id, followUp=True)
         if not await self._has_room(payload.encode()):
             return
@@ -200,7 +202,7 @@ class AgentSocket(AgentConnection):
             await self._send(Error(code="unavailable", message="the hub cannot keep events now"))
 
     async def _begin(self, request: Request) -> None:
-        """Serve a request of the agent in a task of its own; on whose behalf is decided now."""
+        """Serve a request of the agent in its own task, on behalf of the user for whom the agent acts now."""
         named = request.chat_id if isinstance(request, RouteRequest | DispatchRequest | ProbeRequest) else None
         for refusal in self._requests.take(request, self._prompts.acting_for(self._owner, named or "")):
             await self._send(refusal)
@@ -219,7 +221,7 @@ class AgentSocket(AgentConnection):
             )
         except TooManyPending:
             raise BadChannelFrame("too_many_requests", "too many permission requests wait already") from None
-        except NoSuchRequest:  # the session was deleted: the socket is about to hear it
+        except NoSuchRequest:  # the session was deleted: the hub is about to close this socket
             return
         if asked := permissions.find_requests_for_caller(row):
             await self._prompts.ask_caller(row.chat_id, asked)

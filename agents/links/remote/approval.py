@@ -1,8 +1,8 @@
 """The hub calls a remote server as its owner-approved card says; a changed card waits for the owner.
 
-While it waits the hub goes on by the approved card, unless the changed one no longer offers the interface that the
-hub calls (docs/adr/0075). `Cards` holds the approved cards by which this process calls. A server's own card is
-fetched again when that is long ago.
+Until the owner decides, the hub calls by the approved card, unless the changed card no longer offers the interface
+that the hub calls (docs/adr/0075). `Cards` holds the approved cards by which this process calls. A server's own
+card is fetched again when that is long ago.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from kit.newest import NewestEntries
 from kit.safe_http import parse_url
 
 FRESH_S = 300.0
-STALE_S = 86_400.0  # a card that cannot be fetched does not stop calls that work
+STALE_S = 86_400.0  # calls that work go on if the card cannot be fetched
 CARDS_KEPT = 1_000
 FETCHED_AT_ONCE = 4
 MOVED_MEANWHILE = "its owner moved or deleted the server while the hub fetched its card: ask again"
@@ -186,7 +186,7 @@ def _set_waiting_card(server: RemoteServer, since: datetime | None, refusal: str
 def _lock(server_id: int) -> RemoteServer | None:
     """Lock a server until the transaction ends; None: the server is gone.
 
-    The session is locked first, as everywhere: a refusal is written to it.
+    The session is locked first, as everywhere, because a refusal is written to it.
     """
     session = RemoteServer.objects.filter(pk=server_id).values("session_id")
     Session.objects.select_for_update(no_key=True).filter(pk__in=session).values_list("pk").first()
@@ -194,7 +194,7 @@ def _lock(server_id: int) -> RemoteServer | None:
 
 
 def _locked(server: RemoteServer, digest: str) -> RemoteCard:
-    """The cards of a server, which is locked."""
+    """Lock a server; returns its cards, of which the changed one has this digest."""
     _lock(server.pk)
     kept = RemoteCard.objects.filter(server=server, waiting__isnull=False, waiting_digest=digest).first()
     if kept is None:
@@ -214,11 +214,11 @@ class Cards:
         """The card to call a server by.
 
         Raises:
-            Unreachable: there is none; nothing was asked.
+            Unreachable: the hub has no card for the call; nothing was sent.
         """
         key = (server.pk, server.card_url, auth.scheme, server.card_digest)
-        # While the card is refused, no kept card counts: each call that the
-        # breaker lets through fetches it anew.
+        # While the card is refused, no cached card is used: each call that the breaker lets through fetches the
+        # card.
         card, at = (None, 0.0) if server.card_refusal else self._known.get(key, (None, 0.0))
         age = self._clock() - at
         if card is not None and age < FRESH_S:

@@ -51,7 +51,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RemoteClient:
-    """Calls of one conversation with a server, by one card. `sign_caller`: signs who asks, for each request."""
+    """Calls of one conversation with a server, by one card. `sign_caller`: makes the JWT that names the caller of
+    a request.
+    """
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class RemoteClient:
         """Yield the server's events about a message as they come. `on_send`: called before the first byte leaves.
 
         Raises:
-            RemoteFailure: it broke off, or never began.
+            RemoteFailure: the answer broke off, or never began.
         """
         request = self._dialect.send(question, streams=self._card.streams)
         async with self._call(request, "text/event-stream", on_send) as incoming:
@@ -88,15 +90,15 @@ class RemoteClient:
         """The present state of a task.
 
         Raises:
-            RemoteFailure: it cannot be told.
+            RemoteFailure: the server did not tell the state.
         """
         return await self._task(self._dialect.get(task_id))
 
     async def cancel(self, task_id: str) -> RemoteTask:
-        """Cancel a task; its state after that.
+        """Cancel a task; returns its state after that.
 
         Raises:
-            RemoteFailure: it is not known whether the server read it.
+            RemoteFailure: the server may or may not have received the request.
         """
         return await self._task(self._dialect.cancel(task_id))
 
@@ -193,12 +195,12 @@ async def converse(
     on_send: Callable[[], None],
     on_event: Callable[[RemoteEvent], None],
 ) -> None:
-    """Ask, and pass on each event until `reply.end` is set. `on_event`: called with each event before it is passed
-    on.
+    """Ask, and give each event to `reply` until `reply.end` is set. `on_event`: called with each event before
+    that.
 
     Raises:
-        RemoteFailure: it will not come.
-        ReplyTooLarge: nothing more of it is wanted.
+        RemoteFailure: the reply will not come.
+        ReplyTooLarge: the hub reads no more of the reply.
     """
     if question.task_id:
         await _know_before(client, question.task_id, reply)
@@ -210,8 +212,8 @@ async def converse(
                 if reply.end is not None:
                     return
     except Lost:
-        # Once the server named the task, or told how the continued one stands, it has the question: from then on
-        # the hub looks for the answer, and never asks again.
+        # A server that named the new task, or sent the state of the continued one, has the question: from then on
+        # the hub polls for the answer, and never asks again.
         if not reply.task_id or (reply.task_id == question.task_id and not reply.state):
             raise
     if not reply.task_id:
@@ -221,12 +223,14 @@ async def converse(
 
 async def _know_before(client: RemoteClient, task_id: str, reply: RemoteReply) -> None:
     reply.is_continued = True
-    with suppress(RemoteFailure):  # the question itself will show what is wrong
+    with suppress(RemoteFailure):  # if something is wrong, the question itself will fail
         reply.know(await client.get_task(task_id))
 
 
 async def _look_again(client: RemoteClient, reply: RemoteReply, on_event: Callable[[RemoteEvent], None]) -> None:
-    """The task goes on without a stream: the server answered early, knows none, or the connection broke."""
+    """Poll a task that goes on without a stream: the server answered early, has no streams, or the connection
+    broke.
+    """
     looks = lost = 0
     while reply.end is None:
         await asyncio.sleep(LOOK_AGAIN_S[min(looks, len(LOOK_AGAIN_S) - 1)])

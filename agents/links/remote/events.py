@@ -48,19 +48,19 @@ class CardRefused(ServerUnreachable):
 
 
 class ServerMoved(ServerUnreachable):
-    """The owner moved or deleted the server while its card was fetched: the card says nothing of the new place."""
+    """The owner moved or deleted the server while its card was fetched: the card is not that of the new server."""
 
     counts = False
 
 
 class NotSigned(ServerUnreachable):
-    """The hub cannot sign the caller's name, which this server has to get."""
+    """The hub cannot sign the caller's name, which it must send to this server."""
 
     counts = False
 
 
 class Lost(RemoteFailure):
-    """The question left, but the connection broke before the answer was whole."""
+    """The question was sent, but the connection broke before the answer was complete."""
 
     reason = TurnFailure.CHANNEL_LOST
 
@@ -70,11 +70,11 @@ class Malformed(RemoteFailure):
 
 
 class ServerFailing(RemoteFailure):
-    """An HTTP status that says the server is not well: 429 or 5xx."""
+    """An HTTP status that says that the server is failing: 429 or 5xx."""
 
 
 class Declined(RemoteFailure):
-    """The server is well and says no: another HTTP status, or an error of JSON-RPC."""
+    """The server works and refuses: another HTTP status, or an error of JSON-RPC."""
 
     counts = False
 
@@ -225,7 +225,9 @@ def state_of(text: str) -> str:
 
 
 def find_interim_messages(task: RemoteTask, *, holds_artifacts: bool) -> Sequence[RemoteMessage]:
-    """The agent's messages after the last question in the history of a task, without its end and its reply."""
+    """The agent's messages after the last question in the history of a task, without the last one, which is the
+    reply.
+    """
     history, end = task.history, task.status.message
     asked = max((number for number, one in enumerate(history, 1) if not one.is_agents), default=0)
     said = history[asked:]
@@ -266,8 +268,8 @@ def size_of(parts: Sequence[Part]) -> int:
 
 class HeldArtifact:
     """An artifact as the server has it, in little memory. `name`: its id at the hub. `waiting`: gathered parts.
-
-    `was_told`: pieces of this turn made it or added to it. `was_repeated`: after these the server sent it whole.
+    `was_told`: pieces of this turn made the artifact or added to it. `was_repeated`: after these pieces the server
+    sent the whole artifact.
     """
 
     def __init__(self, name: str, artifact: RemoteArtifact) -> None:

@@ -47,14 +47,14 @@ from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
-AFTER_WAIT_S = 0.5  # the turn's own wait ends first
+AFTER_WAIT_S = 0.5  # so that the turn's own wait ends first
 NO_TASK = "the remote agent answered with a message, and its owner requires a task"
 CANCEL_WITHIN_S = seconds(5.0, at_least_s=1.5)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server with what a call of it needs. `permit`: the breaker let this call through."""
+    """A server with the data for a call. `permit`: the breaker's permission for this call."""
 
     row: RemoteServer
     auth: Auth
@@ -63,7 +63,7 @@ class KnownServer:
 
 
 class RemoteCall:
-    """The call of one turn. `sent` becomes True when the first byte leaves, and False when none will."""
+    """The call of one turn. `sent` becomes True when the first byte is sent, and False when none will be sent."""
 
     def __init__(self, turn: OpenTurn, reply: RemoteReply) -> None:
         self.turn = turn
@@ -76,7 +76,7 @@ class RemoteCall:
         self.is_withdrawn = False
 
     def mark_sent(self, was_sent: bool = True) -> None:
-        """Note that the first byte leaves, or that none ever will."""
+        """Set `sent`."""
         if not self.sent.done():
             self.sent.set_result(was_sent)
 
@@ -98,7 +98,7 @@ class RemoteLink:
         self._tasks = TaskSet()
 
     async def deliver(self, running: RunningTurn) -> None:
-        """Send the question; returns as soon as it leaves. See `agents.core.ports.Link`."""
+        """Send the question; returns when its first byte is sent. See `agents.core.ports.Link`."""
         chat_id, running.link_decides = running.ask.chat_id, True
         call = self._calls[chat_id] = RemoteCall(running.turn, RemoteReply(chat_id, self._waiting.take))
         self._tasks.start(self._run(call), name=f"remote {chat_id}")
@@ -155,7 +155,7 @@ class RemoteLink:
                 await self._count_failure(call, "no answer in time")
             return ended(TurnFailure.TIMEOUT)
         except ReplyTooLarge:
-            # Before cancelling: the caller need not wait until the server has taken the cancellation.
+            # Before the cancel: the caller need not wait for the server's answer to it.
             self._waiting.take(ended(TurnFailure.REPLY_TOO_LARGE))
             await self._cancel(call)
             return ended("")
@@ -185,7 +185,7 @@ class RemoteLink:
             on_event=lambda event: self._take_event(call, event),
         )
         waits = reply.task_id if reply.state in INTERRUPTED else ""
-        # Before the end is told: the caller may go on at once, and has to reach the same remote task.
+        # Before the end is reported: the caller may continue at once, and must reach the same remote task.
         await db_call(remember_names)(known.row.pk, ask, ServerNames(reply.context_id, waits))
         assert reply.end is not None  # noqa: S101  `converse` returns only then
         is_message = not reply.task_id and not reply.end.reason
@@ -203,7 +203,7 @@ class RemoteLink:
             if call.reply.task_id:
                 running.becomes_task()
             elif isinstance(event, RemoteMessage) and not event.task_id:
-                running.is_direct = True  # before its pieces: they make no task of the answer
+                running.is_direct = True  # before the pieces of the answer, which then make no task of it
         if call.has_answered or call.known is None:
             return
         call.has_answered = True
@@ -224,7 +224,7 @@ class RemoteLink:
             self._take_event(call)
         if call.known is not None and isinstance(failure, Declined):
             self._cards.mark_stale(call.known.row.pk)
-            if call.known.names.task_id:  # a task that the server does not know, or will not go on with
+            if call.known.names.task_id:  # a task that the server does not know, or will not continue
                 await db_call(remember_names)(call.known.row.pk, call.turn.ask, ServerNames())
 
     async def _count_failure(self, call: RemoteCall, words: str) -> None:
@@ -244,7 +244,7 @@ class RemoteLink:
 
 
 def _load_server(ask: Ask) -> KnownServer:
-    """The server of an ask, with what a call of it needs.
+    """The server of an ask, with the data for a call.
 
     Raises:
         Unreachable: the server is gone, its breaker is open, or its credentials cannot be read.

@@ -1,4 +1,4 @@
-"""Publishing a remote server as an agent, and moving it: what REST, the desk and the admin share."""
+"""Publishes a remote server as an agent, and moves it: shared by REST, the desk and the admin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ MAX_ID_CHARS = 256
 MESSAGE = "message"  # id of the artifact that a message is, where its answer is shown as a task
 
 UNDER_WAY = frozenset({"submitted", "working", "unspecified", "unknown"})
-ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and what is said when the server says nothing
+ENDS: dict[str, tuple[str, str]] = {  # by state: the reason, and the text if the server sends none
     "input_required": (Interruption.INPUT_REQUIRED, "The agent asks for more input."),
     "auth_required": (Interruption.AUTH_REQUIRED, "The agent asks for credentials."),
     "failed": (TurnFailure.AGENT_FAILED, "the remote agent failed"),
@@ -96,7 +96,7 @@ class RemoteReply:
         self.end: Final | None = None
 
     def know(self, task: RemoteTask) -> None:
-        """Note the state of the task before the question, so that its old parts are not passed on again."""
+        """Store the state of the task before the question, so that its old parts are not passed on again."""
         for artifact in task.artifacts:
             self._hold(artifact)
         self._told |= {one.message_id for one in task.history if one.message_id}
@@ -107,7 +107,7 @@ class RemoteReply:
 
         Raises:
             Malformed: it belongs to another task, or is in a state that the hub does not know.
-            ReplyTooLarge: nothing more of the reply is wanted.
+            ReplyTooLarge: the hub reads no more of the reply.
         """
         if self.end is not None:
             return
@@ -284,7 +284,7 @@ class RemoteReply:
             self._extra(note)
 
     def _gather(self, held: HeldArtifact, parts: Sequence[Part]) -> None:
-        """Keep appended text back until there is enough for a piece."""
+        """Gather appended text until there is enough for a piece."""
         self._gathering[held.name] = held
         held.waiting += parts
         held.chars_waiting += len(text_in(parts))
@@ -328,5 +328,5 @@ class RemoteReply:
         self.end = msgspec.structs.replace(self.ended(reason, text), usage=find_usage(self._metadata))
 
     def ended(self, reason: str, text: str = "") -> Final:
-        """The end, for a reason of the caller's."""
+        """The `Final` of the reply with this reason."""
         return Final(self._chat_id, self._pieces, text[:MAX_REPLY_BYTES] or None, str(reason))

@@ -1,10 +1,11 @@
 """The state that the hub keeps about a server between calls: its circuit breaker, and the server's names.
 
-A server that fails again and again is left alone for a while: its agent is offline for callers.
+The hub does not call a server that fails repeatedly for a while: for callers its agent is offline.
 
 Failures in a row are counted in each process. The opening of the breaker is a column of the server, and the time
 of the next ask is a column of its session; all processes read them. After that time the breaker is half-open: the
-first call probes, while the breaker stays open for all others. A probe without a result makes way for another.
+first call probes, while the breaker stays open for all others. A probe without a result is followed by another
+one.
 """
 
 import math
@@ -27,7 +28,7 @@ from kit.clock import approximate_now, db_now
 from kit.durations import seconds
 
 FAILURES = 5
-MAX_OPENS = 20  # of REMOTE_RETRY_S, as the longest it stays open
+MAX_OPENS = 20  # the longest time that a breaker stays open, in units of REMOTE_RETRY_S
 MAX_STORED = 30_000  # openings in a row, as the column holds
 TRIAL_S = seconds(60.0)
 Kind = RemoteName.Kind
@@ -51,11 +52,11 @@ def enter_breaker(server: RemoteServer) -> Permit:
     """Let a call through.
 
     Raises:
-        BreakerOpen: not now.
+        BreakerOpen: the breaker does not let the call through.
     """
     if server.retry_at is None:
         return Permit(0, is_probe=False)
-    # Read again under the lock: of the calls of all processes exactly one probes.
+    # Read again under the lock: of the calls of all processes exactly one may be the probe.
     with _locked_breaker(server.pk) as breaker:
         rules, now_s = breaker_rules(), db_now().timestamp()
         if breaker is None or breaker.wait_s(now_s, rules):
@@ -73,12 +74,12 @@ class ServerBreakers:
         self._closed: dict[int, BreakerMemory] = {}
 
     def succeeded(self, server_id: int, permit: Permit) -> bool:
-        """Forget failures; whether `close_breaker` must be called, which writes."""
+        """Reset the count; True if the caller must call `close_breaker`, which writes to the database."""
         self._closed.pop(server_id, None)
         return permit.is_probe
 
     def failed(self, server_id: int, permit: Permit) -> bool:
-        """Count one; whether `open_breaker` must be called, which writes."""
+        """Count a failure; True if the caller must call `open_breaker`, which writes to the database."""
         if permit.is_probe:
             return True
         counted = self._closed.pop(server_id, _CLOSED).record(
@@ -90,7 +91,7 @@ class ServerBreakers:
 
 
 def close_breaker(server_id: int, permit: Permit | None = None) -> None:
-    """Close the breaker of a server that answered, unless another call changed it since this one's permit."""
+    """Close the breaker of a server that answered, unless another call changed it since this call's permit."""
     with _locked_breaker(server_id) as breaker:
         if breaker is not None and (permit is None or breaker.expects(permit)):
             _store(server_id, _CLOSED, "")
@@ -144,7 +145,9 @@ def _locked_breaker(server_id: int, **columns: str) -> Iterator[BreakerMemory | 
 
 
 def _store(server_id: int, breaker: BreakerMemory, words: str | None = None) -> None:
-    """Write a breaker to the row of its server and to the session. `words`: of its failure; None: unchanged."""
+    """Write a breaker to the row of its server and to the session. `words`: the text of the failure; None:
+    unchanged.
+    """
     retry_at = datetime.fromtimestamp(breaker.retry_at_s(breaker_rules()), UTC) if breaker.is_open else None
     failure = {} if words is None else {"last_failure": words[:MAX_FAILURE_CHARS]}
     opens = min(breaker.in_a_row, MAX_STORED)
@@ -189,7 +192,7 @@ def _write(server_id: int, caller_id: int, kind: Kind, ours: str, theirs: str) -
     if not ours or max(len(ours), len(theirs)) > MAX_ID_CHARS:
         return
     named = {"theirs": theirs, "used_at": db_now()}
-    if not RemoteServer.objects.filter(pk=server_id).exists():  # deleted while it answered
+    if not RemoteServer.objects.filter(pk=server_id).exists():  # the server's row was deleted while it answered
         return
     _, is_new = _of(server_id, caller_id).update_or_create(
         kind=kind,
