@@ -1,4 +1,4 @@
-"""Work that must be done whatever process lives. Every job may run twice, late, or several at once."""
+"""The jobs of webhooks. Every job may run twice, late, or several times at once."""
 
 from datetime import timedelta
 from threading import Event
@@ -15,15 +15,15 @@ OVERDUE = timedelta(days=1)
 
 @job("webhooks.deliver_due")
 def deliver_due(stopping: Event | None = None) -> int:
-    """Send what is due; how many attempts."""
+    """Send the deliveries that are due; returns the number of attempts."""
     return Sender(WebhookOutbox(client()), stopping).run()
 
 
 @job("webhooks.retain")
 def retain(deliveries_kept_days: int) -> int:
-    """Delete deliveries older than that which ended, or whose turn did not come for a day; how many went.
+    """Delete older deliveries that have ended, or whose next attempt is a day overdue; returns their number.
 
-    A last attempt does not come while the owner is suspended, or for a dead receiver with more rows than attempts.
+    An attempt stays overdue while the owner is suspended, or if a dead receiver has more rows than attempts.
     """
     now = db_now()
     old = Delivery.objects.filter(queued_at__lt=now - timedelta(days=deliveries_kept_days))

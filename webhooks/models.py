@@ -28,7 +28,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 
     def note_failure(self, *, exhausted: bool) -> None:
         """Count a failed attempt; after 20 in a row, or an event that is given up, the receiver is unhealthy."""
-        # The database adds: attempts that end at the same time all count.
+        # The database increments the count, so that attempts that end at the same time all count.
         self.update(consecutive_failures=F("consecutive_failures") + 1)
         unwell = self if exhausted else self.filter(consecutive_failures__gte=UNHEALTHY_AFTER)
         unwell.update(status=Subscription.Status.UNHEALTHY)
@@ -37,7 +37,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
 class Subscription(models.Model):
     """The address to which the hub sends some events of one user. The secrets are sealed.
 
-    `credential`: of the API key that owns the subscription, if any; then it gets the events alone that name this
+    `credential`: of the API key that owns the subscription, if any; then it gets only events that name this
     credential, and none while the credential is not live. `owner` is the user whose key it is.
     """
 
@@ -76,7 +76,7 @@ class Subscription(models.Model):
 
     @property
     def is_paused(self) -> bool:
-        """True while nothing is queued for it or sent to it."""
+        """True while the hub queues and sends nothing for this subscription."""
         return self.paused_at is not None
 
     def sealed_secrets(self, now: datetime) -> list[str]:

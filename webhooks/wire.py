@@ -18,7 +18,7 @@ from kit.clock import iso
 
 ALL_EVENTS = "*"
 TEST = "webhook.test"
-ALIASES = {"agent.reply": "agent.replied"}  # what existing clients write
+ALIASES = {"agent.reply": "agent.replied"}  # the spelling of existing clients
 OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
 OF_ASK = "handle, agentId, askerLogin, routeId, question"
@@ -88,7 +88,7 @@ def write_body(event_id: str, event_type: str, queued_at: datetime, payload: str
 
 
 def sign(event_id: str, event_type: str, body: bytes, secrets: Sequence[str], now: datetime) -> dict[str, str]:
-    """The headers of one attempt: each secret signs, newest first, at this very moment.
+    """The headers of one attempt, signed now by each secret, newest first.
 
     `X-Clawborrator-Signature` takes the secret's text as its key, all of it; Standard Webhooks take the bytes that
     the part behind `whsec_` is the base64 of. Receivers of AGNT verify by the newest secret alone.

@@ -22,7 +22,7 @@ _commit_callbacks: list[Waker] = []
 
 ROWS_AT_ONCE = 190
 MAX_HANDLE_CHARS = 160
-# Of these owners. A subscription that is deleted before our caller's commit would make that fail.
+# Of these owners. The rows are locked: a subscription deleted before the caller's commit would make it fail.
 _SUBSCRIPTIONS = sql.KeyedQuery(
     lambda owners: Subscription.objects.filter(
         owner_id__in=owners, owner__is_active=True, paused_at=None
@@ -30,7 +30,7 @@ _SUBSCRIPTIONS = sql.KeyedQuery(
     holds_keys=True,
 )
 MAX_REASON_CHARS = 200
-NOT_PAUSED = ~Exists(SendingPause.objects.all())  # a condition for any query
+NOT_PAUSED = ~Exists(SendingPause.objects.all())  # a condition for queries of any table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class OutboxEvent:
 
 @dataclass(frozen=True, slots=True)
 class _Subscriber:
-    """A subscription, as far as matching goes."""
+    """The columns of a subscription by which it matches events."""
 
     subscription_id: int
     owner_id: int
@@ -80,7 +80,8 @@ def has_subscriptions() -> bool:
 
 
 def record(happenings: Sequence[OutboxEvent]) -> int:
-    """Queue a delivery for each subscription that wants each of these; how many. Call it in their transaction.
+    """Queue a delivery of each event for each subscription that wants it; returns the number of deliveries. Call
+    it in the transaction of the events.
 
     The function makes one query without subscriptions, one more for each 190 deliveries, and those of
     `credentials`.
@@ -94,7 +95,7 @@ def record(happenings: Sequence[OutboxEvent]) -> int:
 
 
 def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
-    """A row for each of these subscriptions, and the senders woken once it is committed; the event ids."""
+    """Queue deliveries, and wake the senders after the commit; returns the ids of the events."""
     rows = [
         Delivery(
             subscription_id=subscription_id,
@@ -110,7 +111,7 @@ def queue(deliveries: Sequence[tuple[int, OutboxEvent]]) -> list[str]:
     ]
     Delivery.objects.bulk_create(rows, batch_size=ROWS_AT_ONCE)
     if rows:
-        # Not earlier: a sender that looks before the commit finds nothing, and waits for its schedule.
+        # Not earlier: a sender that is woken before the commit finds nothing, and waits for its schedule.
         transaction.on_commit(wake)
     return [row.event_id for row in rows]
 
@@ -122,7 +123,7 @@ def on_queued(waker: Waker) -> None:
 
 
 def wake() -> None:
-    """Start the sender, as a row waits. Without a waker the schedule finds the row within seconds."""
+    """Wake the senders, because a row waits. Without a waker the schedule finds the row within seconds."""
     for waker in _commit_callbacks:
         waker()
 
@@ -133,13 +134,13 @@ def new_event_id() -> str:
 
 
 def as_json(payload: Mapping[str, Any]) -> str:
-    """A payload as text every database and receiver takes: no NaN, no half of a surrogate pair.
+    """A payload as JSON that every database and receiver accepts: without NaN and lone surrogates.
 
-    A part that is JSON text already may stand in it as `msgspec.Raw`.
+    A part that is already JSON text may be in the payload as `msgspec.Raw`.
     """
     try:
         return msgspec.json.encode(payload).decode("utf-8")
-    except UnicodeEncodeError:  # half a pair
+    except UnicodeEncodeError:  # a lone surrogate
         text = json.dumps(payload, ensure_ascii=False, default=_parsed).encode("utf-8", "replace")
         return msgspec.json.encode(json.loads(text, parse_constant=lambda _: None)).decode("utf-8")
 
@@ -149,7 +150,7 @@ def _parsed(part: msgspec.Raw) -> Any:
 
 
 def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:
-    """Send nothing from now on, in any process; attempts that have begun end. The pause, and whether it is new."""
+    """Pause sending in all processes; attempts that have begun end. Returns the pause, and True if it is new."""
     made: tuple[SendingPause, bool] = SendingPause.objects.get_or_create(
         pk=SendingPause.ONLY, defaults={"paused_at": db_now(), "reason": reason[:MAX_REASON_CHARS]}
     )
@@ -157,7 +158,7 @@ def pause_sending(reason: str = "") -> tuple[SendingPause, bool]:
 
 
 def resume_sending() -> bool:
-    """Send again, beginning with what waited; False when sending was not paused."""
+    """Resume sending with the rows that waited; False if sending was not paused."""
     return bool(SendingPause.objects.filter(pk=SendingPause.ONLY).delete()[0])
 
 

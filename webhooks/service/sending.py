@@ -47,9 +47,9 @@ class SignedRequest:
 
 
 class HttpOutbox(Outbox):
-    """An outbox whose rows are `Sendable` and POSTed. `unreadable`: why `prepare` made no request.
+    """An outbox that sends its rows (`Sendable`) by POST. `unreadable`: the error if `prepare` made no request.
 
-    A row that was given up stays, as failed.
+    The row of a delivery that was given up is kept, with the status failed.
     """
 
     name = "webhook"
@@ -76,7 +76,7 @@ class HttpOutbox(Outbox):
         return AttemptResult(is_success=200 <= answer.status < 300, status=answer.status, response=response)
 
     def store_end(self, leased: QuerySet[Any], end: AttemptEnd, **columns: Any) -> int:
-        """See `Outbox`. `columns`: further ones that the row keeps."""
+        """See `Outbox`. `columns`: further columns to store."""
         columns |= {"last_status": end.outcome.status, "last_error": end.outcome.error[:MAX_ERROR_CHARS]}
         if end.outcome.is_success:
             columns |= {"status": Status.DELIVERED, "delivered_at": end.at}
@@ -106,7 +106,7 @@ class WebhookOutbox(HttpOutbox):
         return rows.select_related("subscription")
 
     def prepare(self, row: Delivery, now: datetime) -> SignedRequest | None:
-        """See `Outbox`; None: there can be no request."""
+        """See `Outbox`. Returns None if the signing secret cannot be read."""
         try:
             secrets = [unseal_secret(sealed) for sealed in row.subscription.sealed_secrets(now)]
         except sealing.SecretUnreadable:
@@ -132,12 +132,12 @@ def client() -> SafeHttp:
 
 
 def check_url(url: str) -> None:
-    """Look at a receiver's URL as sending would now.
+    """Check a receiver's URL as sending would now.
 
     The check may take seconds, during which no database connection is held.
 
     Raises:
-        NotSent: it is not allowed; the text says which setting would allow it.
+        NotSent: the URL is not allowed; the text says which setting would allow it.
     """
     release_before_waiting()
     try:
@@ -147,7 +147,7 @@ def check_url(url: str) -> None:
 
 
 def send_again(delivery: Delivery) -> bool:
-    """Start a delivery over, under the same id; False while it is being sent."""
+    """Queue a delivery again from its first attempt, under the same id; False if it is being sent."""
     idle = Delivery.objects.filter(pk=delivery.pk).exclude(status=Status.SENDING)
     if not idle.update(status=Status.PENDING, attempts=0, next_attempt_at=db_now(), delivered_at=None):
         return False
@@ -156,7 +156,7 @@ def send_again(delivery: Delivery) -> bool:
 
 
 def traced(headers: Mapping[str, str], traceparent: str) -> Mapping[str, str]:
-    """The request with a span of this attempt, where its event is part of a trace."""
+    """The headers, with a traceparent for this attempt if the event is part of a trace."""
     return {**headers, trace.HEADER: trace.follow(traceparent)} if traceparent else headers
 
 
@@ -166,21 +166,23 @@ def body_of(delivery: Delivery) -> bytes:
 
 
 def seal_secret(secret: str) -> str:
-    """A secret as it is stored."""
+    """The secret, sealed for storage."""
     return sealing.seal(secret, PURPOSE)
 
 
 def unseal_secret(sealed: str) -> str:
-    """A stored secret in the clear.
+    """The secret from its sealed form.
 
     Raises:
-        Unreadable: the key that sealed it is not among ours.
+        SecretUnreadable: the key that sealed the secret is not among the hub's keys.
     """
     return sealing.unseal(sealed, PURPOSE)
 
 
 def reseal_secrets() -> tuple[int, int]:
-    """Seal every secret anew with the newest key; how many subscriptions were, and how many could not be read."""
+    """Seal every secret anew with the newest key; returns how many subscriptions were resealed, and how many could
+    not be read.
+    """
     return sealing.reseal_all(Subscription.objects.all(), PURPOSE, "secret", "previous_secret")
 
 
@@ -201,13 +203,13 @@ def find_deliveries(
 
 
 def find_filter_choices(subscription: Subscription) -> dict[str, list[str]]:
-    """The `events` and `agents` of the newest deliveries of a webhook, by which they can be filtered."""
+    """The `events` and `agents` of the newest deliveries of a webhook, by which deliveries can be filtered."""
     newest = Delivery.objects.filter(subscription=subscription).order_by("-pk")[:MAX_OFFERED]
     pairs = set(newest.values_list("type", "agent_handle"))
     return {"events": sorted({one for one, _ in pairs}), "agents": sorted({agent for _, agent in pairs if agent})}
 
 
 def show_body(delivery: Delivery) -> str:
-    """The body of a delivery, indented for reading; a long one ends early."""
+    """The body of a delivery, indented for reading; a long body is cut."""
     text = json.dumps(json.loads(body_of(delivery)), indent=2, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}{ENDS_EARLY}"

@@ -22,7 +22,7 @@ TEST_MESSAGE = "This is a test: your webhook works."
 
 @dataclass(frozen=True, slots=True)
 class WithSecret:
-    """A subscription and its new secret, to be shown this once."""
+    """A subscription and its new secret, which is shown only once."""
 
     subscription: Subscription
     secret: str
@@ -30,7 +30,7 @@ class WithSecret:
 
 @transaction.atomic
 def subscribe(owner: User, details: Mapping[str, Any], *, credential_id: int | None = None) -> WithSecret:
-    """A new subscription, `details` being fields of `Subscription`. `credential_id`: of the API key that owns it.
+    """Create a subscription; `details`: fields of `Subscription`. `credential_id`: of the API key that owns it.
 
     Raises:
         accounts.quotas.QuotaExceeded: nothing was written.
@@ -48,7 +48,7 @@ def subscribe(owner: User, details: Mapping[str, Any], *, credential_id: int | N
 
 
 def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
-    """Change fields; returns whether the subscription was still there.
+    """Change fields; returns False if the subscription was deleted.
 
     Waiting deliveries go to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
     the time when it began.
@@ -67,7 +67,7 @@ def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
 
 @transaction.atomic
 def roll_secret(subscription_id: int) -> WithSecret | None:
-    """A new secret; the one before signs too for 24 h. Returns None when the subscription is gone."""
+    """Make a new secret; the previous secret signs too for 24 h. Returns None if the subscription was deleted."""
     found: Subscription | None = (
         Subscription.objects.select_for_update(no_key=True).filter(pk=subscription_id).first()
     )
@@ -82,14 +82,14 @@ def roll_secret(subscription_id: int) -> WithSecret | None:
 
 @transaction.atomic
 def unsubscribe(subscription_id: int) -> None:
-    """Delete it with its deliveries."""
+    """Delete a subscription with its deliveries."""
     held = Subscription.objects.select_for_update().filter(pk=subscription_id).first()
-    if held is not None:  # a transaction that queues a delivery now waits for this one, and then finds it gone
+    if held is not None:  # a transaction that queues a delivery waits for this one, and then finds no subscription
         held.delete()
 
 
 @transaction.atomic
 def send_test(subscription: Subscription) -> str:
-    """Queue a `webhook.test`, whatever it is subscribed to and however it is; the event id."""
+    """Queue a `webhook.test`, whatever the types and the state of the subscription; returns the event's id."""
     payload = {"webhookId": subscription.pk, "message": TEST_MESSAGE}
     return queue([(subscription.pk, OutboxEvent(type=TEST, audience=(), payload=payload))])[0]

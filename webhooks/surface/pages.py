@@ -1,4 +1,4 @@
-"""A user's webhooks in a browser: subscribe, change, pause, try, watch deliveries, send them again."""
+"""A user's webhooks in a browser: create, change, pause and test webhooks; watch and repeat deliveries."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -47,9 +47,8 @@ View = Callable[..., HttpResponseBase]
 
 
 class SubscriptionForm:
-    """The typed values, checked as the native API does. `errors`: one sentence for each field that is wrong.
-
-    `others`: events that it names and that are not in the catalog.
+    """The typed values, checked as in the native API. `errors`: a sentence for each field that is wrong. `others`:
+    named events that are not in the catalog.
     """
 
     def __init__(self, given: QueryDict | None = None) -> None:
@@ -63,7 +62,7 @@ class SubscriptionForm:
 
     @classmethod
     def of(cls, own: Subscription, given: QueryDict | None = None) -> "SubscriptionForm":
-        """The form of a webhook, or with the values typed to change it."""
+        """The form with the values of a webhook, or with the values that were typed to change it."""
         form = cls(given)
         form.others = [name for name in own.event_names if ALIASES.get(name, name) not in OFFERED_TYPES]
         if given is None:
@@ -72,7 +71,7 @@ class SubscriptionForm:
         return form
 
     def read(self) -> dict[str, Any] | None:
-        """Fields of `Subscription`; None when something is wrong."""
+        """Check the typed values; returns fields of `Subscription`, or None if a value is wrong."""
         filters = {"sessionId": self.session_id or None, "routingName": self.routing_name or None}
         body = SubscriptionBody(data={"url": self.url, "events": self.events, "filters": filters})
         if body.is_valid():
@@ -101,9 +100,10 @@ def webhooks(request: HttpRequest, user: User) -> HttpResponse:
 def _own_view(
     *, posts: bool = False, is_of_keys: bool = True
 ) -> Callable[[OnOwn], Callable[..., HttpResponseBase]]:
-    """Make a view of a function on a webhook of the visitor's own; others' and absent ones are the same 404.
+    """Make a view of a function on a webhook of the visitor's own; webhooks of other users and absent ones give
+    the same 404.
 
-    `is_of_keys` False: of a webhook that an API key owns, it is 403.
+    `is_of_keys` False: for a webhook of an API key the view answers 403.
     """
 
     def decorate(act: OnOwn) -> View:
@@ -129,7 +129,7 @@ def webhook(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 @_own_view()
 def deliveries(request: HttpRequest, own: Subscription) -> HttpResponse:
-    """The deliveries alone, for the script of the page."""
+    """Only the list of deliveries, for the script of the page."""
     return render(request, "webhooks/deliveries.html", _deliveries(request, own))
 
 
@@ -157,7 +157,7 @@ def edit(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 @_own_view(posts=True)
 def pause(request: HttpRequest, own: Subscription) -> HttpResponse:
-    """Queue and send nothing until it is resumed."""
+    """Pause a webhook: the hub queues and sends nothing for it."""
     subscription_changes.revise(own, {"paused_at": db_now()})
     messages.warning(request, "Paused.")
     return _back(own)
@@ -165,7 +165,7 @@ def pause(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 @_own_view(posts=True)
 def resume(request: HttpRequest, own: Subscription) -> HttpResponse:
-    """Send again, beginning with what waited."""
+    """Resume a webhook, beginning with the deliveries that waited."""
     subscription_changes.revise(own, {"paused_at": None})
     messages.success(request, "Resumed: what waited is sent now.")
     return _back(own)
@@ -183,7 +183,7 @@ def test(request: HttpRequest, own: Subscription) -> HttpResponse:
 
 @_own_view(posts=True, is_of_keys=False)
 def roll(request: HttpRequest, own: Subscription) -> HttpResponse:
-    """Show a new signing secret, this once."""
+    """Make a new signing secret, and show it once."""
     made = subscription_changes.roll_secret(own.pk)
     if made is None:
         raise Http404
@@ -297,7 +297,7 @@ def verify_recipes() -> str:
 
 
 def _sentences(errors: Any) -> Iterator[tuple[str, str]]:
-    """The first sentence about each field, those of `filters` by their own names."""
+    """The first sentence about each field; fields of `filters` are named without `filters`."""
     for name, found in errors.items():
         if name == "filters" and isinstance(found, dict):
             yield from _sentences(found)
