@@ -1,1 +1,1 @@
-"""The surface of people at command lines and pages: prompts, peers, and the socket `/cli`."""
+"""The surface for operators at command lines and pages: prompts, peers, and the socket `/cli`."""

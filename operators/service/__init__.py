@@ -1,1 +1,1 @@
-"""The verbs of operators: find whom a prompt is for, start it, watch a session."""
+"""The functions of operators: find the target of a prompt, start the ask, watch a session."""

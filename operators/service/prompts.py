@@ -35,7 +35,9 @@ from operators.wire.frames import MAX_PROBED, Mode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRequest:
-    """A prompt as an operator sent it. `source_id`: the session they are attached to, when another."""
+    """A prompt as an operator sent it. `source_id`: the session to which the operator is attached, if it is
+    another session.
+    """
 
     session_id: UUID
     text: str
@@ -65,7 +67,7 @@ class ProbeTarget:
 
 
 def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
-    """A prompt with its target, found by reads alone.
+    """Find the target of a prompt; the function writes nothing.
 
     Raises:
         NoSuchSession, NotAllowed, Archived, EmptyPrompt, NoSuchRecipient, AmbiguousPeer, FilesRefused.
@@ -78,7 +80,7 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
         raise EmptyPrompt
     target, source = target_of(session), None
     if wanted.source_id is not None and wanted.source_id != session.public_id:
-        # A viewer of the source may ask from there, and leaves no trace in it.
+        # A viewer of the source session may ask from there, but question and reply are not shown in it.
         asking = get_session(wanted.source_id, user_id, SessionRole.VIEWER)
         mirrors, peer_id = role_of(asking) >= SessionRole.PROMPTER, str(session.public_id)
         source = AskSource(asking.pk, mirrors, peer_login=target.handle, peer_session_id=peer_id)
@@ -88,7 +90,8 @@ def address_prompt(wanted: PromptRequest, user_id: int) -> AddressedPrompt:
 
 
 def find_route_target(name: str, prompt: str, user_id: int) -> tuple[AskTarget, str, tuple[int, ...]]:
-    """The session of that name, else the published agent, with its public id; and the files of the prompt.
+    """Find the session of that name, else the published agent; returns the target, the session's public id, and
+    the files of the prompt.
 
     Raises:
         NoSuchTarget, NotAllowed, AmbiguousPeer, FilesRefused: nothing is asked.
@@ -105,7 +108,7 @@ def find_route_target(name: str, prompt: str, user_id: int) -> tuple[AskTarget, 
 
 
 def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeTarget]:
-    """The targets of a probe: the named peers, or all that are online; each session once."""
+    """The targets of a probe: the named peers, or all peers that are online; each session once."""
     if names is not None:
         found: Iterable[ProbeTarget] = (_find_probe_target(one, user_id) for one in names)
     else:
@@ -120,16 +123,16 @@ def find_probe_targets(names: Sequence[str] | None, user_id: int) -> list[ProbeT
 
 
 def with_attachments(text: str, attachments: Sequence[int]) -> str:
-    """The text, and a mention of each attachment that it does not mention itself."""
+    """The text, with a mention of each attachment that it does not mention yet."""
     missing = [one for one in dict.fromkeys(attachments) if one not in mentions(text)]
     return " ".join([*([text] if text else []), *(f"fileId={one}" for one in missing)])
 
 
 def check_files(text: str, user_id: int) -> tuple[int, ...]:
-    """The ids of the files a text mentions, all readable for its author.
+    """The ids of the files that a text mentions; all are readable for its author.
 
     Raises:
-        FilesRefused: there are too many, or one is not theirs to read.
+        FilesRefused: there are too many, or the author may not read one of them.
     """
     wanted = mentions(text)
     if len(wanted) > MAX_FILES:
@@ -140,11 +143,11 @@ def check_files(text: str, user_id: int) -> tuple[int, ...]:
 
 
 def get_session(public_id: UUID, user_id: int, at_least: SessionRole) -> Session:
-    """A session in which the user has that role.
+    """A session in which the user has at least that role.
 
     Raises:
-        NoSuchSession: not visible to them.
-        NotAllowed: visible, but their role does not reach.
+        NoSuchSession: the session is absent or hidden from the user.
+        NotAllowed: the user's role is too low.
     """
     session = find_session(public_id, user_id, at_least=at_least)
     if session is None:
@@ -153,7 +156,9 @@ def get_session(public_id: UUID, user_id: int, at_least: SessionRole) -> Session
 
 
 def _address_mentioned(handle: str, text: str, session: Session, user_id: int) -> AddressedPrompt:
-    """A prompt to what its text names; the session it was written to shows question and reply."""
+    """A prompt to the agent or peer that its text names; the session in which it was written shows question and
+    reply.
+    """
     agent = find_agent(handle, user_id)
     if agent is not None:
         target, peer_id = agent, None
@@ -193,7 +198,8 @@ class PromptService:
     async def prompt(
         self, asker: AskingUser, wanted: PromptRequest, *, surface: Surface
     ) -> tuple[RunningTurn, str | None]:
-        """The turn of a prompt of a session, or of what its text names; and the handle of the agent it named.
+        """Prompt a session, or the target that the text names; returns the turn, and the handle of the agent that
+        it named.
 
         Raises:
             An error of `operators.wire.errors.REFUSED`: the hub sent nothing.
@@ -211,7 +217,7 @@ class PromptService:
         return running, prompt.routed_to
 
     async def route(self, asker: AskingUser, peer: str, prompt: str, mode: Mode) -> tuple[RunningTurn, str]:
-        """The turn of an ask of one peer or agent by name, and the public id of the session that is asked.
+        """Ask one peer or agent by name; returns the turn, and the public id of the session that is asked.
 
         Raises:
             An error of `operators.wire.errors.REFUSED`: the hub sent nothing.
@@ -225,7 +231,7 @@ class PromptService:
         return running, session_id
 
     async def probe(self, asker: AskingUser, prompt: str, peers: Sequence[str] | None) -> list[ProbeTarget]:
-        """Tell many peers the same; each with what became of it.
+        """Prompt many peers without waiting for replies; returns each peer with its status.
 
         Raises:
             FilesRefused: nothing was sent.

@@ -1,7 +1,7 @@
 """The views that operators have of a session: the attached users, and the lines of its transcript.
 
-Attachments are rows that are deleted with their process. Payloads are whatever agents send: a line has only texts
-of them, each of bounded length.
+Attachments are rows that are deleted with their process. Payloads are JSON of any form from agents: a line shows
+only texts from it, each of bounded length.
 """
 
 import json
@@ -31,7 +31,7 @@ MAX_PENDING = 200
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A row that says which session an operator watches. `is_first`: their login was not attached before."""
+    """A row that says which session an operator watches. `is_first`: the operator had no other attachment."""
 
     attachment_id: int
     session_id: int
@@ -49,10 +49,10 @@ class Attendance:
 
 @transaction.atomic
 def attach(public_id: UUID, user_id: int, process_id: str) -> Attached:
-    """Note that this process shows a session to a user.
+    """Store that this process shows a session to a user.
 
     Raises:
-        NoSuchSession: not visible to them.
+        NoSuchSession: the session is absent or hidden from the user.
     """
     session = find_session(public_id, user_id)
     if session is None:
@@ -74,7 +74,9 @@ def detach(attached: Collection[Attached]) -> None:
 
 
 def find_lost_views(process_id: str) -> list[RecheckAccess]:
-    """The views of this process whose users may no longer see the session; the message about it may be lost."""
+    """The views of this process whose users may no longer see the session, because the message about that may be
+    lost.
+    """
     shared = Exists(Share.objects.filter(session_id=OuterRef("session_id"), user_id=OuterRef("user_id")))
     others = Attachment.objects.filter(process_id=process_id).exclude(session__owner_id=F("user_id"))
     lost = others.exclude(shared, session__owner__is_active=True).distinct()
@@ -104,7 +106,8 @@ MAX_DETAIL_CHARS = 3_000
 MAX_WORD_CHARS = 120
 
 Look = Literal["prompt", "reply", "aside", "op", "note", "permission"]
-ABOUT = ("tool_name", "message", "peerLogin", "text", "name", "artifactId")  # the first that is there
+# The first of these members that a payload has.
+ABOUT = ("tool_name", "message", "peerLogin", "text", "name", "artifactId")
 REPLIES = {"reply": "reply", "assistant_text": "aside"}
 TITLES = {
     "PreToolUse": "Tool call",
@@ -118,7 +121,7 @@ TITLES = {
 class TranscriptRow:
     """One line of the page. `look`: a bubble of an author, a permission request, or a note.
 
-    `event_id`: set when the text was cut. `turn`: whose question or answer it is. `is_shown`: whether the
+    `event_id`: set when the text was cut. `turn`: the turn of a question or an answer. `is_shown`: whether the
     question of an answer is on the same page. `state`: of a permission request, or why a question has no answer.
     """
 
@@ -140,7 +143,7 @@ class TranscriptRow:
 def build_rows(moments: Sequence[TimelineRow], session_id: int) -> list[TranscriptRow]:
     """The lines of some moments of one session, oldest first.
 
-    A request has its line before it is decided, so that the decision moves none.
+    A permission request has its line where it was made, so that its decision moves no line.
     """
     rows = [row_of(moment) for moment in moments]
     chat_ids = {row.chat_id for row in rows if row.chat_id}
@@ -259,7 +262,7 @@ def _cut(text: str, at_most: int) -> tuple[str, bool]:
 
 
 def _read(payload: str) -> Mapping[str, Any]:
-    """The stored JSON; what other programs wrote into the table is shown as text."""
+    """The value of stored JSON; a payload that other programs wrote, and that is no JSON, is shown as text."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The calls of operators over HTTP, one table, served by plain ASGI, because a routed ask waits.
+"""The calls of operators over HTTP in one table, served by plain ASGI, because a routed ask waits for its reply.
 
 A request is checked by the guard of all surfaces (`accounts.authn`); then the call is made.
 """

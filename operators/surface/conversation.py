@@ -83,7 +83,7 @@ class OperatorConversation:
             self._put(encode(answer))
 
     async def end(self) -> None:
-        """End all subscriptions, and tell the other operators; may be called again."""
+        """End all subscriptions, and notify the other operators; may be called again."""
         await self._looking.cancel()
         await self._leave(list(self._attached))
 
@@ -118,7 +118,8 @@ class OperatorConversation:
             attached = await db_call(attach)(public_id, self.user_id, self._process_id)
             self._attached[public_id] = attached
         role = await db_call(find_role_name)(attached.session_id, self.user_id)
-        if role is None or self._attached.get(public_id) is not attached:  # `_look` was first
+        # `_look` has ended the subscription meanwhile.
+        if role is None or self._attached.get(public_id) is not attached:
             await self._leave([public_id])
             raise NoSuchSession
         self._put(encode(Subscribed(session_id=attached.public_id, role=role)))
@@ -189,10 +190,10 @@ class OperatorConversation:
 def _post_message(
     public_id: UUID, *, author_id: int, author_login: str, text: str, mentions: Sequence[str] | None
 ) -> None:
-    """Tell the other operators something.
+    """Store a message to the other operators of a session.
 
     Raises:
-        NoSuchSession, NotAllowed: nothing was kept.
+        NoSuchSession, NotAllowed: nothing was stored.
     """
     session = get_session(public_id, author_id, SessionRole.PROMPTER)
     post_op_message(session, author_id=author_id, author_login=author_login, text=text, mentions=mentions)

@@ -1,4 +1,4 @@
-"""The pages of a session: as its operators see it in a browser, and what only its owner does to it."""
+"""The pages of a session: its view for operators in a browser, and the actions of its owner."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +66,7 @@ class VisibleSession:
 
 @user_page
 def view(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
-    """The page. `before`, `from`: an earlier part, without what happens now; `turn`: the part with that turn."""
+    """The page. `before`, `from`: an earlier part, without live updates; `turn`: the part with that turn."""
     seen = get_visible_session(public_id, user)
     session = seen.session
     context = {
@@ -82,7 +82,7 @@ def view(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
 
 @user_part
 def rows(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:
-    """The lines alone, for the page's script: it asks again whenever something happened."""
+    """Only the lines, for the page's script, which loads them again whenever something happened."""
     seen = get_visible_session(public_id, user)
     return render(request, "operators/rows.html", _rows(request, seen))
 
@@ -97,7 +97,7 @@ def get_visible_session(public_id: UUID, user: User, at_least: SessionRole = Ses
     """The session of an address, for a user.
 
     Raises:
-        Http404: the session is absent or hidden from the user, or the role does not reach.
+        Http404: the session is absent or hidden from the user, or the user's role is too low.
     """
     session = find_session(public_id, user.pk)
     if session is None or role_of(session) < at_least:
@@ -115,7 +115,7 @@ def _rows(request: HttpRequest, seen: VisibleSession) -> dict[str, Any]:
 
 
 def _find_page(query: Mapping[str, str], session_id: int) -> tuple[TimelinePage, bool]:
-    """The part of a transcript that a query names, and whether the turn it names is not in the transcript."""
+    """The part of a transcript that a query names; and True if the turn that it names is not in the transcript."""
     if "from" in query:
         return read_history_from(session_id, Position.read(query["from"]), ROWS), False
     newest = read_history(session_id, Position.read(query.get("before", "")), ROWS)
@@ -170,7 +170,7 @@ class Number:
 
 
 def _owner_action(act: OwnerAction) -> View[Any]:
-    """The view that a form of the owner posts to: it calls `act`, shows its message and returns to the session."""
+    """A view for POSTs of the owner's forms: it calls `act`, shows its message and redirects to the session."""
 
     @user_post
     def target(request: HttpRequest, user: User, public_id: UUID) -> HttpResponse:

@@ -25,7 +25,8 @@ SEND_WITHIN_S = seconds(10.0, at_least_s=3.0)
 
 SUBPROTOCOL = "bearer"
 WANTED = "want a live session or app token for ask, read and publish; a cookie, from the hub's own pages"
-TAKES = (TokenScope.READ, TokenScope.ASK, TokenScope.PUBLISH)  # it shows transcripts, prompts, and decides
+# The socket shows transcripts, sends prompts and decides permission requests.
+TAKES = (TokenScope.READ, TokenScope.ASK, TokenScope.PUBLISH)
 
 
 class OperatorSockets:
@@ -63,7 +64,7 @@ class OperatorSockets:
             socket.refuse("token_revoked", "this token was revoked")
 
     def halt(self, credential_ids: set[int]) -> None:
-        """The users of these credentials are halted."""
+        """Close the sockets of these credentials, because their users are halted."""
         for socket in self._of(credential_ids):
             socket.refuse("halted", "your questions are halted")
 
@@ -164,7 +165,7 @@ class OperatorSocket(SocketConsumer):
             self.end(SERVICE_RESTART)
 
     async def disconnect(self, code: int) -> None:
-        """The socket is over, from whichever side."""
+        """Clean up after the socket was closed by either side."""
         self._over = True
         self._operator_sockets.leave(self)
         if self._sender is not None:
@@ -180,7 +181,7 @@ class OperatorSocket(SocketConsumer):
             return
         if self._queue.put(frame):
             self._start_sending()
-        else:  # what is lost can be read again from the transcript
+        else:  # the client can read lost events from the transcript
             self.end(TRY_AGAIN_LATER)
 
     def refuse(self, code: str, message: str) -> None:
@@ -214,11 +215,12 @@ class OperatorSocket(SocketConsumer):
                 await self.close(self._close_code)
         except TimeoutError:
             self._is_given_up = True
-        except (OSError, RuntimeError):  # RuntimeError: the peer's close was answered, but not yet told to us
+        # RuntimeError: the server has answered the peer's close, but has not sent us the disconnect yet.
+        except (OSError, RuntimeError):
             pass
         self._over = True
         if self._is_given_up and self._serving is not None:
-            self._serving.cancel()  # the server tears down what its application has left
+            self._serving.cancel()  # the server closes a connection whose application has ended
 
     async def _send_frame(self, frame: bytes) -> None:
         async with asyncio.timeout(SEND_WITHIN_S):
@@ -228,7 +230,7 @@ class OperatorSocket(SocketConsumer):
         if self._conversation is not None:
             try:
                 await self._conversation.end()
-            except DatabaseError:  # its rows go with the process
+            except DatabaseError:  # the attachments are deleted with the row of the process
                 logger.exception("operator.not_detached")
 
     async def _identify(self, offered: list[str], headers: Mapping[str, str]) -> Identity | None:
@@ -241,5 +243,5 @@ class OperatorSocket(SocketConsumer):
         """The token: by header, else as the subprotocol after `bearer`, else the cookie."""
         if "authorization" not in headers and len(offered) > 1 and offered[0] == SUBPROTOCOL:
             return presented({"authorization": f"Bearer {offered[1]}"})
-        # The upgrade is a GET, but what comes over the socket changes things.
+        # The upgrade is a GET, but frames over the socket change state.
         return presented(headers, "POST", self._public_url)

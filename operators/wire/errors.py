@@ -31,11 +31,11 @@ from kit.asgi import RETRY_SOON, RequestRefused, retry_after
 
 
 class NoSuchSession(Exception):
-    """Absent, or not visible to the operator: no difference."""
+    """The session is absent or hidden from the operator; the error does not say which."""
 
 
 class NoSuchRecipient(Exception):
-    """A text begins with `@owner/slug`, and nothing of that name is there for the operator."""
+    """A text begins with `@owner/slug`, and the operator can ask no session or agent of that name."""
 
     def __init__(self, handle: str) -> None:
         super().__init__(f"no agent or session @{handle}")
@@ -53,7 +53,7 @@ class TooManySubscriptions(Exception):
     """The socket already watches as many sessions as one socket may."""
 
 
-# Status, code and text of all that is no refusal of admission. Empty: the text of the exception itself is public.
+# Status, code and text of errors that are no refusals of admission. Text empty: the exception's text is public.
 OTHER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     EmptyPrompt: (400, "validation_failed", "text: may be empty only with attachments"),
     TooManyFiles: (400, "validation_failed", ""),
