@@ -1,4 +1,4 @@
-"""The jobs that the hub runs by itself in any process: sweeps that are known to be done, and accounts that go."""
+"""The hub's own jobs, in any process: sweeps whose time is recorded, and the erasure of closed accounts."""
 
 from agents import jobs
 from hub.account_data import erasure
@@ -9,7 +9,7 @@ from kit.jobs import job
 
 @job("hub.sweep")
 def sweep() -> dict[str, int]:
-    """Reap, then note when; counts of what was reaped. Twice at once is fine."""
+    """Reap, and record the time; returns counts of what was reaped. The job may run twice at once."""
     counts = jobs.reap()
     JobRun.objects.update_or_create(name=JobRun.SWEEP, defaults={"ended_at": db_now()})
     return counts
@@ -17,5 +17,5 @@ def sweep() -> dict[str, int]:
 
 @job("hub.erase_closed")
 def erase_closed() -> int:
-    """Erase what closed accounts left; how many accounts. The job may run twice, or late."""
+    """Erase the rest of closed accounts; returns the number of accounts. The job may run twice, or late."""
     return erasure.erase_closed()

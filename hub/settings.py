@@ -164,7 +164,7 @@ SPECTACULAR_SETTINGS = {
     "SERVERS": [{"url": PUBLIC_URL}],
     "POSTPROCESSING_HOOKS": ["hub.descriptions.openapi.add_operations"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "COMPONENT_SPLIT_REQUEST": True,  # a file is bytes on its way in
+    "COMPONENT_SPLIT_REQUEST": True,  # a file field is bytes only in requests
 }
 
 CELERY_BROKER_URL = REDIS_URL or None

@@ -16,7 +16,7 @@ GZIP = GZipMiddleware(lambda request: HttpResponse())
 class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise that compresses for clients that take gzip. The files hold nothing secret.
 
-    All middlewares of a process share the files that the first of them found, as tests make one for each client.
+    All middlewares of a process share the files that the first one found, because tests make one for each client.
     """
 
     _found: ClassVar[dict[str, Any]] = {}
@@ -29,9 +29,9 @@ class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
         self.files.update(self._found)
 
     def serve(self, static_file: StaticFile, request: HttpRequest) -> HttpResponseBase:
-        """The file, compressed unless only a part of it, or none, is asked for."""
+        """The file, compressed if the response is the whole file."""
         etag = request.META.get("HTTP_IF_NONE_MATCH", "")
-        if etag.startswith(WEAK):  # of the compressed file
+        if etag.startswith(WEAK):  # the ETag of the compressed file
             request.META["HTTP_IF_NONE_MATCH"] = etag.removeprefix(WEAK)
         response: HttpResponseBase = WhiteNoiseMiddleware.serve(static_file, request)
         is_whole = response.status_code == 200 and request.method == "GET"

@@ -28,15 +28,15 @@ PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
 MIN_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
-HEARTBEAT_TIMEOUT = 4008  # a close code of `a2a-v1` alone
+HEARTBEAT_TIMEOUT = 4008  # a close code that only `a2a-v1` has
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
 MAX_HEAD_BYTES = 65_536
 LEAVE_WITHIN_S = seconds(10.0, at_least_s=2.5)
 STALL_THRESHOLD_S = seconds(3.0, at_least_s=2.0)  # longer than the second from one look to the next
-TAKEN_WITHIN_S = seconds(45.0, at_least_s=10.0)  # a stream gives up on its reader after 30
+TAKEN_WITHIN_S = seconds(45.0, at_least_s=10.0)  # a stream gives up on a reader after 30
 DRAIN_CREDIT_S = seconds(
     6.0
-)  # gained by emptying the buffer of about 48 KiB: 8 KiB a second may be taken for ever
+)  # added when the client has emptied the buffer of about 48 KiB: a client may read 8 KiB a second for ever
 MAX_WAITING_BYTES = 16_384
 REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
 NO_SUCH_METHOD = (
@@ -48,14 +48,14 @@ LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nc
 
 
 class HeadTooLarge(Exception):
-    """Ends the parsing of a request; the client is told by `send_400_response`."""
+    """Ends the parsing of a request; `send_400_response` answers the client."""
 
 
 class BufferedTransport:
     """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait.
 
-    uvloop gives each `write` to the system at once, and a packet over loopback costs more than the answer in it.
-    The class changes writing and closing alone; everything else is the transport's own.
+    uvloop makes a system call for each `write`, and a packet over loopback costs more than the answer in it. The
+    class changes only writing and closing; all else is delegated to the transport.
     """
 
     __slots__ = ("_loop", "_size", "_transport", "_waiting", "is_closing", "pause_reading", "resume_reading")
@@ -73,7 +73,7 @@ class BufferedTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Keep it until the end of this iteration of the loop."""
+        """Buffer the data until the end of this iteration of the loop."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -82,7 +82,7 @@ class BufferedTransport:
             self._flush()
 
     def close(self) -> None:
-        """Write what waits, then close."""
+        """Write the buffered data, then close."""
         self._flush()
         self._transport.close()
 
@@ -93,10 +93,11 @@ class BufferedTransport:
 
 
 class HubHttpProtocol(HttpToolsProtocol):
-    """A connection of HTTP, or a socket until its upgrade, when uvicorn hands the transport on.
+    """An HTTP connection, or a socket until its upgrade, when uvicorn gives the transport to another protocol.
 
-    The protocol notes since when it waits for a head, or to be closed (0.0: it does not wait), and `end_overdue`
-    ends it. The connection is torn down when its buffer stays full for `taken_within_s`, or nearly so for longer.
+    `head_since`, `closing_since`: since when the protocol waits for a head, or for the end of the connection (0.0:
+    it does not wait); `end_overdue` ends the connection. The connection is aborted if its buffer stays full for
+    `taken_within_s`, or nearly full for longer.
     """
 
     # With these in uvicorn's dictionary of attributes, Python would keep one for each connection: 1.1 KiB.
@@ -115,28 +116,28 @@ class HubHttpProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.head_since = self.closing_since = 0.0
-        self._head_bytes = 0  # of a head that is not whole
+        self._head_bytes = 0  # the received bytes of a head that is not complete
         self._is_too_large = False
-        self._received = b""  # what is being parsed
+        self._received = b""  # the data that is being parsed
         self._abort_timer: asyncio.TimerHandle | None = None
         self._left_s = self.taken_within_s
         self._paused_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client connected; its first head is awaited."""
+        """Wait for the first head of a client that connected."""
         super().connection_made(cast(asyncio.Transport, BufferedTransport(transport, self.loop)))
         self.head_since = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """Take data; data after a response that begins no request (the rest of a body) is awaited like a head.
+        """Parse data. After a response, the rest of a request's body has the time limit of a head.
 
-        The bound of bytes is for a head alone: a client that sends the rest of a refused body must read the
+        The limit of bytes holds only for a head: a client that sends the rest of a refused body must read the
         refusal.
         """
         self._received = data
         super().data_received(data)
         self._received = b""
-        if "method" not in (self.scope or ()):  # uvicorn adds it when a head is whole
+        if "method" not in (self.scope or ()):  # uvicorn adds the method when a head is complete
             if not self._head_bytes:
                 self.head_since = self.loop.time()
             self._head_bytes += len(data)
@@ -148,7 +149,7 @@ class HubHttpProtocol(HttpToolsProtocol):
                 self.head_since = self.loop.time()
 
     def on_headers_complete(self) -> None:
-        """A head is whole; one that came at once is no larger than one in pieces may be."""
+        """Begin a request whose head is complete; a head in one piece has the same limit as a head in several."""
         may_be_large = self._head_bytes + len(self._received) > MAX_HEAD_BYTES
         self.head_since, self._head_bytes = 0.0, 0
         if may_be_large and _size_of(self.url, self.headers) > MAX_HEAD_BYTES:
@@ -168,7 +169,7 @@ class HubHttpProtocol(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def pause_writing(self) -> None:
-        """The buffer is full."""
+        """Abort the connection later, unless the full buffer gets room before."""
         super().pause_writing()
         self._paused_at = self.loop.time()
         self._abort_timer = self.loop.call_later(self._left_s, self.transport.abort)
@@ -191,7 +192,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         self.closing_since += time_s if self.closing_since else 0.0
 
     def end_overdue(self, now: float) -> None:
-        """End it when it was waited for too long; call it about once a second."""
+        """End the connection if the protocol waited too long; call this about once a second."""
         if self.transport.is_closing():
             self.closing_since = self.closing_since or now
             if now - self.closing_since > LEAVE_WITHIN_S:
@@ -226,9 +227,9 @@ def _size_of(url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> int:
 
 
 class MessageQueue:
-    """The messages that a socket received, for its one reader: as much of `asyncio.Queue` as uvicorn uses.
+    """The messages that a socket received, for its one reader: the part of `asyncio.Queue` that uvicorn uses.
 
-    uvicorn bounds it: it reads no more while anything waits.
+    uvicorn bounds the queue: it stops reading while a message waits.
     """
 
     __slots__ = ("_messages", "_reader")
@@ -238,7 +239,7 @@ class MessageQueue:
         self._reader: asyncio.Future[None] | None = None
 
     def empty(self) -> bool:
-        """True if no frame waits."""
+        """True if no message waits."""
         return not self._messages
 
     def put_nowait(self, message: Any) -> None:
@@ -259,7 +260,9 @@ class MessageQueue:
 
 
 class HubSockets(WebSocketsSansIOProtocol):
-    """Agents on `/channel` get JSON pings from their consumer; another client that vanished would stay."""
+    """A socket. Agents on `/channel` get JSON pings from their consumer; other clients get protocol pings, so that
+    the socket of a client that vanished is closed.
+    """
 
     __slots__ = ("_has_heartbeat", "_sending")
 
@@ -282,7 +285,9 @@ class HubSockets(WebSocketsSansIOProtocol):
         return True
 
     def set_heartbeat(self, every_s: float) -> None:
-        """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, limited to 10 to 20 s."""
+        """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, but at least 10 and at most
+        20 s.
+        """
         self._has_heartbeat = True
         self.ping_interval = every_s
         self.ping_timeout = min(max(every_s, MIN_PONG_S), PONG_WITHIN_S)
@@ -291,7 +296,9 @@ class HubSockets(WebSocketsSansIOProtocol):
             self.schedule_ping()
 
     def keepalive_timeout(self) -> None:
-        """Called when no pong came. The pong may wait behind frames that the application has not taken yet."""
+        """Close the socket, because no pong came; not while reading is paused, when the pong may wait behind
+        unread frames.
+        """
         if self.read_paused:
             self.pong_timer = self.loop.call_later(PONG_WITHIN_S, self.keepalive_timeout)
             return
@@ -300,12 +307,12 @@ class HubSockets(WebSocketsSansIOProtocol):
         super().keepalive_timeout()
 
     def start_keepalive(self) -> None:
-        """Called by uvicorn once a socket is accepted."""
+        """Start the protocol pings of an accepted socket, if its path has them."""
         if below(settings.PATH_PREFIX, self.scope["path"]) in PINGED:
             super().start_keepalive()
 
     async def send(self, message: Any) -> None:
-        """Called by the application. An upgrade that it refused by an HTTP response is answered, too."""
+        """Send a message of the application; also an HTTP response that refuses an upgrade."""
         self._sending += 1
         try:
             await super().send(message)

@@ -32,24 +32,25 @@ from webhooks.models import Delivery
 
 logger = logging.getLogger(__name__)
 
-FREED_LOGIN = "erased-"  # the beginning of what a closed account is called
+FREED_LOGIN = "erased-"  # the beginning of the login of a closed account
 ERASING = "erasing"
 ERASED = "(erased)"
-REPR_CHARS = 200  # what the column takes; the word may be longer than the name
-LIST = "a list: "  # and what was searched for, as in an address
+REPR_CHARS = 200  # the size of the column; the replacement may be longer than the name
+LIST = "a list: "  # followed by the search as a query string
 NAME = re.compile(r"[\w@/-]+")
 WHO_WAS_HALTED = re.compile(r"(?<=\Ahalted )[\w-]+(?='s )")
 READ_AT_ONCE = 200
 KEPT_WORDS = frozenset(
     {"chatId", "routeId", "sessionId", "routingName", "source", "surface", "type", "kind", "ts"}
 )
-KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}  # whose agent it was
-NOTHING = "{}"  # all of it was about a session of theirs
+# The names of the asked agent and its owner.
+KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}
+NOTHING = "{}"  # for a payload that is about a session of the user
 MENTIONED = ("chatId", "routeId")
 
 
 class CannotClose(Exception):
-    """The account stays as it is; the text says why."""
+    """The account was not closed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,9 @@ def find_user_traces(user: User) -> UserTraces:
 class Scrubber:
     """Removes one user from texts and JSON.
 
-    The scrubber removes all words of a turn or file of the user, and the name elsewhere.
+    The scrubber removes all texts of the user's turns and files, and the user's name elsewhere.
 
-    `instead`: the name that is left.
+    `instead`: the text that replaces the name.
     """
 
     def __init__(self, traces: UserTraces, instead: str) -> None:
@@ -110,7 +111,7 @@ class Scrubber:
         return self._names.sub(self._instead, text)
 
     def payload(self, text: str) -> str:
-        """The JSON without the user; the same text when the user is not in it."""
+        """The JSON without the user; the same text if the user does not occur in it."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -197,27 +198,30 @@ def _tried(user: User) -> bool:
     except Exception:
         logger.exception("account.not_erased", extra={"user_id": user.pk})
         if not connection.is_usable():
-            raise  # the advisory lock is released by now
+            raise  # the lost connection has released the advisory lock
         return False
 
 
 def erase(user: User) -> bool:
-    """Erase all of a closed account but a row without a name, which the audits of others point to.
+    """Erase a closed account, except its row without a name, to which the audits of others refer.
 
     False: a question of the user is still open, or waits for its agent; try again when it has ended.
     """
     if not user.former_login:
-        return True  # it was erased before: there is no name to look for
+        return True  # the account was erased before
     network = find_network(user)
     if network and not erase(close(network.service_user_id, by_operator=True)):
         return False
     if QueuedAsk.objects.filter(caller=user).exists() or Turn.objects.open().filter(caller=user).exists():
-        return False  # in this order: an ask that waits becomes a turn, and its end writes the question once more
+        # Queued asks first: a queued ask may become a turn meanwhile, and the end of a turn writes its question
+        # again.
+        return False
     traces = find_user_traces(user)
     scrub_others(user, traces)
     _scrub_acts(traces)
     for ids in batches.key_batches(File.objects.filter(uploader=user).exclude(filename=ERASED)):
-        File.objects.filter(pk__in=ids).update(filename=ERASED)  # before others hear that they are deleted
+        # Before other users are notified that the files are deleted.
+        File.objects.filter(pk__in=ids).update(filename=ERASED)
     _delete_asked_of(traces.handles)
     delete_sessions(list(Session.objects.filter(owner=user).values_list("pk", flat=True)))
     _delete_files(user)
@@ -230,7 +234,7 @@ def erase(user: User) -> bool:
 
 
 def _make_nameless(user: User) -> None:
-    """Keep in the rows of others that a question was asked and a request decided, without the name."""
+    """Blank the user's texts in rows that others keep, such as questions and the messages of decisions."""
     for asked in batches.walk_rows(Turn.objects.filter(caller=user)):
         asked_turns = Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(question="", context_id="")
         asked_turns.update(question="", context_id="")
@@ -241,7 +245,7 @@ def _make_nameless(user: User) -> None:
 
 
 def _delete_files(user: User) -> None:
-    """Delete the user's files in sessions of others; a row names its file, so it goes too."""
+    """Delete the user's files in sessions of others, also their rows, because a row holds the file's name."""
     for ids in batches.key_batches(File.objects.filter(uploader=user), at_once=files.DELETED_AT_ONCE):
         for file in File.objects.filter(pk__in=ids).select_related("session", "uploader"):
             files.delete(file)

@@ -35,7 +35,7 @@ SECRET = frozenset(
 
 
 def pieces(user: User) -> Iterator[str]:
-    """The text: a head, a line for each row (`{"table", "row"}`), and an end that says how many there were.
+    """The text: a head, a line for each row (`{"table", "row"}`), and an end with the number of rows.
 
     A piece is a line, or a part of a line that holds a file. A file that is deleted while it is read is cut short:
     its `data` does not have its `size`.
@@ -50,13 +50,13 @@ def pieces(user: User) -> Iterator[str]:
 
 
 async def stream(user: User) -> AsyncIterator[str]:
-    """The same in slices of about the same size."""
+    """The text of `pieces` in slices of about the same size."""
     async for piece in stream_slices(_slices(user)):
         yield piece
 
 
 def _slices(user: User) -> Iterator[str]:
-    """Joined until there is enough to send."""
+    """Join pieces to slices."""
     held: list[str] = []
     size = 0
     for piece in pieces(user):
@@ -69,7 +69,7 @@ def _slices(user: User) -> Iterator[str]:
 
 
 def _rows(part: AccountTable, user: User) -> Iterator[Any]:
-    """Many keys at a time, and of the rows as many as fit into memory. No cursor stays open between them."""
+    """Read many keys at a time, and as many rows as fit into memory. No cursor stays open between the queries."""
     people = [field.name for field in _shown(part.model) if _is_person(field)]
     whole = part.model._default_manager.select_related(*people).order_by("pk")
     for keys in _keys(part, user):
@@ -135,10 +135,10 @@ def _end(count: int) -> str:
 
 
 def export_of(request: Any, user: User, caller_id: int) -> StreamingHttpResponse:
-    """Sent as it is read; kept by no cache.
+    """A response that is sent while the rows are read, and that no cache may store.
 
     Raises:
-        TooManyAtOnce: the caller, or the process, has as many downloads under way as it may.
+        TooManyAtOnce: the caller or the process has too many downloads under way.
     """
     take_slot(request, DOWNLOADS, caller_id)
     name = f"{user.login}-{db_now():%Y-%m-%d}.jsonl"

@@ -77,9 +77,10 @@ FEW = 4  # rows that may be about 1 MiB each
 class AccountTable:
     """A table with rows of users.
 
-    `name`: in an export; empty: it is not exported. `by`: the columns, or the paths to columns, of which one names
-    the user in a row of theirs; `choose` does so instead where columns do not tell. `erased_by`: the same for rows
-    that are deleted with the account, if not those of `by`; none: the rows go with others, or stay (`erasure`).
+    `name`: in an export; empty: it is not exported. `by`: columns, or paths to columns: a row is of the user if
+    one of these names the user; `choose` replaces `by` if columns do not suffice. `erased_by`: the same for rows
+    that are deleted with the account, if these differ from `by`; empty: the rows are deleted with other rows, or
+    kept (`erasure`).
     `at_once`: rows in memory. `unseal`: reads the columns that are sealed at rest and whose content is the user's.
     """
 
@@ -97,13 +98,13 @@ class AccountTable:
         return self.model._default_manager.filter(theirs).order_by("pk")
 
     def erased(self, user: User) -> Iterator[QuerySet[Any]]:
-        """The rows that are deleted, by one column after the other: each has an index."""
+        """The rows to delete, a query for each column, because each column has an index."""
         for path in self.by if self.erased_by is None else self.erased_by:
             yield self.model._default_manager.filter(**{path: user.pk})
 
 
 def erased_rows(user: User) -> Iterator[QuerySet[Any]]:
-    """All rows that are deleted with an account; rows that refer to others go before them."""
+    """All rows that are deleted with an account; rows that refer to other rows come before these."""
     tables = {one.model: one for one in TABLES if one.erased_by != ()}
     referring: dict[type[Model], set[type[Model]]] = {model: set() for model in tables}
     for model in tables:

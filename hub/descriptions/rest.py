@@ -26,7 +26,7 @@ class ShapeSchema(OpenApiSerializerExtension):
         return is_shape(target)
 
     def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
-        """The name msgspec gives it."""
+        """The name that msgspec gives the shape."""
         return str(schema_of(self.target)[0]["$ref"]).removeprefix(REF)
 
     def get_identity(self, auto_schema: AutoSchema, direction: Any) -> ComponentIdentity:
@@ -64,7 +64,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
     name = AGNT_KEY
 
     def get_security_definition(self, auto_schema: AutoSchema) -> Json:
-        """The definition that operations beside the views have, too."""
+        """The definition, which operations without a DRF view have too."""
         return SCHEMES[AGNT_KEY]
 
 
@@ -74,7 +74,7 @@ class HubAutoSchema(AutoSchema):
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
     ) -> Json | None:
-        """The operation, with the errors its form and its view bring."""
+        """The operation, with the errors that follow from its form and from its view."""
         operation: Json | None = super().get_operation(path, path_regex, path_prefix, method, registry)
         if operation is None:
             return None

@@ -45,7 +45,7 @@ def merged(one: Json, other: Json) -> Json:
 
 
 def _tidy(schema: Json) -> Json:
-    """A component is titled by its name already."""
+    """Remove the title, as a component has a name already."""
     return {key: value for key, value in schema.items() if key != "title"}
 
 
@@ -107,12 +107,12 @@ def likely_errors(path: str, method: str, operation: Json) -> set[int]:
     if operation.get("security"):
         found.add(401)
     if path.startswith("/api/") and method.lower() not in SAFE_METHODS:
-        found.add(403)  # of a cookie that came from another site
+        found.add(403)  # for a cookie with a request from another site
     return found
 
 
 def add_errors(operation: Json, statuses: set[int], schema: Json) -> None:
-    """Answer these statuses too, unless the operation says already how; in order of status."""
+    """Add answers for these statuses, unless the operation has them already; in order of status."""
     answers = operation["responses"]
     for status in statuses:
         answers.setdefault(str(status), {"content": {"application/json": {"schema": schema}}})

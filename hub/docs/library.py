@@ -1,4 +1,4 @@
-"""The documents of `docs/` that the hub shows, read once: which they are, and where their links lead."""
+"""The documents of `docs/` that the hub shows, read once: their list, and the targets of their links."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -22,7 +22,9 @@ class KeptConnections:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Keep connections in the block, and close them after it: the last one writes the log into the file."""
+        """Keep connections in the block, and close them after it; closing the last one writes SQLite's log into
+        the file.
+        """
         self._is_on = True
         try:
             yield
@@ -32,14 +34,14 @@ class KeptConnections:
                 connection.close()
 
     def take(self) -> sqlite3.Connection | None:
-        """The connection that was given last."""
+        """The connection that was given last; None if there is none."""
         try:
             return self._connections.pop()
         except IndexError:
             return None
 
     def give(self, connection: sqlite3.Connection) -> bool:
-        """Keep a connection with which nothing is under way; False where that is not wanted."""
+        """Keep an idle connection; returns False if the connection is not kept."""
         if not self._is_on or len(self._connections) >= MAX_KEPT:
             return False
         self._connections.append(connection)
@@ -50,9 +52,9 @@ kept = KeptConnections()
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Keeps the triggers of a table, which fill its full text index, when a migration makes the table anew.
+    """Keeps a table's triggers, which fill its full text index, when a migration re-creates the table.
 
-    Django alters most columns so on SQLite, and the triggers go with the old table.
+    Django re-creates a table to alter most columns on SQLite, and the triggers are dropped with the old table.
     """
 
     def _remake_table(self, model: type[Model], *args: Any, **options: Any) -> None:
@@ -63,7 +65,7 @@ class SchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """The connection of one thread. After a request or a call it stays open for another thread."""
+    """The connection of one thread. After a request or a call the connection stays open for another thread."""
 
     SchemaEditorClass = SchemaEditor
     connection: Any
@@ -75,7 +77,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return opened
 
     def close_if_unusable_or_obsolete(self) -> None:
-        """Django calls this at the end of a request or a call. A thread that closes its own wants a new one."""
+        """Django calls this at the end of a request or a call; only then is the connection kept: a thread that
+        closes its connection wants a new one.
+        """
         self._is_over = True
         try:
             super().close_if_unusable_or_obsolete()

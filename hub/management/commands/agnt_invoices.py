@@ -27,7 +27,7 @@ class Command(HubCommand):
         parser.add_argument("--customer", default="", help="with --again: to this customer instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it, then list."""
+        """Carry out the decision, then list the bills."""
         if options["customer"] and options["again"] is None:
             raise CommandError("--customer goes with --again")
         if options["send"]:

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--ts", required=True, type=int, metavar="UNIX", help="when: Unix seconds")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print both."""
+        """Print the signed payload and the signature."""
         if not is_name(options["sender"]):
             raise CommandError("--from: want 1 to 128 characters of A-Z a-z 0-9 _ . : -")
         if options["ts"] < 0:

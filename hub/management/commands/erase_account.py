@@ -28,7 +28,7 @@ class Command(HubCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what became of it."""
+        """Erase the account, or print what would be erased."""
         user = owner_of(options)
         if not options["yes"]:
             self._count(user)

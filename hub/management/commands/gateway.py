@@ -1,4 +1,4 @@
-"""`manage.py gateway status`: how the gateway is, for operators and their scripts."""
+"""`manage.py gateway status`: the state of the gateway, for operators and their scripts."""
 
 import json
 import sys

@@ -53,7 +53,7 @@ class Command(HubCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Move them; exit code 1 when one of them was bad."""
+        """Move the messages; exit code 1 if one was bad."""
         user = owner_of(options)
         try:
             (self._import if options["direction"] == "import" else self._export)(user, options)
@@ -87,7 +87,7 @@ class Command(HubCommand):
 
 
 def _import_one(owner: User, text: bytes) -> str:
-    """Store one; what became of it.
+    """Store one message; returns what became of it.
 
     Raises:
         FrameRefused, UnreadableText: it is bad.
@@ -112,7 +112,7 @@ def _opened(name: str, mode: Literal["rb", "wb"], standard: BinaryIO) -> Abstrac
 
 
 def _lines_of(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
-    """The lines that are not blank; of one that is too long the beginning, and the rest is passed over."""
+    """The lines that are not blank; only the beginning of a line that is too long."""
     number = 0
     while line := file.readline(MAX_FRAME_BYTES + 2):
         number += 1
@@ -133,13 +133,13 @@ def _write_lines(file: BinaryIO, envelopes: Iterable[Json]) -> int:
 
 
 def _connect(url: str) -> Redis:
-    """A client of a server, that gives up after TIMEOUT_S."""
+    """A client for a Redis server that gives up after TIMEOUT_S."""
     client: Redis = Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
     return client
 
 
 def _read_lists(redis: Redis) -> Iterator[tuple[str, bytes]]:
-    """Every envelope in the lists of both dialects, the oldest of each list first; each with where it is."""
+    """Every envelope in the lists of both dialects with its place, the oldest of each list first."""
     for prefix in (INBOX, MESSAGES):
         for key in sorted(redis.scan_iter(match=f"{prefix}*", count=AT_ONCE)):
             if redis.type(key) == b"list":
@@ -147,7 +147,7 @@ def _read_lists(redis: Redis) -> Iterator[tuple[str, bytes]]:
 
 
 def _write_lists(redis: Redis, envelopes: Iterable[Json], dialect: Dialect) -> int:
-    """Add envelopes to the lists of a dialect, in order; how many."""
+    """Add envelopes to the lists of a dialect, in order; returns their number."""
     count = 0
     for envelope in envelopes:
         count += 1
@@ -163,9 +163,7 @@ def _write_lists(redis: Redis, envelopes: Iterable[Json], dialect: Dialect) -> i
 
 
 def _read_list(redis: Redis, key: bytes, *, is_newest_first: bool) -> Iterator[tuple[str, bytes]]:
-    """The list is read by index from the old end, so that entries that are added meanwhile at the other end move
-    nothing.
-    """
+    """Read a list by index from its oldest end, so that entries added meanwhile at the other end move no index."""
     name = key.decode(errors="replace")
     for start in range(0, redis.llen(key), AT_ONCE):
         first, last = start, start + AT_ONCE - 1

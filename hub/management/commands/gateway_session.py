@@ -50,7 +50,7 @@ class Command(HubCommand):
         importing.add_argument("--index", type=Path, help="the sessions.json of the file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it, or say why not."""
+        """Run the action, or fail with the reason."""
         user = owner_of(options)
         try:
             self._actions[options["action"]](self, SessionUser(user.pk, user.login), options)

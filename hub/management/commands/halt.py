@@ -45,7 +45,7 @@ class Command(HubCommand):
         parser.add_argument("--reason", default="", help="for the record")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         made, is_new = halt_rules.halt_subject(
             subject_of(options), by=None, by_staff=True, reason=options["reason"]
         )

@@ -1,4 +1,4 @@
-"""`manage.py link_github`: whose is a login that a local account holds?"""
+"""`manage.py link_github`: decides whose login it is that a local account holds."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -22,7 +22,7 @@ class Command(HubCommand):
         choice.add_argument("--rename", metavar="LOGIN", help="a new login for the local account")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         if options["rename"]:
             user = rename(options["login"], options["rename"])
             self.stdout.write(f"the local account is @{user.login} now; its agents keep their handles")

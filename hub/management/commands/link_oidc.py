@@ -21,6 +21,6 @@ class Command(HubCommand):
         parser.add_argument("--subject", required=True, help="the account there: `sub` of its ID tokens")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         user = link_oidc(options["login"], options["issuer"], options["subject"])
         self.stdout.write(f"@{user.login} is signed in to by {options['subject']} of {options['issuer']} now")

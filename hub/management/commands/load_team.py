@@ -23,7 +23,7 @@ class Command(HubCommand):
         parser.add_argument("--file", type=Path, default=DEFAULT_TEAM, help='{"agents": [{"name", "role"}]}')
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         owner = owner_of(options)
         try:
             agents = read_team(options["file"])

@@ -31,7 +31,7 @@ class Command(HubCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Move, and print what was compared."""
+        """Copy the database, and print the compared sums."""
         if not settings.IS_EMBEDDED:
             raise CommandError("DATABASE_URL is set: run this with the embedded hub's environment, DATA_DIR alone")
         try:

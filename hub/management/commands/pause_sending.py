@@ -21,7 +21,7 @@ class Command(HubCommand):
         parser.add_argument("--reason", default="", help="shown on /health")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         try:
             pause, is_new = pause_sending(options["reason"])
         except DatabaseError:

@@ -18,6 +18,6 @@ class Command(HubCommand):
         add_subject(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         count = halt_rules.lift_halts(subject_of(options).halts, by=None)
         self.stdout.write("lifted" if count else "was not halted")

@@ -10,5 +10,5 @@ class Command(HubCommand):
     help = "Send webhook deliveries and pushes again, those that waited first. Works while the hub runs."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is now so."""
+        """Run the command, and print the new state."""
         self.stdout.write("sending goes on" if resume_sending() else "sending was not paused")

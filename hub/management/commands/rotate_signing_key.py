@@ -13,5 +13,5 @@ class Command(HubCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say which."""
+        """Make a new signing key, and print its id."""
         self.stdout.write(f"signing with {rotate()}")

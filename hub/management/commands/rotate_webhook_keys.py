@@ -24,12 +24,13 @@ class Command(HubCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say how many of what."""
+        """Seal all secrets again, and print their numbers."""
         done, unreadable = reseal_secrets()
         credentials, lost = reseal_all()
         envelopes, unread = reseal_keys()
         agnt_keys, unsealed = reseal_agnt_secrets()
-        pushes, _ = push_configs.reseal_all()  # they live a day: one that cannot be read is not worth a word
+        # They live a day, so the command does not report those that cannot be read.
+        pushes, _ = push_configs.reseal_all()
         entries, damaged = reseal_entries()
         letters, spoilt = reseal_messages()
         self.stdout.write(
