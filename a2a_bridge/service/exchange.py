@@ -85,7 +85,7 @@ class Exchanges:
         await (self.join(same) if home == self._me else self._post.send(home, same))
 
     def leave(self, run: TaskRun, *, is_answered: bool, cancels: bool) -> None:
-        """A request of this process stops waiting for a turn.
+        """Record that a request of this process stops waiting for a turn.
 
         The last request to leave cancels the turn, if each request that left had canceled (`cancels`) and none was
         answered with the task while it ran (`is_answered`). The last to leave a queued ask need not cancel.
@@ -97,7 +97,7 @@ class Exchanges:
             self._cancel_unfollowed(run)
 
     def leave_elsewhere(self, joined: JoinedTask) -> None:
-        """A request of this process was canceled that had joined a turn of another process."""
+        """Report a canceled request of this process to the other process whose turn the request had joined."""
         if joined.follower:
             message = LeaveTurn(joined.task.chat_id, joined.follower)
             self._leaving.start(self._post.send(joined.task.home, message), name=f"leave {message.chat_id}")
@@ -130,7 +130,7 @@ class Exchanges:
         except Denied as denied:
             await run.refuse(denied)
             return run
-        except Exception:  # nothing was asked: the same message joins another task
+        except Exception:  # the agent was not asked: the same message, sent again, begins a new task
             if send.push is not None:
                 await self._pushes.drop(run.task.id)
                 await run.store.drop(run.task)
@@ -179,12 +179,12 @@ class Exchanges:
         return True
 
     async def _keep_push(self, run: TaskRun, push: PushTarget) -> None:
-        """The address that came with a message is kept before its agent is asked, and told from the start."""
+        """Keep the push address of a message before its agent is asked, so that the address gets every event."""
         await self._pushes.keep(run.task, push, IN_SEND)
         (await run.start_feed()).has_pushes = True
 
     async def _asks_still(self, task: Task, begun: Task) -> None:
-        """The follow-up was not asked: the task waits for its caller again, two events later."""
+        """Set the task back to waiting for its caller, two events later: the agent was not asked."""
         restored, event = waiting_again(task, begun.seq, timestamp())
         feed = self._feeds.of(task)
         feed.is_fed = False
@@ -198,7 +198,7 @@ class Exchanges:
             return ()
         caller_id = call.caller.identity.user_id
         found = await db_call(follow_ups.find_unshown)(agent.agent_id, caller_id, send.context_id)
-        for one in found:  # an answer that was a message left no task
+        for one in found:  # a turn that was answered with a message has no task
             if await self._tasks.of(one.followed_id).find(one.followed_id, caller_id=caller_id) is None:
                 one.followed_id = ""
         return found

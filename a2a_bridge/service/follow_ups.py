@@ -187,7 +187,7 @@ def find_of_turn(chat_id: str) -> list[FollowUp]:
 
 
 def forget_old() -> int:
-    """Delete the follow-ups that are older than a day; how many."""
+    """Delete the follow-ups that are older than a day; returns their number."""
     return batches.delete(FollowUp.objects.filter(sent_at__lt=db_now() - KEPT))
 
 

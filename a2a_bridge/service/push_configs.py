@@ -35,7 +35,7 @@ WHERE c.task_id = %s AND {which} {lock}
 ON CONFLICT (config_id, seq) DO NOTHING
 """
 _RETURN = "UPDATE a2a_bridge_pushconfig SET chat_id = %s WHERE task_id = %s AND ended_seq IS NULL"
-# A delete under way is not waited for: whom it takes away need not be told.
+# Rows that another transaction is deleting are skipped: a deleted address gets no push.
 _LOCK = {"sqlite": "", "postgresql": "FOR KEY SHARE OF c SKIP LOCKED"}
 
 
@@ -49,7 +49,7 @@ class Secrets(msgspec.Struct, frozen=True):
 
 @transaction.atomic
 def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
-    """Keep an address of a task, in place of one of the same id; and whether the task's turn has ended already.
+    """Keep an address of a task in place of one with the same id; returns whether the task's turn has ended.
 
     If the task has not ended, its end will find this address: settling the task waits for this transaction.
 
@@ -57,7 +57,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
         accounts.quotas.QuotaExceeded: the task, or its caller, has as many as one may have; nothing was written.
     """
     quotas.lock_owner(task.caller_id)
-    # Before its configs: the transaction that settles it locks in the same order.
+    # Lock the turn before its configs: the transaction that settles the turn locks in the same order.
     turn = Turn.objects.select_for_update(no_key=True).filter(chat_id=task.chat_id).first()
     config_id = target.config_id or unguessable("push-")
     now = db_now()
@@ -79,7 +79,7 @@ def keep(task: Task, target: PushTarget) -> tuple[PushTarget, bool]:
 
 @transaction.atomic
 def copy(task_id: str, to: Task) -> int:
-    """Copy the push addresses of a task to a later task of its caller, up to half of the limit; how many."""
+    """Copy a task's push addresses, up to half of the limit, to a later task; returns the number of copies."""
     quotas.lock_owner(to.caller_id)
     most, copies = limits.PUSH_CONFIGS.most, 0
     has = limits.PUSH_CONFIGS.count_used(to.caller_id)
@@ -107,7 +107,9 @@ def find(task_id: str, config_id: str) -> PushTarget | None:
 
 
 def page(task_id: str, size: int, after: int) -> tuple[Sequence[PushTarget], int]:
-    """Addresses of a task behind that row, without their credentials; and the last row, 0 when no page follows."""
+    """The next `size` addresses after the row `after`, without credentials; and the last row's id, 0 on the last
+    page.
+    """
     rows = list(_of(task_id).filter(pk__gt=after).order_by("pk")[: size + 1])
     shown = [_shown(row) for row in rows[:size]]
     return shown, rows[size - 1].pk if len(rows) > size else 0
@@ -140,10 +142,10 @@ def seal(target: PushTarget) -> str:
 
 
 def unseal(sealed: str) -> Secrets:
-    """Stored secrets in the clear.
+    """Decrypt stored secrets.
 
     Raises:
-        Unreadable: the key that sealed them is not among ours.
+        Unreadable: the hub does not have the key that sealed the secrets.
     """
     return msgspec.json.decode(sealing.unseal(sealed, PURPOSE), type=Secrets)
 
@@ -156,7 +158,9 @@ def reseal_all() -> tuple[int, int]:
 def queue_pushes(task: Task, events: Sequence[TaskEvent], traceparent: str = "") -> list[sql.Query]:
     """Queue the notifications of these events to every address of the task. `task`: its state after the events.
 
-    A task ends once, by its process or by `a2a_bridge.service.push_delivery`. Again changes nothing.
+    The end of a task is queued once, by its process or by `a2a_bridge.service.push_delivery`. Queuing an event
+    again
+    changes nothing.
     """
     told = [(event.seq, payload) for event in events if (payload := payload_of(task, event))]
     if not told:

@@ -103,7 +103,7 @@ def queue_missed_ends() -> int:
 
 
 def forget_configs() -> int:
-    """Delete the addresses of tasks that are gone, once nothing waits to be sent there; how many."""
+    """Delete the addresses of tasks that are gone, once no push waits for them; returns their number."""
     now = db_now()
     waiting = Push.objects.filter(config=OuterRef("pk"), status__in=Push.UNSETTLED)
     ended = Q(ended_seq__isnull=False, touched_at__lt=now - ENDED_KEPT) & ~Exists(waiting)

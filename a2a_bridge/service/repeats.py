@@ -44,7 +44,7 @@ from kit.ids import time_ordered
 from kit.jsonrpc import RpcError
 
 KEPT = timedelta(hours=24)
-# A claim without a turn for longer lost its process.
+# A claim that has neither a turn nor a queued ask after this time counts as never admitted.
 ADMITTED_WITHIN = timedelta(seconds=seconds(15.0, at_least_s=8.0))
 # After this time not even a ledger that waits for locks admits the ask.
 ABANDONED_AFTER = timedelta(seconds=seconds(60.0, at_least_s=15.0))
@@ -89,12 +89,12 @@ class Followed(ABC):
     denied: Denied | None = None
 
     async def answered(self, within_s: float) -> bool:
-        """Wait for the end of the turn, as far as is known here; whether it came in time.
+        """Wait for the end of the turn; returns whether the turn ended in time.
 
         A task that asks for input is not open; an approval that the agent waits for is not known here.
 
         Raises:
-            Unavailable: the first came to nothing, nothing was sent; or it is out of reach.
+            Unavailable: the first message was refused, and the hub sent nothing; or the task is out of reach.
         """
         until = time.monotonic() + within_s
         while not await self._look():
@@ -224,7 +224,7 @@ async def take(caller_id: int, handle: str, key: str, body: bytes, *, task_id: s
 
     Raises:
         RpcError: the key belongs to another message.
-        Unavailable: others took it and let go, again and again.
+        Unavailable: other requests took and freed the key again and again.
     """
     return await db_call(_claim)(caller_id, handle, key, body.hex(), task_id)
 
@@ -235,7 +235,7 @@ async def release_key(claimed: KeyClaim) -> None:
 
 
 def forget_old() -> int:
-    """Delete keys older than 24 h, in batches; how many were deleted."""
+    """Delete keys older than 24 h, in batches; returns the number of deleted keys."""
     return batches.delete(SendKey.objects.filter(created_at__lt=db_now() - KEPT))
 
 
@@ -295,7 +295,8 @@ def _read(claimed: KeyClaim) -> tuple[SendKey | None, SettledTurn | None, str]:
         return None, end_of_turn(claimed.chat_id), ""
     home = find_process_of_queued(claimed.chat_id)
     is_old = row.created_at < db_now() - ADMITTED_WITHIN
-    if is_old and not home and not _was_admitted(claimed.chat_id):  # it may have been since we looked
+    # The turn may have been admitted since the first query.
+    if is_old and not home and not _was_admitted(claimed.chat_id):
         raise Unavailable("the first of these sends was never admitted")
     return None, None, home
 

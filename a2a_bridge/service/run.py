@@ -113,7 +113,7 @@ class TaskRun(RunningTurn):
         self._plan = Plan(opening, 0)
         self._end: End | None = None
         self._open_ids: tuple[str, ...] = ()
-        # The loop's thread makes plans, the ledger's the end.
+        # The event loop's thread computes plans, the ledger's thread computes the end.
         self._planning = threading.Lock()
         self._is_written = False
         self._feed_lock: asyncio.Lock | None = None
@@ -165,7 +165,7 @@ class TaskRun(RunningTurn):
             return True
         feed = await self.start_feed()
         while self.task.is_open and self.is_due and not self.is_settled:
-            left_s = until - time.monotonic()  # the store may be away for longer
+            left_s = until - time.monotonic()  # the task store may be out of reach for longer
             if left_s <= 0:
                 return False
             # Of the feed, not of the turn: if a reader of the store brought the feed ahead, each call would
@@ -192,7 +192,7 @@ class TaskRun(RunningTurn):
 
     async def keep_end(self, settled: SettledTurn) -> None:
         """Keep the task's end, release a key under which nothing was sent, and mark the follow-ups as shown."""
-        try:  # else the transaction that settled the turn has released it
+        try:  # with extra writes, the transaction that settled the turn has released the key
             if self._claim is not None and settled.is_unsent and not settled.has_extra_writes:
                 await release_key(self._claim)
         finally:
@@ -228,9 +228,11 @@ class TaskRun(RunningTurn):
             self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
-        """Commit what came, in order; while the store is away it waits for the next piece, or the end.
+        """Commit new pieces as events, in order. After a failure of the store the next piece, or the end, tries
+        again.
 
-        Runs in an asyncio task of its own: the first follower must not wait for it, and may leave before it ends.
+        Runs in an asyncio task of its own: the first follower must not wait for the store, and may disconnect
+        first.
         """
         assert self._feed_lock is not None  # noqa: S101  for the type checker: what is recorded was told
         try:
@@ -255,7 +257,7 @@ class TaskRun(RunningTurn):
             return self._plan if self._plan.events else None
 
     def _new(self, task: Task, taken: int) -> list[TaskEvent]:
-        """The events of what came since; the first is that the agent is at work."""
+        """The events of the pieces after the first `taken`; a submitted task that was admitted begins to work."""
         begins = task.state is State.SUBMITTED and self.is_admitted
         pieces = self.pieces[taken:]
         if self.send.waits and self.feed is None:
@@ -304,7 +306,7 @@ class TaskRun(RunningTurn):
         return not self.send.takes_direct or self.feed is not None or self._is_promoted(task)
 
     def _is_promoted(self, task: Task) -> bool:
-        if self.opening.artifacts:  # follow-ups came with it
+        if self.opening.artifacts:  # the task shows follow-ups
             return True
         is_direct = self.is_direct and self.feed is None
         if self.send.plain_is_direct:
@@ -316,11 +318,12 @@ class TaskRun(RunningTurn):
         before, end = self._end, self._find_end(settled)
         was_written = self._is_written and end is before
         try:
-            if not was_written and self._is_kept(end.task):  # it may be told since the turn ended
+            # A request may have followed the task since the turn ended.
+            if not was_written and self._is_kept(end.task):
                 await self._keep(end.task, end.events if self.feed is not None else end.written or ())
             if not settled.has_extra_writes and self.feed is not None:
                 await self._push(end.task, end.events)
-        finally:  # whatever happened: followers look into the store themselves now
+        finally:  # also after a failure: followers read the store from now on
             self.task = end.task
             if self.feed is not None:
                 self.feed.add(end.task, end.events)
@@ -337,7 +340,7 @@ class TaskRun(RunningTurn):
             self.feed.add(task, events)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Keep the end.
+        """Write the end of the task to the store.
 
         If the store stays out of reach, the task is lost: readers then get the end from the turn's row.
         """

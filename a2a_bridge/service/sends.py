@@ -81,7 +81,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
 
 
 async def _waiting_in(services: Services, call: Call, context_id: str) -> str:
-    """The task of a context that asked its caller for something last, if one waits; else empty."""
+    """The id of the task in a context that most recently began to wait for its caller; empty if no task waits."""
     caller_id, handle = call.caller.identity.user_id, call.caller.agent.handle
     waiting: list[Task] = []
     for state in INTERRUPTED:
@@ -297,12 +297,12 @@ async def _join_continued(services: Services, call: Call, send: Send, task: Task
 
 
 def _name_follower(call: Call) -> str:
-    """A name for the request in another process, which has to know whether it leaves; else empty."""
+    """A name by which another process knows this request, if the client may cancel by leaving; else empty."""
     return unguessable("follower-") if call.may_cancel else ""
 
 
 async def _continuable(services: Services, call: Call, send: Send) -> Task:
-    """The task that a message goes on with."""
+    """The task that a message continues."""
     task = await find(services, call, send.task_id)
     _check_continuable(task, send)
     return task

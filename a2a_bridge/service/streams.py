@@ -16,7 +16,7 @@ from a2a_bridge.wire.task import OPEN, Task, TaskEvent, after
 from kit.durations import seconds
 
 KEEPALIVE_S = seconds(3.0, at_least_s=0.75)  # clients in use give up after 5 s of silence
-WHOLE_WITHIN_S = 10.0  # of a reply's first piece: one that takes longer is told as it comes
+WHOLE_WITHIN_S = 10.0  # after the first piece; a reply that takes longer is streamed as a task
 
 Frame = tuple[str, object]  # an id, or none; and what it shows
 
@@ -66,7 +66,8 @@ class TaskStreams:
                 return
         feed = await run.start_feed()
         known = feed.since(run.opening.seq)
-        told = run.last_events if known is None else known  # it may have ended before it was followed
+        # The turn may have ended before this stream followed it.
+        told = run.last_events if known is None else known
         seq = told[-1].seq if told else run.opening.seq
         for frame in (*self._opening(run.opening), *self._events(feed.task, told)):
             yield frame
@@ -74,7 +75,7 @@ class TaskStreams:
             yield later
 
     async def of_direct(self, run: TaskRun) -> AsyncIterator[Frame | None]:
-        """A turn that is no task unless more comes of it than a plain reply, or one that is said slowly."""
+        """The frames of a turn that is a task only if more than a plain reply comes, or if it comes slowly."""
         seen, quiet, until = 0, SilenceTimer(), math.inf
         while not run.is_promoted and not run.is_settled:
             if run.pieces and until == math.inf:
@@ -154,7 +155,7 @@ class TaskStreams:
                 return
 
     async def _news(self, feed: Feed, seq: int) -> tuple[Iterable[Frame], int]:
-        """The events after that event, and the last of them; the task as it is when not all of them are known."""
+        """The frames of the events after `seq`, or of the present task if not all are known; and the last seq."""
         events = feed.since(seq)
         if events is None:
             events = await self.reader.missed(feed, seq)
@@ -163,7 +164,7 @@ class TaskStreams:
         return self._events(feed.task, events or ()), events[-1].seq if events else seq
 
     def _story(self, run: TaskRun) -> list[Frame]:
-        """A turn that ended before it was followed; of a refused one the end alone."""
+        """The frames of a turn that ended before the stream followed it; of a refused turn only the ended task."""
         if run.is_refused:
             return self._opening(run.task)
         return [*self._opening(run.opening), *self._events(run.task, run.last_events)]

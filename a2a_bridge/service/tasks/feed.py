@@ -10,9 +10,10 @@ from kit.tasks import TaskSet, Waiters
 class Feed:
     """The events of a task from some moment on. A feed has any number of streams, each at its own pace.
 
-    The feed lives as long as the turn that runs here, or a stream, holds it. `is_fed`: that turn adds each event;
-    else its followers look into the store (`TaskReader.refresh`). `has_pushes`: as far as is known here, addresses
-    are told of it too.
+    The feed exists as long as a turn of this process, or a stream, refers to it. `is_fed`: that turn adds each
+    event; else the streams read the store (`TaskReader.refresh`). `has_pushes`: this process knows of push
+    addresses
+    of the task.
     """
 
     def __init__(self, task: Task) -> None:
@@ -42,17 +43,17 @@ class Feed:
         self.wake_readers()
 
     def skip_to(self, task: Task) -> None:
-        """Begin anew with the task as it is: what happened before is not known here."""
+        """Begin anew with the present task, because the events before it are not known in this process."""
         if task.seq > self.task.seq:
             self.task, self._first, self._events = task, task.seq, []
             self.wake_readers()
 
     def since(self, seq: int) -> Sequence[TaskEvent] | None:
-        """The events after that one; None when the feed has not all of them."""
+        """The events after the event `seq`; None when the feed does not have all of them."""
         return self._events[seq - self._first :] if seq >= self._first else None
 
     async def wait_for_events(self, seq: int, within_s: float) -> bool:
-        """Wait for an event after that one, or for a ring; False when none came in time."""
+        """Wait for an event after `seq`, or for `wake_readers`; False when neither came in time."""
         return self.task.seq > seq or await self._followers.wait(within_s)
 
     def wake_readers(self) -> None:
@@ -72,7 +73,7 @@ class Feeds:
         return self._feeds.get(task_id)
 
     def of(self, task: Task) -> Feed:
-        """The one feed of a task; a new one begins with what the task is now."""
+        """The feed of a task in this process; a new feed begins with the present task."""
         feed = self._feeds.get(task.id)
         if feed is None:
             feed = self._feeds[task.id] = Feed(task)

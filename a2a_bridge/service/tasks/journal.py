@@ -37,8 +37,8 @@ T = TypeVar("T")
 class JournalTaskStore:
     """See `TaskStore`. Events that are written at the same time, of any tasks, are one transaction.
 
-    The end of a turn is written by the ledger, in the transaction that settles it (`writes`). A task goes so many
-    days after its state was set last; a caller's oldest finished ones sooner when there are too many.
+    The ledger writes the end of a turn, in the transaction that settles the turn (`writes`). A task is deleted
+    `kept_days` after its state was set last; a caller's oldest finished tasks are deleted sooner above a limit.
     """
 
     def __init__(self, *, kept_days: int) -> None:
@@ -49,10 +49,10 @@ class JournalTaskStore:
     async def put(self, task: Task) -> None:
         """See `TaskStore`.
 
-        If the database is out of reach, the failure is logged: the task is kept when more happens to it.
+        If the database is out of reach, the failure is logged: the next event of the task writes the task too.
 
         Raises:
-            Unavailable: nothing more will, it has ended; try again.
+            Unavailable: an ended task was not written. It gets no more events, so the caller must try again.
         """
         try:
             await self._do(Write(task))
@@ -100,7 +100,7 @@ class JournalTaskStore:
         return approximate_now() - self._kept
 
     async def _do(self, write: Write) -> bool:
-        """Write it, with others; whether it was done."""
+        """Write in one transaction with concurrent writes; returns `Write.is_done`."""
         try:
             await self._writing.add(write)
         except (DatabaseError, InterfaceError) as failure:
@@ -110,7 +110,7 @@ class JournalTaskStore:
         return write.is_done
 
     async def _write(self, writes: Sequence[Write]) -> None:
-        """Write all in one transaction, or one by one when a piece may be at fault."""
+        """Write all in one transaction; if the database refuses it, each write in a transaction of its own."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
         except sql.DATABASE_UNAVAILABLE:
@@ -139,13 +139,13 @@ def _out_of_reach(failure: Exception) -> Unavailable:
 
 
 def forget_old(kept_days: int) -> int:
-    """Delete tasks whose state was set longer ago than that; how many went."""
+    """Delete tasks whose state was set more than `kept_days` ago; returns their number."""
     old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
     return sum(_delete(old, ids) for ids in batches.key_batches(old.order_by("updated_at"), DELETE_AT_ONCE))
 
 
 def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
-    """Delete the oldest finished tasks of callers who have more than that; how many went."""
+    """Delete the oldest finished tasks of callers above a limit; returns the number of deleted tasks."""
     sums = StoredTask.objects.values("caller_id").annotate(count=Count("pk"), held=Sum(_SIZE))
     crowded = sums.filter(Q(count__gt=tasks_a_caller) | Q(held__gt=bytes_a_caller))
     now = db_now()
@@ -160,7 +160,7 @@ def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_
 
 
 def _spent(caller_id: int, most: int, most_bytes: int, now: datetime) -> Iterator[str]:
-    """A caller's tasks beyond the newest that fit, but for those an agent works on."""
+    """The ids of a caller's tasks beyond the newest that fit, except tasks that an agent may work on."""
     mine = StoredTask.objects.filter(caller_id=caller_id).annotate(held=_SIZE).order_by("-updated_at", "-pk")
     count = size_bytes = 0
     for task_id, state, at, held in mine.values_list("pk", "state", "updated_at", "held").iterator():

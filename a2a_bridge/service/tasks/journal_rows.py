@@ -181,7 +181,7 @@ def _is_needed(one: Write, kept: _TaskProgress | None) -> bool:
 
 
 def _statements(one: Write, kept: _TaskProgress | None) -> list[sql.Query]:
-    """The snapshot is written when it is due, and when there is none to which the events fit."""
+    """The SQL of a write; with a snapshot when one is due, or when the events do not continue the stored row."""
     events = [event for event in one.events if kept is None or event.seq > kept.seq]
     fits = kept is not None and kept.schema_version == VERSION and events and events[0].seq == kept.seq + 1
     whole = not fits or one.expected_seq is not None or snapshot_is_due(events)
@@ -189,7 +189,7 @@ def _statements(one: Write, kept: _TaskProgress | None) -> list[sql.Query]:
 
 
 def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySet[StoredTask]:
-    """The last set first, of the same moment the greater id; after that position."""
+    """The rows after the position `before`, newest state first; rows of the same time by descending id."""
     named = rows.annotate(name=Collate(F("id"), BY_CODE_POINT[connection.vendor]))
     if before is not None:
         at, task_id = moment(before[0]), before[1]
@@ -199,7 +199,7 @@ def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySe
 
 def _tasks(rows: Sequence[StoredTask]) -> list[Task | None]:
     """The tasks of rows; a task that cannot be read is None."""
-    # By what the rows say, not by the table: a newer snapshot may be written between the two looks.
+    # Select events by the `seq` of the rows in memory: a newer snapshot may be written between the two queries.
     later = [
         Q(task_id=row.id, seq__gt=row.snapshot_seq, seq__lte=row.seq) for row in rows if row.snapshot_seq < row.seq
     ]
@@ -219,7 +219,7 @@ def moment(timestamp: str) -> datetime:
 def writing(task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: bool) -> list[sql.Query]:
     """The statements that keep a task and its new events.
 
-    `begins`: it may not be there yet; it is never written for a caller who is gone. `whole`: with its snapshot.
+    `begins`: the task may have no row yet; no row is written for a deleted caller. `whole`: with the snapshot.
     """
     bodies = [(task.id, event.seq, encode(event).decode()) for event in events]
     added_bytes = sum(len(body) for _, _, body in bodies)
@@ -236,7 +236,7 @@ def locking(task: Task) -> list[sql.Query]:
 
 
 def _begin(task: Task, seq: int) -> sql.Query:
-    """An empty row, as the task was before these events."""
+    """The insert of a row without a snapshot, with the seq before the first of these events."""
     is_grown = connection.vendor == "postgresql"
     statement = _BEGIN.format(
         no="false" if is_grown else "0", hold="FOR KEY SHARE" if is_grown else "", version=VERSION

@@ -33,7 +33,7 @@ class _CallerTasks:
         self.size_bytes = 0
 
     def put(self, task: Task, expires: float) -> int:
-        """Keep a task; by how many bytes the shelf grew."""
+        """Keep a task; returns the bytes by which the caller's tasks grew."""
         size = task.size_bytes
         grown = size - self.drop(task.id)
         self.tasks[task.id] = _KeptTask(task, expires, size)
@@ -41,7 +41,7 @@ class _CallerTasks:
         return grown
 
     def add(self, kept: _KeptTask, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
-        """Keep what happened to a task, and what its caller said to it; by how many bytes the shelf grew."""
+        """Keep new events and caller messages of a task; returns the bytes by which the caller's tasks grew."""
         old, grown = kept.task, 0
         kept.task, kept.expires = task, expires
         self.tasks.move_to_end(task.id)
@@ -57,18 +57,18 @@ class _CallerTasks:
         return grown
 
     def drop(self, task_id: str) -> int:
-        """Forget a task; how many bytes that freed."""
+        """Delete a task; returns the number of freed bytes."""
         old = self.tasks.pop(task_id, None)
         freed = old.size_bytes if old else 0
         self.size_bytes -= freed
         return freed
 
     def oldest_finished(self) -> str | None:
-        """The task to give up first: one that no agent works on."""
+        """The id of the oldest task that no agent works on; None if there is none."""
         return next((task_id for task_id, kept in self.tasks.items() if not kept.task.is_running), None)
 
     def sweep(self, now: float) -> int:
-        """Forget the tasks whose time is over, looked for from the oldest; how many bytes that freed."""
+        """Delete expired tasks, from the oldest to the first that has not expired; returns the freed bytes."""
         before = self.size_bytes
         while self.tasks and next(iter(self.tasks.values())).expires <= now:
             self.drop(next(iter(self.tasks)))
@@ -159,7 +159,7 @@ class MemoryTaskStore:
         return kept if kept and kept.expires > self._clock() else None
 
     def _grow(self, task: Task, shelf: _CallerTasks, by_bytes: int, now: float) -> None:
-        """Count what came, and give up what is too much."""
+        """Count the added bytes, then delete expired tasks and the oldest finished tasks above the limits."""
         self._size_bytes += by_bytes
         self._shelves.move_to_end(task.caller_id)
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
@@ -174,7 +174,7 @@ class MemoryTaskStore:
             self._shrink()
 
     def _shrink(self) -> None:
-        """Give up finished tasks of those who asked least recently until all fits."""
+        """Delete finished tasks of the callers who asked least recently, until the total is within its limit."""
         for shelf in self._shelves.values():
             while self._size_bytes > self._max_bytes and (victim := shelf.oldest_finished()):
                 self._size_bytes -= shelf.drop(victim)

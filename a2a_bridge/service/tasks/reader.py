@@ -41,7 +41,7 @@ class TaskReader:
         return await self._mended(task) if task is not None and task.is_running else task
 
     async def refresh(self, feed: Feed) -> bool:
-        """Look for what happened to a task that does not run here; False when it is gone."""
+        """Read new events of a task that does not run in this process; False when the store has no such task."""
         if feed.is_fed or time.monotonic() - feed.looked_at < LOOK_EVERY_S:
             return True
         feed.looked_at = time.monotonic()
@@ -53,17 +53,17 @@ class TaskReader:
         return True
 
     async def follow(self, task: Task) -> Feed:
-        """The feed of a task that was just found, not behind it."""
+        """The feed of a task that was just read from the store, brought up to the state of `task`."""
         feed = self._feeds.of(task)
         await self._catch_up(feed, task)
         return feed
 
     async def missed(self, feed: Feed, seq: int) -> Sequence[TaskEvent] | None:
-        """The events after that one that are not in the feed any more; None when they are not stored."""
+        """The stored events after the event `seq`, which the feed has no more; None when they are not stored."""
         return await self._tasks.of(feed.task.id).events_after(feed.task, seq)
 
     async def _catch_up(self, feed: Feed, task: Task) -> None:
-        """Tell the feed what happened elsewhere; where that is not known, what the task is now."""
+        """Add events of other processes to the feed; if they are not stored, set the feed to the present task."""
         known = feed.task.seq
         if task.seq > known:
             feed.add(task, await self._tasks.of(task.id).events_after(task, known) or ())
@@ -73,7 +73,7 @@ class TaskReader:
         """The task in the state of its turn: the process that ran it may have died before it stored the end."""
         settled = await db_call(end_of_turn)(task.chat_id)
         if settled is None or (settled.reason == TurnFailure.NOT_RECORDED and _is_recent(task)):
-            return task  # a turn is admitted a moment after its task goes on
+            return task  # the ledger admits the turn a moment after the task was written
         events = end_of(task, settled, wait_s=self._reply_wait_s, at=timestamp())
         ended = after(task, events)
         store = self._tasks.of(task.id)
@@ -88,7 +88,8 @@ def end_of_turn(chat_id: str) -> SettledTurn | None:
     if turn is None:
         if is_queued(chat_id):
             return None
-        turn = Turn.objects.filter(chat_id=chat_id).first()  # its place may have become it since we looked
+        # The queued ask may have become a turn since the first query.
+        turn = Turn.objects.filter(chat_id=chat_id).first()
     if turn is None:
         return SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED)
     ended = turn.settled_at
@@ -104,7 +105,7 @@ def is_queued(chat_id: str) -> bool:
 
 
 def find_process_of_queued(chat_id: str) -> str:
-    """The process in which an ask waits; empty where it does not."""
+    """The id of the living process in which an ask waits for its agent; empty if no process has it queued."""
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).values("pk")
     return QueuedAsk.objects.filter(chat_id=chat_id, home__in=living).values_list("home", flat=True).first() or ""
 

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 TASKS_A_CALLER = 2_000
 BYTES_A_CALLER = 64 * 1024 * 1024
-KEEP_OF_TEN = 9  # when there are too many: so that they are not all counted again at once
+KEEP_OF_TEN = 9  # deleting frees a tenth, so that the next write need not count all tasks again
 
 Answer = tuple[bytes, int, int]
 NOTHING: Answer = (b"kept", 0, 0)
@@ -153,7 +153,7 @@ class RedisTaskStore:
         await self._redis.aclose()
 
     async def _do(self, write: _Write) -> bytes:
-        """Have Redis run it, with others; what it says of it."""
+        """Run one write in a batch with concurrent writes; returns the answer of the script."""
         await self._writing.add(write)
         if isinstance(write.answer, Exception):
             raise agent_unreachable(write.answer)

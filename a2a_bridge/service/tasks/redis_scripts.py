@@ -105,7 +105,7 @@ return #later == kept[1] - from and later
 
 
 class Run(NamedTuple):
-    """A script, what it works on, and with what."""
+    """One run of a script, with its keys and arguments."""
 
     script: Script
     keys: Sequence[str]
@@ -113,7 +113,7 @@ class Run(NamedTuple):
 
 
 def client(url: str) -> Redis:
-    """A client that never tries twice: it could not tell whether it had done it the first time."""
+    """A Redis client without retries: after a failure it is unknown whether Redis ran the first attempt."""
     return Redis.from_url(
         url, socket_timeout=WITHIN_S, socket_connect_timeout=WITHIN_S, retry=Retry(NoBackoff(), 0)
     )
@@ -123,16 +123,16 @@ async def answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
     """The answers of scripts, in their order, in one trip; a failure takes the place of its answer.
 
     Raises:
-        Unavailable: Redis is out of reach; it is unknown whether they ran.
+        Unavailable: Redis is out of reach; it is unknown whether the scripts ran.
     """
     return await in_time(_evaluate(redis, runs)) if runs else []
 
 
 async def sure_answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
-    """The same, when all of them are needed.
+    """Like `answers`, but a failure of any script is raised.
 
     Raises:
-        Unavailable: Redis is out of reach, or refused one.
+        Unavailable: Redis is out of reach, or a script failed.
     """
     found = await answers(redis, runs)
     for answer in found:
@@ -142,10 +142,10 @@ async def sure_answers(redis: Redis, runs: Sequence[Run]) -> list[Any]:
 
 
 async def in_time(answer: Awaitable[T]) -> T:
-    """An answer within WITHIN_S.
+    """Wait for an answer of Redis, at most WITHIN_S.
 
     Raises:
-        Unavailable: it did not come.
+        Unavailable: no answer came in time.
     """
     try:
         async with asyncio.timeout(WITHIN_S):
