@@ -63,14 +63,14 @@ class OpenCall:
         self._task: asyncio.Task[Any] | None = None
 
     def cancel(self) -> None:
-        """End the call: its client canceled it."""
+        """End the call, because its client canceled it."""
         self.leaving_cancels = self._is_canceled = True
         if self._task is not None:
             self._task.cancel()
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """The task that runs the block answers this call.
+        """While the block runs, `cancel` cancels the current asyncio task.
 
         Raises:
             CallCanceled: the client canceled it.
@@ -83,7 +83,8 @@ class OpenCall:
         except asyncio.CancelledError:
             if not self._is_canceled or task is None:
                 raise
-            task.uncancel()  # the task goes on to answer: `asyncio.timeout` looks at its count of cancellations
+            # The task still has to answer, and `asyncio.timeout` checks its count of cancellations.
+            task.uncancel()
             raise CallCanceled from None
         finally:
             self._task = None
@@ -157,7 +158,7 @@ class OpenCalls:
 
 
 def _find_others(process_id: str) -> list[str]:
-    """The other processes that live."""
+    """The ids of the other living processes."""
     living = Process.objects.filter(beat_at__gt=alive_since(db_now())).exclude(pk=process_id)
     return list(living.values_list("pk", flat=True))
 
@@ -315,6 +316,6 @@ class ToolCalls:
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the result
             return CallResult(error=public_error(failure))
         result = await self.run(caller, task.handle, request, progress, wait_s)
-        if result.task is None:  # it failed; the client has to know which task still waits
+        if result.task is None:  # the call failed; the client has to know which task still waits
             result.task = task
         return result

@@ -21,15 +21,15 @@ from mcp_server.service.calls import ToolCaller, ToolCalls
 from mcp_server.wire.tools import MAX_HANDLE_CHARS, AgentList, ListAgents, ListedAgent
 
 MAX_LISTED = 50
-AGENTS_PER_PAGE = 50  # of tools and of prompts: an agent has up to 6 prompts
-MAX_SHOWN_CHARS = 300  # of what an owner says of an agent: it is read by a model
+AGENTS_PER_PAGE = 50  # in lists of tools and of prompts; an agent has up to 6 prompts
+MAX_SHOWN_CHARS = 300  # of the summary that an owner wrote; the client's model reads it
 TOOL_PREFIX = "ask_"
 MAX_TOOL_NAME_CHARS = 64  # clients refuse longer names
 SUFFIX_CHARS = 8
 URI_TEMPLATE = "clawbridge://tasks/{task}/artifacts/{artifact}"
 LATEST_QUESTIONS = 200
 TASKS_PER_PAGE = 20
-ABSENT = {AGENT_NOT_FOUND, INSUFFICIENT_SCOPE, TASK_NOT_FOUND}  # for a caller these look the same
+ABSENT = {AGENT_NOT_FOUND, INSUFFICIENT_SCOPE, TASK_NOT_FOUND}  # the caller gets one answer for all of these
 
 _URI = re.compile(r"clawbridge://tasks/([^/?#]+)/artifacts/([^/?#]+)")
 
@@ -134,9 +134,10 @@ def find_handle(caller: ToolCaller, tool: str) -> str | None:
     named = tool.removeprefix(TOOL_PREFIX).lower()
     if not tool.startswith(TOOL_PREFIX) or len(tool) > MAX_TOOL_NAME_CHARS or not named.isprintable():
         return None
-    places = [place for place, letter in enumerate(named) if letter == "_"]  # a login of GitHub may have some
+    # The owner's part of a handle may contain underscores.
+    places = [place for place, letter in enumerate(named) if letter == "_"]
     wanted = Q(handle_key__in=[f"{named[:place]}/{named[place + 1 :]}" for place in places])
-    if len(tool) == MAX_TOOL_NAME_CHARS:  # it may have been cut
+    if len(tool) == MAX_TOOL_NAME_CHARS:  # `name_tool` may have cut the name
         kept = named[: -SUFFIX_CHARS - 1]
         for place in places:
             wanted |= Q(handle_key__startswith=f"{kept[:place]}/{kept[place + 1 :]}")
@@ -154,7 +155,7 @@ def name_tool(handle: str) -> str:
 
 
 def describe_agent(name: str, summary: str) -> str:
-    """An agent in a line."""
+    """The name and the summary of an agent, on one line."""
     return f"{name}. {summary}" if summary else name
 
 

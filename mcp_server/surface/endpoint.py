@@ -103,12 +103,12 @@ class ServingSdk:
 
     async def _run(self, started: asyncio.Future[Manager]) -> None:
         try:
-            # In a thread: the event loop goes on meanwhile.
+            # In a thread, because the import would block the event loop.
             module = await asyncio.to_thread(import_module, "mcp_server.surface.server")
             manager = self._build(module)
             async with manager.run():
                 started.set_result(manager)
-                await asyncio.get_running_loop().create_future()  # until it is cancelled
+                await asyncio.get_running_loop().create_future()  # wait until this asyncio task is cancelled
         except Exception as failure:
             if started.done():
                 raise

@@ -195,7 +195,7 @@ def _advise(task: Task, denied: Denied | None) -> str:
 
 
 def _made(task: Task, said: str) -> Contents:
-    """The parts of an unfinished answer; its text only where the last words do not repeat it."""
+    """The parts of an unfinished answer; its text only if the agent's last message does not repeat it."""
     repeats = bool(task.reply_text) and said.startswith(task.reply_text)
     return _blocks(task, [part for _, part in task.besides_reply] if repeats else answer_message(task).parts)
 

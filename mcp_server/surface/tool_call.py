@@ -156,7 +156,8 @@ async def _ask_user(call: ToolCall, elicited: Coroutine[Any, Any, str | None], t
         NotAsked, RpcError: see `Elicitations.ask`.
     """
     asking = asyncio.ensure_future(elicited)
-    # An operator may decide, another client answer or cancel. As an open stream it counts for the caller's limit.
+    # Meanwhile an operator may decide, or another client answer or cancel. This call counts as an open stream of
+    # the caller.
     following = asyncio.ensure_future(call.calls.run(call.caller, task.handle, FollowTask(task_id=task.id)))
     try:
         await asyncio.wait((asking, following), return_when=asyncio.FIRST_COMPLETED)
