@@ -200,7 +200,7 @@ class ChatAnswer(CallAnswer):
             await self._refuse(refusal_of_failure(failure))
 
     async def _send_news(self, shown: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
-        """Send what is new; returns the task, and all that was sent."""
+        """Send the new text of a frame; returns the task, and all text that was sent so far."""
         news = _news_in(shown)
         events = self.chat.opening(news.task) if is_first else b""
         if news.text:
@@ -210,14 +210,14 @@ class ChatAnswer(CallAnswer):
         return news.task, sent + news.text
 
     async def _end_stream(self, end: StreamEnd) -> None:
-        """Send what is missing, and the end."""
+        """Send the text that was not sent yet, and the events that end the stream."""
         task, denied, sent = end
         refusal = refusal_after(task, denied) if task is not None else TOO_LONG
         if task is None or refusal is not None:
             await self._refuse(refusal or TOO_LONG)
             return
         whole = self.chat.content(task)
-        # A reply that was replaced meanwhile is not said again.
+        # If the agent replaced the reply after a part of it was sent, the new reply is not sent.
         is_more = whole.startswith(sent)
         rest = whole.removeprefix(sent) if is_more else attachments_of(task, self.chat.public_url)
         more = self.chat.delta(task, rest) if rest else b""
