@@ -159,8 +159,7 @@ def queue_pushes(task: Task, events: Sequence[TaskEvent], traceparent: str = "")
     """Queue the notifications of these events to every address of the task. `task`: its state after the events.
 
     The end of a task is queued once, by its process or by `a2a_bridge.service.push_delivery`. Queuing an event
-    again
-    changes nothing.
+    again changes nothing.
     """
     told = [(event.seq, payload) for event in events if (payload := payload_of(task, event))]
     if not told:

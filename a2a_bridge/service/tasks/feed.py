@@ -12,8 +12,7 @@ class Feed:
 
     The feed exists as long as a turn of this process, or a stream, refers to it. `is_fed`: that turn adds each
     event; else the streams read the store (`TaskReader.refresh`). `has_pushes`: this process knows of push
-    addresses
-    of the task.
+    addresses of the task.
     """
 
     def __init__(self, task: Task) -> None:
