@@ -24,7 +24,7 @@ StaffFilter = make_filter(
 
 @admin.register(Credential, site=site)
 class CredentialAdmin(OwnerScopedAdmin):
-    """Tokens to recognise and to revoke; never their text, never their hash."""
+    """The tokens of users, to be recognised and revoked; shows neither the text nor the hash of a token."""
 
     owner_lookup = "user"
     list_display = (
@@ -62,24 +62,24 @@ class CredentialAdmin(OwnerScopedAdmin):
 
     @admin.display(description="begins with", ordering="prefix")
     def shown_prefix(self, credential: Credential) -> str:
-        """The head of the token, with a sign that it goes on, or the number of a JWT."""
+        """The first characters of the token and an ellipsis, or the number of a JWT."""
         return credential.shown_prefix
 
     @admin.display(description="good", boolean=True)
     def is_usable(self, credential: Credential) -> bool:
-        """Neither revoked nor expired."""
+        """True if the token is neither revoked nor expired."""
         return credential.is_live
 
     @admin.action(description="Revoke the chosen credentials")
     def revoke(self, request: HttpRequest, queryset: QuerySet[Credential]) -> None:
-        """Refuse them from the next request on; sockets that use them close within seconds."""
+        """Revoke the chosen tokens from the next request on; sockets that use them close within seconds."""
         count = Credential.objects.filter(pk__in=queryset.values("pk")).revoke()
         self.message_user(request, f"{count} revoked.", messages.SUCCESS)
 
 
 @admin.register(ClientGrant, site=site)
 class ClientGrantAdmin(OwnerScopedAdmin):
-    """Clients that refresh their tokens, to recognise and to sign out; never a token, never its hash."""
+    """The clients that refresh their tokens, to be recognised and signed out; shows no token and no hash."""
 
     owner_lookup = "user"
     list_display = ("app_name", "user", "scopes", "created_at", "refreshed_at", "expires_at", "is_usable")
@@ -102,19 +102,19 @@ class ClientGrantAdmin(OwnerScopedAdmin):
 
     @admin.display(description="good", boolean=True)
     def is_usable(self, grant: ClientGrant) -> bool:
-        """Neither ended nor expired."""
+        """True if the grant has neither ended nor expired."""
         return grant.is_live
 
     @admin.action(description="Sign out the chosen clients")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ClientGrant]) -> None:
-        """End their refresh tokens and access tokens; sockets that use these close within seconds."""
+        """Revoke the tokens of the chosen clients; sockets that use them close within seconds."""
         count = ClientGrant.objects.filter(pk__in=queryset.values("pk")).revoke()
         self.message_user(request, f"{count} signed out.", messages.SUCCESS)
 
 
 @admin.register(ProviderIdentity, site=site)
 class ProviderIdentityAdmin(OwnerScopedAdmin):
-    """By which accounts elsewhere users sign in."""
+    """The accounts at identity providers with which users sign in."""
 
     owner_lookup = "user"
     list_display = ("user", "issuer", "subject", "created_at", "last_used_at")
@@ -127,7 +127,7 @@ class ProviderIdentityAdmin(OwnerScopedAdmin):
 
 @admin.register(Passkey, site=site)
 class PasskeyAdmin(OwnerScopedAdmin):
-    """The passkeys of users; owners delete the ones they lost."""
+    """The passkeys of users; their owners can delete them."""
 
     owner_lookup = "user"
     writes = ("delete",)
@@ -139,7 +139,7 @@ class PasskeyAdmin(OwnerScopedAdmin):
 
 @admin.register(Invitation, site=site)
 class InvitationAdmin(OwnerScopedAdmin):
-    """Invitations with their inviter and invitee; never the link, never its hash."""
+    """Invitations with their inviter and invitee; shows neither the link nor its hash."""
 
     list_display = ("login", "is_admin", "made_by", "user", "created_at", "expires_at", "used_at")
     list_select_related = ("made_by", "user")
@@ -150,7 +150,9 @@ class InvitationAdmin(OwnerScopedAdmin):
 
 @admin.register(LogEntry, site=site)
 class ActAdmin(OwnerScopedAdmin):
-    """The acts of staff in the admin, and the questions they looked at; no row is changed or deleted."""
+    """The audit log: the acts of users in the admin, and the questions that the staff looked at. Rows are only
+    read.
+    """
 
     list_display = ("action_time", "user", "did", "content_type", "object_repr", "how")
     list_display_links = None
@@ -163,7 +165,7 @@ class ActAdmin(OwnerScopedAdmin):
 
     @admin.display(description="did")
     def did(self, act: LogEntry) -> str:
-        """Django's three, and reading."""
+        """The kind of the act: one of Django's three, or reading."""
         return ACTS.get(act.action_flag, "did")
 
     @admin.display(description="how")

@@ -24,20 +24,20 @@ LEFT_OUT = ("password_change", "password_change_done", "view_on_site")
 
 
 class OwnersAdminSite(admin.AdminSite):
-    """Django's admin, entered by `cw_session`; there are no passwords here."""
+    """Django's admin for users with the cookie `cw_session`, without its own sign-in by password."""
 
     site_header = "Clawbridge"
     site_title = "Clawbridge"
     index_title = "Administration"
     site_url = "/"
-    enable_nav_sidebar = False  # a handful of tables: the room goes to their columns
+    enable_nav_sidebar = False  # there are few tables: the width is for their columns
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Every user who is signed in and not suspended."""
+        """True for every user who is signed in and not suspended."""
         return bool(request.user.is_authenticated and request.user.is_active)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Send the visitor to the hub's sign-in, and back here after it."""
+        """Redirect to the hub's sign-in, which leads back to this page."""
         target = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)
         if self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
@@ -46,7 +46,7 @@ class OwnersAdminSite(admin.AdminSite):
     def logout(  # type: ignore[override]
         self, request: HttpRequest, extra_context: Any = None
     ) -> HttpResponse:
-        """The same as signing out on the home page."""
+        """Sign out as on the home page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         response = HttpResponseRedirect(reverse("home"))
@@ -54,11 +54,15 @@ class OwnersAdminSite(admin.AdminSite):
         return response
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Django's, without changing passwords and without "view on site", which looks up any row of any table."""
+        """Django's addresses, without changing passwords and without "view on site", which shows any row of any
+        table.
+        """
         return [url for url in super().get_urls() if getattr(url, "name", None) not in LEFT_OUT]
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Django's, but for NUL in an address: filters would pass it on to a database that refuses it."""
+        """Wrap a view as Django does, and refuse NUL in an address: a filter would pass it to a database that
+        refuses it.
+        """
         inner: Callable[..., HttpResponse] = super().admin_view(view, cacheable)
 
         @wraps(inner)
@@ -116,13 +120,13 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return "delete" in self.writes and self.has_module_permission(request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """No filter on a secret or its hash: by repeated filters a user could guess it."""
+        """Forbid filters on a secret or its hash: by repeated filters a user could guess the value."""
         return not any(word in lookup for word in SECRET_WORDS) and super().lookup_allowed(lookup, value, request)
 
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
-        """Run an action and log it. A chosen key must be a number: Django fails on anything else."""
+        """Run an action and log it. Refuses chosen keys that are not numbers, on which Django would fail."""
         chosen, action = request.POST.getlist(ACTION_CHECKBOX_NAME), request.POST.get("action", "")
         if not all(map(self.is_key, chosen)):
             raise SuspiciousOperation("a row is chosen by its number")
@@ -134,7 +138,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             else []
         )
         response = super().response_action(request, queryset, *args, **kwargs)
-        if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django logs its own
+        if rows and action != DELETE_SELECTED and isinstance(request.user, User):  # Django logs this action itself
             audit_log.record_act(request.user, self.model, rows, action)
         return response
 
@@ -144,7 +148,7 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter in the margin of a list, by named conditions. Made by `make_filter`."""
+    """A filter beside a list, by named conditions; `make_filter` makes subclasses."""
 
     conditions: ClassVar[Mapping[str, tuple[str, Q]]] = {}
 
@@ -153,17 +157,19 @@ class ConditionFilter(admin.SimpleListFilter):
         return [(value, label) for value, (label, _) in self.conditions.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows that meet the chosen condition; all rows for a value that is none of them."""
+        """The rows that meet the chosen condition; all rows if no known condition is chosen."""
         chosen = self.conditions.get(self.value() or "")
         return queryset.filter(chosen[1]) if chosen else queryset
 
 
 def make_filter(title: str, parameter: str, conditions: Mapping[str, tuple[str, Q]]) -> type[ConditionFilter]:
-    """A filter headed `title`; `conditions` maps each value of the query parameter to a label and a condition."""
+    """Make a filter titled `title`; `conditions` maps each value of the query parameter to a label and a
+    condition.
+    """
     attributes = {"title": title, "parameter_name": parameter, "conditions": conditions}
     return type("MadeFilter", (ConditionFilter,), attributes)
 
 
 def make_live_filter(live: Q) -> type[ConditionFilter]:
-    """A filter of credentials, or of what belongs to one. `live`: the condition of those that are accepted."""
+    """Make a filter of credentials or related rows. `live`: the condition of accepted credentials."""
     return make_filter("state", "good", {"yes": ("Accepted", live), "no": ("Revoked or expired", ~live)})

@@ -1,7 +1,7 @@
 """Authenticates callers of HTTP and WebSocket requests: a Bearer token, or the cookie `cw_session`.
 
-A surface checks in this order (docs/adr/0104): HTTP method, headers that came twice, media type, size and deadline
-of the body (`kit.asgi.HttpRequest`); the caller, after it has looked up the token; the JSON (`kit.strict_json`).
+A surface checks in this order (docs/adr/0104): HTTP method, repeated headers, media type, size and deadline of the
+body (`kit.asgi.HttpRequest`); the caller, whose token it looks up first; the JSON (`kit.strict_json`).
 The ledger looks up the callers of asks by a statement of its own (`agents.core.ledger.state`).
 """
 
@@ -43,11 +43,13 @@ class TokenScope(StrEnum):
     CONNECT = "connect"
 
 
-IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScope.ADMIN)  # where none is given
+# Of a token without stated scopes.
+IMPLIED_SCOPES = (TokenScope.ASK, TokenScope.READ, TokenScope.PUBLISH, TokenScope.ADMIN)
 IMPLIED_SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ)
 SCOPES_OF_ONE_AGENT = (TokenScope.ASK, TokenScope.READ, TokenScope.CONNECT)
-SEAT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")  # at the gateway
-RESERVED_SEATS = frozenset({"gateway", "broadcast"})  # names of the hub itself, and of all agents of a team
+SEAT_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")  # the form of an agent's name at the gateway
+# `gateway` is the hub itself, `broadcast` all agents of a team.
+RESERVED_SEATS = frozenset({"gateway", "broadcast"})
 
 
 def scope_text(scope: TokenScope) -> str:
@@ -77,9 +79,9 @@ class Identity(Struct, frozen=True):
         return bool(self.scopes or self.only_agent)
 
     def may(self, scope: TokenScope | None, *, agent: str = "") -> bool:
-        """True if the credential has the scope; for None, whether it has any scope but `connect`.
+        """True if the credential has the scope; for None, if the credential has any scope but `connect`.
 
-        `agent`: the handle, where an agent is asked or its card read.
+        `agent`: the handle of the agent that is asked, or whose card is read.
         """
         if scope is None:
             return self.scopes != TokenScope.CONNECT
@@ -88,12 +90,12 @@ class Identity(Struct, frozen=True):
         return scope in (self.scopes.split() or IMPLIED_SCOPES)
 
     def may_see(self, agent: str) -> bool:
-        """True if the credential shows its user an agent, by handle: those that it may ask or read the card of."""
+        """True if the credential may ask the agent of this handle, or read its card."""
         return self.may(TokenScope.READ, agent=agent) or self.may(TokenScope.ASK, agent=agent)
 
     @property
     def may_list_agents(self) -> bool:
-        """True if the credential shows its user which agents there are, or the one that it is for."""
+        """True if the credential may list agents; a credential for one agent lists only that one."""
         return self.may_see(self.only_agent)
 
 
@@ -106,9 +108,9 @@ class Caller:
 
 
 class Presented(Struct, frozen=True):
-    """A token as a request presented it; `by_cookie` when the browser sent it by itself.
+    """The token of a request, not looked up yet. `by_cookie`: it came in the cookie, which browsers send unasked.
 
-    `is_foreign`: as a cookie of an unsafe request that is not provably from our own pages.
+    `is_foreign`: it came in the cookie of an unsafe request that is not provably from a page of the hub.
     """
 
     digest: str
@@ -124,7 +126,7 @@ def digest(token: str) -> str:
 def presented(headers: Mapping[str, str], method: str = "GET", public_url: str = "") -> Presented | None:
     """The token of a request, its headers named in lower case: Bearer first, else the cookie."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    # A request that names another scheme chose its credentials: its cookie does not count instead.
+    # A request with an Authorization header of another scheme is not authenticated by its cookie instead.
     if scheme:
         is_bearer = scheme == "Bearer" or scheme.lower() == "bearer"
         return Presented(digest(token.strip()), by_cookie=False) if is_bearer else None
@@ -143,8 +145,8 @@ def origin_of(url: str) -> str:
 
 
 def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
-    """True if a page of ours sent a request: by `Origin` or, without one, by `Sec-Fetch-Site`."""
-    # `Sec-Fetch-Site` counts only where no `Origin` came: sandboxed pages send `null`, which is not ours.
+    """True if a page of the hub sent the request: by `Origin` or, without it, by `Sec-Fetch-Site`."""
+    # `Sec-Fetch-Site` counts only without an `Origin`: sandboxed pages send the origin `null`, which is foreign.
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site") == "same-origin"
@@ -153,7 +155,7 @@ def is_of_own_page(headers: Mapping[str, str], public_url: str) -> bool:
 
 def presented_by(request: HttpRequest) -> Presented | None:
     """The token of a request that Django serves, valid or not."""
-    # Only a cookie is compared with the hub's own address.
+    # The hub's own address is needed only for a cookie.
     public_url = "" if "Authorization" in request.headers else settings.PUBLIC_URL
     return presented(request.headers, request.method or "", public_url)
 
@@ -161,24 +163,26 @@ def presented_by(request: HttpRequest) -> Presented | None:
 def find_caller(request: HttpRequest) -> Caller | None:
     """The caller of a request, by a valid session or app credential of an active user.
 
-    Stores the time of its use.
+    Stores when the credential was used.
     """
     caller = find_holder(presented_by(request), *CALLER_KINDS)
     if caller is not None and caller.identity.is_stale:
-        with suppress(*DATABASE_UNAVAILABLE):  # a request that only reads needs no write; the next use is stored
+        # A request that only reads succeeds also if the database takes no writes.
+        with suppress(*DATABASE_UNAVAILABLE):
             Credential.touch([caller.identity.credential_id])
     return caller
 
 
 def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
-    """The active user who presented this token, if it is live and of one of these kinds.
+    """The active user of this token, if the token is valid and of one of these kinds.
 
-    Nothing is cached, so a revoked token is refused from the commit on.
+    Nothing is cached, so a revoked token is refused as soon as its revocation is committed.
     """
     if token is None:
         return None
     live = Credential.objects.live().filter(digest=token.digest, kind__in=kinds, user__is_active=True)
-    found: Credential | None = next(iter(live.select_related("user").order_by()), None)  # a digest is unique
+    # At most one: digests are unique.
+    found: Credential | None = next(iter(live.select_related("user").order_by()), None)
     if found is None:
         return None
     used_at, user = found.last_used_at, found.user
@@ -197,13 +201,13 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
 
 
 def still_good(credential_ids: Collection[int]) -> set[int]:
-    """The credentials, of these, that are still valid."""
+    """The ids of those of these credentials that are still valid."""
     live = Credential.objects.live().filter(pk__in=credential_ids, user__is_active=True)
     return set(live.values_list("pk", flat=True))
 
 
 class Unauthenticated(RequestRefused):
-    """No live token of the right kind."""
+    """The request has no valid token of an accepted kind."""
 
     def __init__(self, kinds: Collection[str] = CALLER_KINDS) -> None:
         wanted = f"want a live {' or '.join(kinds)} token"
@@ -211,7 +215,7 @@ class Unauthenticated(RequestRefused):
 
 
 class ForeignOrigin(RequestRefused):
-    """A cookie came with an unsafe request that is not provably from our own pages."""
+    """The request is unsafe, has a cookie, and is not provably from a page of the hub."""
 
     def __init__(self) -> None:
         super().__init__(403, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT)
@@ -233,10 +237,10 @@ def check_caller(
     kinds: Collection[str] = CALLER_KINDS,
     agent: str = "",
 ) -> Identity:
-    """The caller, by the token of a request and the identity that was found for it.
+    """Check the token of a request and the identity that was found for it; returns the identity.
 
-    `scopes`: the scopes that the token needs; without one, any scope but `connect`. `agent`: the handle, where an
-    agent is asked.
+    `scopes`: the scopes that the token needs; without them, any scope but `connect`. `agent`: the handle of the
+    agent that is asked.
 
     Raises:
         Unauthenticated, ForeignOrigin, OutOfScope: the first in this order.

@@ -1,4 +1,4 @@
-"""Answers to what never reaches a view, or breaks in one: JSON for programs, a plain page for people."""
+"""Responses to requests that reach no view, or fail in one: JSON for programs, a plain page for browsers."""
 
 import sys
 
@@ -14,7 +14,7 @@ FORBIDDEN_ORIGIN_TEXT = "a cookie counts only in requests from the hub's own pag
 INTERNAL, INTERNAL_TEXT = "internal", "internal error"
 UNAVAILABLE_TEXT = "the hub's database is out of reach or takes no writes; nothing was done, try again shortly"
 RETRY_AFTER_S = 2
-API_PATHS = ("/api/", "/network/")  # what programs call, that read JSON
+API_PATHS = ("/api/", "/network/")  # the addresses of APIs, whose callers read JSON
 CODES = {
     400: "validation_failed",
     401: "unauthorized",
@@ -40,32 +40,32 @@ TEXTS = {
 
 
 def json_error(status: int, code: str, message: str) -> JsonResponse:
-    """The one shape of an error."""
+    """An error response of REST."""
     return JsonResponse({"error": code, "message": message}, status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400 for what Django itself refuses."""
+    """Respond 400 to a request that Django itself refuses."""
     return _failed(request, 400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 outside of DRF."""
+    """Respond 403 outside of DRF."""
     return _failed(request, 403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """403 for a form without its token (settings.CSRF_FAILURE_VIEW)."""
+    """Respond 403 to a form without its CSRF token (settings.CSRF_FAILURE_VIEW)."""
     return _failed(request, 403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404 for an unknown address."""
+    """Respond 404 to an unknown address."""
     return _failed(request, 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: Django has logged it; the body tells nothing of it. 503 when the database is what failed."""
+    """Respond 500, without details, to an exception that Django has logged; 503 if the database failed."""
     if isinstance(sys.exc_info()[1], DATABASE_UNAVAILABLE):
         answer = _failed(request, 503)
         answer["Retry-After"] = str(RETRY_AFTER_S)
@@ -74,14 +74,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def too_many_at_once(request: HttpRequest, failure: TooManyAtOnce) -> HttpResponse:
-    """429 or 503, and when to try again."""
+    """Respond 429 or 503, with a Retry-After."""
     answer = _failed(request, failure.status, f"{str(failure).capitalize()}.")
     answer["Retry-After"] = str(AT_ONCE_RETRY_AFTER_S)
     return answer
 
 
 def _failed(request: HttpRequest, status: int, why: str = "") -> HttpResponse:
-    """The page needs neither the database nor a user, because either may be what is broken."""
+    """A page that needs neither the database nor the user, because either may be the cause of the failure."""
     title, text = TEXTS[status]
     text = why or text
     if request.path_info.startswith(API_PATHS):

@@ -25,11 +25,11 @@ TAKEN = "@{login} belongs to another account by now. Ask for a link with another
 
 
 class CannotInvite(Exception):
-    """No link was made; the text says why."""
+    """The invitation is refused, and no link was made; the text says why."""
 
 
 class NoInvitation(SignInRefused):
-    """No open invitation has this link. The answer does not say if one was used, expired or never existed."""
+    """No open invitation has this link. The text does not tell if it was used, has expired or never existed."""
 
     code = "invalid_invitation"
 
@@ -54,7 +54,7 @@ class Invited:
 
 @transaction.atomic
 def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
-    """A link for a login; an older link for this login is no longer valid.
+    """Make a link for a login; it replaces an older link for this login.
 
     `made_by`: the member of the staff, None for the operator on the hub's machine. Only the operator makes links
     for staff and for accounts that can sign in already: staff would take the account over.
@@ -125,7 +125,7 @@ def redeem(token: str, set_up: Callable[[User], None]) -> User:
         user.is_staff = user.is_superuser = True
         user.save(update_fields=["is_staff", "is_superuser"])
     set_up(user)
-    if invitation.user is not None:  # a thief may have the old password or a session
+    if invitation.user is not None:  # someone else may know the old password, or have a session
         Credential.objects.filter(user=user, kind=Credential.Kind.SESSION).revoke()
     Invitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), user=user)
     audit_log.record_act(user, User, audit_log.name_rows([user]), "set up a sign-in by an invitation")

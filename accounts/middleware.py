@@ -36,23 +36,23 @@ PAGE_POLICY = (
 
 
 class PageMiddleware(MiddlewareMixin):
-    """Gives every page the strict Content-Security-Policy, and answers requests that are one too many."""
+    """Gives every page the strict Content-Security-Policy, and responds to requests over a concurrency limit."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The response with the policy, if it is a page whose view chose none."""
+        """Add the policy to a page whose view has set none."""
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         return response
 
     def process_exception(self, request: HttpRequest, failure: Exception) -> HttpResponseBase | None:
-        """Refuse a request that is one too many; views of REST answer their exceptions themselves."""
+        """Respond to a request over a concurrency limit; views of REST handle their exceptions themselves."""
         return too_many_at_once(request, failure) if isinstance(failure, TooManyAtOnce) else None
 
 
 class AppOriginsMiddleware(MiddlewareMixin):
     """Lets apps of other origins (`APP_ORIGINS`) call the API from a browser, with their Bearer token.
 
-    CORS without credentials: the cookie never travels with it, and would not count if it did.
+    CORS without credentials: the browser sends no cookie, and the hub would not accept it.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
@@ -85,7 +85,7 @@ class CredentialMiddleware(AuthenticationMiddleware):
 
 
 def allowing(origin: str | None, app_origins: Collection[str]) -> list[Header]:
-    """The headers of `AppOriginsMiddleware` for an answer that does not come from Django."""
+    """The headers of `AppOriginsMiddleware`, for a response that Django does not make."""
     if origin is None or origin not in app_origins:
         return []
     return [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
@@ -96,6 +96,6 @@ def _is_known(request: HttpRequest) -> bool:
 
 
 def _user(request: HttpRequest) -> User | AnonymousUser:
-    """A user in a browser: an app's token opens the API, never a page or the admin."""
+    """The user of a browser's session: an app's token is for the API, not for pages or the admin."""
     caller = find_caller(request)
     return caller.user if caller and caller.identity.kind == Credential.Kind.SESSION else AnonymousUser()

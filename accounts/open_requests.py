@@ -13,7 +13,7 @@ from kit.concurrency import ConcurrencyLimit, TooManyAtOnce, network_of
 class OpenRequests:
     """The requests of this process that wait for an agent, by credential.
 
-    A task holds its credential in a block. On every ask of A2A it enters and leaves instead, which is lighter.
+    A task registers by `hold`; asks of A2A call `enter` and `leave`, which cost less.
     """
 
     def __init__(self) -> None:
@@ -22,11 +22,11 @@ class OpenRequests:
 
     @property
     def credential_ids(self) -> set[int]:
-        """The ids of the credentials with open answers."""
+        """The ids of the credentials with open requests."""
         return set(self._open)
 
     def dismiss(self, credential_ids: set[int]) -> None:
-        """Cut off the open answers of these credentials. The turns go on, and are settled as usual."""
+        """Cancel the open requests of these credentials. Their turns continue, and are settled as usual."""
         for credential_id in credential_ids:
             for task in self._open.get(credential_id, ()):
                 self._cut_off.add(task)
@@ -34,7 +34,7 @@ class OpenRequests:
 
     @contextmanager
     def hold(self, credential_id: int) -> Iterator[None]:
-        """While the block waits, the task that runs now answers that credential.
+        """Register the current task as a request of the credential for the block.
 
         Raises:
             Unauthenticated: the credential was revoked meanwhile.
@@ -50,23 +50,23 @@ class OpenRequests:
             self.leave(credential_id, task)
 
     def enter(self, credential_id: int) -> asyncio.Task[Any]:
-        """The task that runs now answers that credential, until it leaves."""
+        """Register the current task as a request of the credential, until `leave`; returns the task."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  for the type checker: answers run in tasks
         self._open.setdefault(credential_id, set()).add(task)
         return task
 
     def was_dismissed(self, task: asyncio.Task[Any]) -> bool:
-        """True if a task was cancelled because its answer was cut off; the cancellation is taken back then."""
+        """True if `dismiss` cancelled the task; then this call revokes the cancellation."""
         if task not in self._cut_off:
             return False
-        # The task goes on to answer: its count of cancellations, at which
-        # `asyncio.timeout` looks, has to be right.
+        # The task goes on to respond: its count of cancellations, which
+        # `asyncio.timeout` reads, must be right.
         task.uncancel()
         return True
 
     def leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
-        """Forget the request: its task has ended."""
+        """Remove a task whose request has ended."""
         self._cut_off.discard(task)
         held = self._open[credential_id]
         held.discard(task)
@@ -74,7 +74,7 @@ class OpenRequests:
             del self._open[credential_id]
 
 
-PER_ADDRESS = 100  # a waiting socket costs memory: a client without an account must not choose how much
+PER_ADDRESS = 100  # a waiting socket takes memory, which clients without an account must not use without a limit
 
 
 class UnsignedSockets:

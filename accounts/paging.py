@@ -23,7 +23,7 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 def page_query(limit: int) -> type[PageQuery]:
-    """The parameters of a list of so many rows unless asked otherwise."""
+    """Make the query parameters of a list with this default number of rows."""
     return type("PageQuery", (PageQuery,), {"limit": serializers.IntegerField(default=limit, min_value=1)})
 
 
@@ -48,7 +48,7 @@ def page(
     *,
     most: int = MAX_LIMIT,
 ) -> Response:
-    """One page of rows, at most `most`, shown all together so that what belongs to them is fetched together."""
+    """One page of at most `most` rows; `show` gets all rows at once, so that related rows are fetched together."""
     query = read_query(which, request)
     start, limit = query["offset"], min(query.get("limit", most), most)
     return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})

@@ -1,8 +1,7 @@
 """Passkeys: WebAuthn credentials that a browser makes and signs with, by py_webauthn.
 
-A passkey signs a user in alone, so the authenticator must have verified its user (PIN or biometrics). Challenges
-are good once: that of an invitation as the invitation is, that of a sign-in as an attempt
-(`accounts.oauth.attempts`).
+A passkey is the only factor, so the authenticator must have verified its user (PIN or biometrics). A challenge is
+valid once, as the invitation or the sign-in attempt (`accounts.oauth.attempts`) to which it belongs.
 """
 
 import ipaddress
@@ -47,7 +46,7 @@ class BadPasskey(SignInRefused):
 
 
 def passkeys_work() -> bool:
-    """True if browsers make passkeys for this hub: that takes a host name, and https or localhost."""
+    """True if browsers make passkeys for this hub: it needs a host name, and https or localhost."""
     host = _host()
     try:
         ipaddress.ip_address(host)
@@ -75,10 +74,10 @@ def registration_options(login: str, challenge: str) -> dict[str, Any]:
 
 
 def check_registration(answer: str, challenge: str) -> Passkey:
-    """The passkey that a browser made, of no user yet and not stored.
+    """Check the passkey that a browser made; returns it unsaved and without a user.
 
     Raises:
-        BadPasskey: the answer does not hold, or the passkey is known already.
+        BadPasskey: the browser's response is not valid, or the passkey is known already.
     """
     try:
         verified = verify_registration_response(
@@ -115,7 +114,7 @@ def check_sign_in(answer: str, challenge: str) -> User:
     """The active user whose passkey signed a challenge.
 
     Raises:
-        BadPasskey: the answer does not hold, or no active account has this passkey.
+        BadPasskey: the browser's response is not valid, or no active account has this passkey.
     """
     try:
         credential_id = bytes_to_base64url(base64url_to_bytes(str(json.loads(_bounded(answer))["id"])))

@@ -45,7 +45,7 @@ class CountedRows:
     is_sorted: bool = True
 
     def count(self, account_id: int, among: Q = EVERY_ROW) -> int:
-        """The number that the rows of one account make, counting rows that meet the condition."""
+        """The number for the rows of one account that meet the condition."""
         rows = self.rows().filter(self.where, among, **{self.owner_path: account_id})
         return int(rows.aggregate(number=self.number)["number"] or 0)
 
@@ -112,17 +112,17 @@ class AccountLimit:
         """Refuse more than the limit. Call it in the transaction that adds the rows: the account stays locked.
 
         Raises:
-            QuotaExceeded, or the error of `refused_as`: with so many more the account would exceed the limit.
+            QuotaExceeded, or the error of `refused_as`: with `more` rows the account would exceed the limit.
         """
         if self.most:
             lock_owner(account_id)
             self.check_number(self.count_used(account_id), more)
 
     def check_number(self, held: int, more: int = 1) -> None:
-        """Like `check`, where the caller has counted, and holds the lock.
+        """Like `check`, for a caller that has counted the rows, and holds the lock.
 
         Raises:
-            QuotaExceeded, or the error of `refused_as`: with so many more there would be more than the limit.
+            QuotaExceeded, or the error of `refused_as`: `held` and `more` together exceed the limit.
         """
         if self.most and held + more > self.most:
             text = self.refusal.format(name=self.name, held=held, wanted=held + more, most=self.number)

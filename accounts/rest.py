@@ -61,7 +61,7 @@ class Conflict(exceptions.APIException):
 
 
 class RefusedByHub(exceptions.APIException):
-    """A refusal as DRF has exceptions."""
+    """A `RequestRefused` as an exception of DRF."""
 
     def __init__(self, refused: RequestRefused) -> None:
         super().__init__(str(refused))
@@ -74,7 +74,7 @@ class CredentialAuthentication(BaseAuthentication):
     """The user of a Bearer token or cookie, as everywhere in the hub; there is no CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
-        """The caller and the identity of the credential; None without a live one, which is then a 401."""
+        """The caller and the identity of the credential; None, and so a 401, without a valid credential."""
         caller = find_caller(request._request)
         return (caller.user, caller.identity) if caller else None
 
@@ -84,10 +84,12 @@ class CredentialAuthentication(BaseAuthentication):
 
 
 class ChannelAuthentication(BaseAuthentication):
-    """An agent's program, by the channel token of its socket. By Bearer alone: an agent has no cookie."""
+    """Authenticates an agent's program by the channel token of its socket, as a Bearer token; agents have no
+    cookie.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
-        """The owner and the identity of the token; None without a live one, which is then a 401."""
+        """The owner and the identity of the token; None, and so a 401, without a valid token."""
         token = presented({"authorization": request.headers.get("Authorization", "")})
         caller = find_holder(token, *AGENT_KINDS)
         return (caller.user, caller.identity) if caller else None
@@ -98,7 +100,7 @@ class ChannelAuthentication(BaseAuthentication):
 
 
 class StrictJSONParser(JSONParser):
-    """Reads JSON by `kit.strict_json`; what its strings may hold is for each field to say."""
+    """Reads JSON by `kit.strict_json`; each field checks its own strings."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """The decoded body."""
@@ -111,7 +113,7 @@ class StrictJSONParser(JSONParser):
 
 
 class JSONNegotiation(DefaultContentNegotiation):
-    """Takes as JSON what every surface does."""
+    """Accepts the media types of JSON that all surfaces accept."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         """The parser of the request's media type; None: 415."""
@@ -146,7 +148,7 @@ class Body(serializers.Serializer[Any]):
         return body
 
     def to_internal_value(self, data: Any) -> Any:
-        """As DRF, once every member is known."""
+        """Refuse unknown fields, and validate as DRF does."""
         if isinstance(data, Mapping) and (unknown := data.keys() - self.fields.keys()):
             named = sorted(_printable(name) for name in unknown)[:UNKNOWN_NAMED]
             raise exceptions.ValidationError(dict.fromkeys(named, UNKNOWN_FIELD))
@@ -168,7 +170,7 @@ class ColumnBody(Body):
     _without_null: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Declare the fields in the order of the columns, then those that the class adds."""
+        """Declare the fields of the columns in their order, then the fields that the class adds."""
         super().__init_subclass__(**options)
         meta: Any = cls.Meta  # type: ignore[attr-defined]
         names = {field.path: (name, field.is_nullable) for name, field in fields_of(meta.shape).items()}
@@ -179,7 +181,7 @@ class ColumnBody(Body):
         cls._without_null = frozenset(one.name for one in columns if not one.null)
 
     def to_internal_value(self, data: Any) -> Any:
-        """The value as DRF reads it, with the empty text for null in a column that has no null."""
+        """Validate as DRF does; null becomes the empty text in a column without null."""
         values = super().to_internal_value(data)
         for name in self._without_null & values.keys():
             if values[name] is None:
@@ -188,7 +190,7 @@ class ColumnBody(Body):
 
 
 def check_no_fields(request: Request) -> None:
-    """Refuse a body that names anything, for a call that takes none; an empty object is fine."""
+    """Refuse a body with fields, for a call that takes none; an empty object is accepted."""
     Body.read(request)
 
 
@@ -197,15 +199,15 @@ def _printable(name: object) -> str:
 
 
 def caller_of(request: Request) -> User:
-    """The signed-in user of a view that demands one."""
+    """The signed-in user of a request to a view that requires one."""
     return cast(User, request.user)
 
 
 def get_one(rows: QuerySet[Row], text: str) -> Row:
-    """The first of some rows.
+    """The first of these rows.
 
     Raises:
-        NotFound: there is none; the text says so, and is the same for rows of other owners.
+        NotFound: there is no row; `text` must not tell whether another owner has one.
     """
     row = rows.first()
     if row is None:
@@ -225,7 +227,7 @@ class HasScope(BasePermission):
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """True, or OutOfScope is raised."""
+        """True if the credential has the scope; otherwise raises OutOfScope."""
         by_method = TokenScope.READ if request.method in SAFE_METHODS else TokenScope.PUBLISH
         scope: TokenScope | None = getattr(view, "scope", by_method)
         if isinstance(request.auth, Identity) and not request.auth.may(scope):
@@ -234,28 +236,28 @@ class HasScope(BasePermission):
 
 
 class HasUnlimitedToken(BasePermission):
-    """For what would give a token more than its scopes: making and revoking tokens."""
+    """For calls that make or revoke tokens: by them a limited token could get beyond its scopes."""
 
     message = "this takes a token that is not limited to scopes or to an agent"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """True if the request comes with one."""
+        """True if the credential of the request is not limited."""
         return isinstance(request.auth, Identity) and not request.auth.is_limited
 
 
 class HasBrowserSession(BasePermission):
-    """For what an app or a script may not do in its user's name."""
+    """For calls that apps and scripts must not make on their user's behalf."""
 
     message = "this takes a sign-in session: no app token does it"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """True if the request comes with a session."""
+        """True if the credential of the request is a session."""
         identity = request.auth
         return isinstance(identity, Identity) and identity.kind == "session"
 
 
 def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
-    """DRF's exception handler: every failure as a code and a sentence; what is unforeseen tells nothing."""
+    """DRF's exception handler: responds with a code and a sentence; unexpected exceptions show no details."""
     failure = _as_api_failure(failure)
     if not isinstance(failure, exceptions.APIException):
         logger.error("rest.failed", exc_info=failure, extra={"view": type(context.get("view")).__name__})
@@ -295,7 +297,7 @@ def _headers(failure: exceptions.APIException) -> dict[str, str]:
 
 
 def _sentences(detail: Any, field: str = "") -> Iterator[str]:
-    """Every message of a nested detail, each with the field it is about."""
+    """Yield each message of a nested detail, with the name of its field."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             yield from _sentences(inner, _inside(field, name))

@@ -1,7 +1,7 @@
-"""Secrets at rest, sealed with this hub's keys: a copy of the database must not be enough to use them.
+"""Encrypts secrets at rest with the hub's keys, so that a copy of the database is not enough to use them.
 
-Keys come from the setting WEBHOOK_KEYS, newest first, with Django's secret key and its fallbacks behind them: the
-newest seals, all of them open.
+The keys are those of the setting WEBHOOK_KEYS, newest first, then Django's secret key and its fallbacks: the first
+key encrypts, and all of them decrypt.
 """
 
 import base64
@@ -25,15 +25,15 @@ class SecretUnreadable(Exception):
 
 
 def seal(text: str, purpose: bytes) -> str:
-    """A secret as it is stored, for this purpose alone."""
+    """Encrypt a secret for storage; it can be decrypted only for the same purpose."""
     return _ring(purpose, _keys()).encrypt(text.encode("utf-8")).decode("ascii")
 
 
 def unseal(sealed: str, purpose: bytes) -> str:
-    """A stored secret in the clear.
+    """Decrypt a stored secret.
 
     Raises:
-        Unreadable: the key that sealed it is not among ours, or it was for another purpose.
+        SecretUnreadable: none of the hub's keys encrypted the secret, or it is for another purpose.
     """
     try:
         return _ring(purpose, _keys()).decrypt(sealed.encode("ascii")).decode("utf-8")
@@ -42,7 +42,7 @@ def unseal(sealed: str, purpose: bytes) -> str:
 
 
 def seal_json(value: Any, purpose: bytes) -> str:
-    """Encrypt a value for storage, for this purpose alone."""
+    """Encrypt a JSON value for storage; see `seal`."""
     return seal(msgspec.json.encode(value).decode(), purpose)
 
 
@@ -50,7 +50,7 @@ def open_json(sealed: str, purpose: bytes) -> Any:
     """Decrypt a stored value.
 
     Raises:
-        Unreadable: as `unseal`, or the value is damaged.
+        SecretUnreadable: as for `unseal`, or the value is damaged.
     """
     try:
         return msgspec.json.decode(unseal(sealed, purpose))
@@ -59,14 +59,14 @@ def open_json(sealed: str, purpose: bytes) -> Any:
 
 
 def derive_key(purpose: bytes) -> bytes:
-    """32 bytes for this purpose alone. The bytes change with Django's secret key."""
+    """Derive 32 bytes for this purpose from Django's secret key."""
     return _derived(purpose, settings.SECRET_KEY)
 
 
 def reseal_all(rows: QuerySet[Any], purpose: bytes, *columns: str) -> tuple[int, int]:
-    """Seal columns of rows anew with the newest key; how many rows were, and how many could not be read.
+    """Encrypt columns of rows again with the newest key; returns the numbers of rows done and of unreadable rows.
 
-    Leaves a row alone that changed in this moment: it is sealed with the newest key already.
+    A row that another process changes meanwhile is not touched: it has the newest key already.
     """
     done = unreadable = 0
     for batch in batches.walk_rows(rows, *columns, at_once=RESEALED_AT_ONCE):

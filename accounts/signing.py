@@ -1,8 +1,8 @@
 """The signatures of this hub: one ES256 key for all its processes, and the public keys that verify it.
 
 The private key is sealed at rest (`accounts.sealing`), and is made when first needed. After `rotate` the old
-private key is gone; its public half stays among the public keys for `VERIFIABLE_DAYS`, so that what it signed can
-still be verified.
+private key is deleted; its public key stays published for `VERIFIABLE_DAYS`, so that its signatures can still be
+verified.
 """
 
 import json
@@ -34,10 +34,10 @@ class NoKey(Exception):
 
 
 def sign(payload: bytes, header: Mapping[str, Any]) -> str:
-    """A payload as a compact JWS; `alg` and `kid` join the protected header.
+    """Sign a payload as a compact JWS; adds `alg` and `kid` to the protected header.
 
     Raises:
-        NoKey: no `WEBHOOK_KEYS` key unseals the signing key.
+        NoKey: none of the hub's keys decrypts the signing key.
     """
     row = _current() or _make()
     try:
@@ -75,7 +75,7 @@ def _current() -> SigningKey | None:
 
 
 def _make() -> SigningKey:
-    """A new signing key, or the key that another process has just stored."""
+    """Make and store a signing key; returns it, or the key that another process has just stored."""
     key = ECKey.generate_key(CURVE)
     kid = key.thumbprint()
     row = SigningKey(

@@ -1,4 +1,4 @@
-"""Limits on how often an address or user may begin, exchange or guess; by `limits`, shared by all processes."""
+"""Rate limits by address or user for sign-ins, exchanges and guesses, shared by all processes."""
 
 import logging
 import math
@@ -46,13 +46,13 @@ def check_code_guesses(user_id: int) -> None:
 
 
 def check_passwords(request: HttpRequest, login: str) -> None:
-    """Count one more password typed for a login, whether there is one or not: for the address, then for the login.
+    """Count one more password for a login, whether or not the login exists: for the address, then for the login.
 
-    An address that is refused does not count for the login: one address alone cannot lock a user out.
+    A request that is refused for its address does not count for the login: one address cannot lock a user out.
 
     Raises:
-        TooFast: the address or the login had its number of a minute or an hour, or they cannot be counted: a
-            password may be short enough to be guessed.
+        TooFast: the limit of the address or the login for a minute or an hour is reached; or the store is out of
+            reach, because a password may be short enough to be guessed.
     """
     login = login.lower()[:64]
     for what, who, per_minute, per_hour in (
@@ -69,7 +69,7 @@ def check_passwords(request: HttpRequest, login: str) -> None:
 
 
 def check_confirmation_mails(user_id: int) -> None:
-    """Count one more mail by which a user confirms an address: the address may be a stranger's.
+    """Count one more confirmation mail for a user: the address may belong to someone else.
 
     Raises:
         TooFast: there were CONFIRMATIONS_PER_HOUR in the last hour or CONFIRMATIONS_PER_DAY in the last day, or
@@ -85,7 +85,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _hit(what: str, who: str, item: RateLimitItem, *, opens: bool = True) -> None:
-    """Count one hit. Without the storage, `opens` lets the hit pass: a code is too long to be guessed."""
+    """Count one hit. If the store is out of reach, `opens` allows the hit: codes are too long to be guessed."""
     try:
         if _limiter().hit(item, "signin", what, who):
             return

@@ -32,7 +32,8 @@ PREFIXES = {
     Kind.AGNT: "agnt_live_",
 }
 SESSION_LIFETIME = timedelta(days=30)
-MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)  # the public half of a signing key is published for as long
+# The public key of a signing key is published for the same time.
+MAX_JWT_LIFETIME = timedelta(days=VERIFIABLE_DAYS)
 JWT_FORMAT = "jwt"  # a format of app tokens; the other one is `opaque`
 JWT_TYP = "clawbridge-token+jwt"
 SHOWN_CHARACTERS = 14
@@ -41,7 +42,7 @@ BAD_LOGIN = "A login is 1 to 39 letters, digits or hyphens, with no hyphen at ei
 
 
 class BadLogin(ValueError):
-    """The text is no login: 1 to 39 letters, digits and inner hyphens, as at GitHub."""
+    """The text cannot be a login, which has 1 to 39 letters, digits and inner hyphens, as at GitHub."""
 
     def __init__(self, login: str) -> None:
         super().__init__(f"{login!r} is no login: want 1 to 39 letters, digits or inner hyphens")
@@ -55,7 +56,7 @@ class NoSuchSeat(SignInRefused):
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new credential and its text, which is not stored; for clients that refresh it also a refresh token."""
+    """A new credential and its text, which is not stored; for clients that may refresh, also the refresh token."""
 
     credential: Credential
     token: str
@@ -66,7 +67,7 @@ class Minted:
 class TokenLimits:
     """The scopes, agent and lifetime of a new token. No scopes: all. `only_agent`: a handle, `owner/slug`.
 
-    `is_jwt`: it is an app token whose text others can verify; it has a lifetime, of MAX_JWT_LIFETIME at most.
+    `is_jwt`: an app token that other servers can verify; it needs a lifetime, of MAX_JWT_LIFETIME at most.
     """
 
     scopes: tuple[str, ...] = ()
@@ -130,7 +131,8 @@ def mint(
 
 
 def check_seat(login: str, limits: TokenLimits) -> None:
-    """Refuse a token for another user's seat. The user's own seat may be new: it is made when its agent connects.
+    """Refuse a token for another user's seat. The user's own seat need not exist: it is made when its agent
+    connects.
 
     Raises:
         NoSuchSeat: the same text for each agent that is not this user's, whether or not the agent exists.
@@ -190,7 +192,7 @@ def mint_channel(user: User, name: str, *, user_agent: str, limits: TokenLimits 
 
 
 def find_replaceable(user: User, credential_id: int) -> Credential | None:
-    """A token of the user's that `rotate` can replace: a live one that no client refreshes."""
+    """Find a token of the user that `rotate` can replace: a valid token that no client refreshes."""
     own = user.credentials.live().filter(kind__in=USERS_KINDS, grant=None)
     found: Credential | None = own.select_related("user").filter(pk=credential_id).first()
     return found
@@ -237,7 +239,7 @@ def get_or_create_local_user(login: str) -> User:
     try:
         with transaction.atomic():
             return User.objects.create(login=login)
-    except IntegrityError:  # another process created it meanwhile
+    except IntegrityError:  # another process has created the user meanwhile
         return User.objects.get_by_natural_key(login)
 
 
@@ -251,10 +253,11 @@ def replace_credential(
     *,
     limits: TokenLimits = NO_LIMITS,
 ) -> Minted:
-    """A new credential for a machine, which replaces the machine's credential of before.
+    """Make a credential for a machine, and revoke the machine's earlier one.
 
     Raises:
-        accounts.quotas.QuotaExceeded: it is an app's, and the user holds as many tokens as one may.
+        accounts.quotas.QuotaExceeded: the credential is an app token, and the user holds as many tokens as one
+        may.
     """
     lock_owner(user.pk)
     sources = [Source.CLI] if kind == Kind.SESSION else [Source.SPA, Source.DEVICE]
@@ -275,7 +278,7 @@ def replace_credential(
 
 
 def revoke_issued(issued: Credential | None) -> None:
-    """Revoke the credential that the code was exchanged for, if any: the code was used twice."""
+    """Revoke the credential, if any, for which a code was exchanged: the code was used twice."""
     if issued is not None:
         Credential.objects.filter(pk=issued.pk).revoke()
 

@@ -1,4 +1,7 @@
-"""The rows that a sign-in needs while it lasts. A value that a thief could use is stored as a hash only."""
+"""The tables of sign-ins, sign-in methods and invitations.
+
+Values that an attacker could use are stored only as hashes.
+"""
 
 from datetime import timedelta
 

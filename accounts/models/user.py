@@ -17,7 +17,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(login__iexact=username)
 
     def named(self, login: str) -> "User | None":
-        """The user with a login, in any case; None also for texts that are no login."""
+        """The user with this login in any case; None also for a text that cannot be a login."""
         can_be = 0 < len(login) <= MAX_LOGIN_CHARS and login.isprintable()
         return self.filter(login__iexact=login).first() if can_be else None
 
@@ -27,7 +27,7 @@ class UserManager(BaseUserManager["User"]):
         The hub keeps at least one: of two concurrent transactions that take rights away, the
         second reads the result of the first.
         """
-        # FOR NO KEY UPDATE: an open ask, whose session the transaction may wait for, may still reference these
+        # FOR NO KEY UPDATE: an open ask, for whose session the transaction may wait, can still refer to these
         # users.
         locked = self.select_for_update(no_key=True).order_by("pk")
         return set(locked.filter(is_staff=True, is_active=True).values_list("pk", flat=True))
@@ -37,8 +37,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     """A person or service. The key to an account is a GitHub id, an issuer's subject, a passkey or a password; the
     login is only its name.
 
-    `is_active` False suspends everything of theirs; `is_staff` opens all rows of the admin. The text of questions
-    to their agents and sessions is blanked up to `questions_blanked_to`.
+    `is_active` False suspends the user and all that belongs to the user; `is_staff` shows all rows of the admin.
+    The text of questions to their agents and sessions is blanked up to `questions_blanked_to`.
     """
 
     login = models.CharField(max_length=MAX_LOGIN_CHARS, unique=True)

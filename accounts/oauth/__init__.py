@@ -1,1 +1,1 @@
-"""Signing in: GitHub vouches for a person, the hub hands out sessions and app tokens of its own."""
+"""Signing in: an identity provider authenticates the person, and the hub issues sessions and app tokens."""

@@ -1,4 +1,4 @@
-"""Sign-ins that a browser began: each is good once, for ten minutes, and bound to a cookie of the browser."""
+"""Sign-ins that a browser began: each is valid once, for ten minutes, and bound to a cookie of the browser."""
 
 import hashlib
 import hmac
@@ -22,9 +22,9 @@ BAD_STATE = "this sign-in was not begun in this browser, is over 10 minutes old,
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An attempt: what travels to a provider and comes back, and what only the browser and the hub know.
+    """The values of an attempt: the provider sends back `state`, and OpenID Connect's nonce in the ID token.
 
-    The nonce, of OpenID Connect, comes back inside the ID token.
+    Only the browser and the hub know the PKCE verifier.
     """
 
     state: str
@@ -35,7 +35,7 @@ class Started:
 def begin(
     browser: str, *, provider: str = "", next_path: str = "", asked: AuthorizationRequest | None = None
 ) -> Started:
-    """Note that a browser, known by its cookie's secret, leaves for a provider.
+    """Store that a browser, identified by the secret in its cookie, begins to sign in at a provider.
 
     `provider`: the issuer, "" for GitHub, or `PASSKEY`.
     """
@@ -55,7 +55,7 @@ def begin(
 
 
 def finish_attempt(browser: str, state: str, *, provider: str = "") -> tuple[LoginAttempt, Started]:
-    """The attempt this browser began at this provider with this state, spent by this call.
+    """Use up and return the attempt that this browser began at this provider with this state.
 
     Raises:
         InvalidState: the attempt does not exist, or has ended.
@@ -75,7 +75,7 @@ def finish_attempt(browser: str, state: str, *, provider: str = "") -> tuple[Log
 
 
 def _started(browser: str, state: str) -> Started:
-    """PKCE verifier and nonce are made of what the browser holds, so that no database holds them."""
+    """Derive the PKCE verifier and the nonce from the browser's secret; the database does not have them."""
     return Started(state, _derived(browser, state), _derived(browser, f"nonce {state}"))
 
 
@@ -92,7 +92,7 @@ def browser_key(request: HttpRequest) -> str:
 
 
 def sound_key(request: HttpRequest) -> str:
-    """The secret of this browser; a new one when it has none of ours."""
+    """The secret of this browser; a new one if the browser has no valid secret."""
     key = browser_key(request)
     if len(key) == KEY_CHARS and key.isascii() and key.isalnum():
         return key
@@ -100,7 +100,7 @@ def sound_key(request: HttpRequest) -> str:
 
 
 def keep_key(response: HttpResponse, key: str) -> None:
-    """Have the browser bring its secret along when it comes back."""
+    """Set the cookie with the browser's secret."""
     response.set_cookie(
         _cookie_name(),
         key,
@@ -113,5 +113,5 @@ def keep_key(response: HttpResponse, key: str) -> None:
 
 
 def _cookie_name() -> str:
-    """`__Host-` keeps other names below the hub's from planting a cookie of theirs."""
+    """The name of the cookie; by the prefix `__Host-`, other hosts of the domain cannot set it."""
     return "__Host-cw_login" if settings.IS_HTTPS else "cw_login"

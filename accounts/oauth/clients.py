@@ -1,7 +1,7 @@
 """Clients that register themselves, and the parameters of authorization requests, which are read strictly.
 
-The id of a client (RFC 7591) holds, sealed, what the client registered (docs/adr/0115). A browser is redirected to
-a checked address alone.
+The id of a client (RFC 7591) contains the encrypted metadata that the client registered (docs/adr/0115). A browser
+is redirected only to a checked address.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ SCOPES = (TokenScope.ASK, TokenScope.READ)
 
 
 class RegistrationRequest(Struct, frozen=True):
-    """Client metadata; other fields are accepted, and what the client gets instead is in the answer."""
+    """Client metadata; other fields are accepted and ignored, and the response has the values that apply."""
 
     redirect_uris: Annotated[list[str], Meta(min_length=1, max_length=MAX_REDIRECTS)]
     client_name: str | None = None
@@ -42,7 +42,7 @@ class RegistrationRequest(Struct, frozen=True):
 class RegisteredClient:
     """A registered client. The client chose its own name, and the page of consent says so.
 
-    `may_refresh`: it registered for refresh tokens, and gets access tokens of an hour.
+    `may_refresh`: the client registered for refresh tokens, and gets access tokens of an hour.
     """
 
     client_id: str
@@ -66,14 +66,14 @@ class RegisteredClient:
 
     @property
     def machine_id(self) -> str:
-        """By which a new token replaces the one that the same client had."""
+        """The id by which a new token replaces the earlier token of the same client."""
         return f"client:{self.digest[:32]}"
 
 
 class _Registered(Struct, array_like=True, frozen=True):
     name: str
     redirect_uris: list[str]
-    may_refresh: bool = False  # the ids of clients that registered before there were refresh tokens do not have it
+    may_refresh: bool = False  # absent in the ids of clients that registered before refresh tokens existed
 
 
 _encode = msgspec.json.Encoder().encode
@@ -81,10 +81,10 @@ _decode = msgspec.json.Decoder(_Registered).decode
 
 
 def register(given: Any) -> RegisteredClient:
-    """A new client, by the metadata that it sent.
+    """Register a client by the metadata that it sent.
 
     Raises:
-        Refused: and why.
+        SignInRefused: the metadata is not accepted; the text says why.
     """
     try:
         wanted = msgspec.convert(given, RegistrationRequest)
@@ -106,7 +106,8 @@ def get_client(client_id: str) -> RegisteredClient:
     """The client of an id.
 
     Raises:
-        InvalidClient: it was not registered here, or with keys that this hub no longer has.
+        InvalidClient: the client was not registered here, or its id is encrypted by a key that the hub no longer
+        has.
     """
     unknown = InvalidClient("this client is not registered at this hub: let it register anew")
     if not client_id.startswith(PREFIX) or len(client_id) > MAX_CLIENT_ID_CHARS or not client_id.isascii():
@@ -119,10 +120,10 @@ def get_client(client_id: str) -> RegisteredClient:
 
 
 def read_scopes(wanted: str) -> tuple[str, ...]:
-    """The wanted scopes that a client may have; all that clients may have when it names none.
+    """The wanted scopes that a client may have; without wanted scopes, all that clients may have.
 
     Raises:
-        InvalidScope: it may have none of them.
+        InvalidScope: the client may have none of the wanted scopes.
     """
     scopes = tuple(str(one) for one in SCOPES if not wanted or one in wanted.split())
     if not scopes:
@@ -134,14 +135,14 @@ def check_resource(resource: str) -> None:
     """Refuse a token for another server (RFC 8707); a client may name none.
 
     Raises:
-        InvalidTarget: it is not this hub.
+        InvalidTarget: the resource is not this hub.
     """
     public_url = settings.PUBLIC_URL
     if resource and not f"{resource}/".startswith(f"{public_url}/"):
         raise InvalidTarget("resource: want an address of this hub")
 
 
-# http to this machine by one of its names, any port, a plain path: nothing a parser could read in two ways.
+# http to localhost, on any port, with a plain path: nothing that two parsers could read differently.
 LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::([1-9][0-9]{0,4}))?")
 HTTPS = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[1-9][0-9]{0,4})?(?=[/]|\Z)")
 PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?\Z")
@@ -156,9 +157,9 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A sound start of a command line, an app or a registered client. `app_name` is empty for a command line.
+    """A valid request of a command line, an app or a registered client. `app_name` is empty for a command line.
 
-    `client_digest`: of a registered client; `scopes`: what its token is limited to; `may_refresh`: whether it
+    Of a registered client: `client_digest`; `scopes`: the limits of its token; `may_refresh`: True if the client
     registered for refresh tokens.
     """
 
@@ -173,28 +174,28 @@ class AuthorizationRequest:
 
 
 def read_cli(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """The request of a command line.
+    """Read the request of a command line.
 
     Raises:
-        Refused: and why.
+        SignInRefused: a parameter is not accepted; the text says why.
     """
     return _read(query, _is_loopback)
 
 
 def read_app(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """The request of an app; beside loopback its address may be one of APP_ORIGINS.
+    """Read the request of an app; its redirect address is on loopback or at one of APP_ORIGINS.
 
     Raises:
-        Refused: and why.
+        SignInRefused: a parameter is not accepted; the text says why.
     """
     return _read(query, _is_apps, app_name=read_app_name(one(query, "app_name")))
 
 
 def read_client(query: Mapping[str, Any]) -> AuthorizationRequest:
-    """The request of a registered client; its redirect address is one that it registered, on loopback at any port.
+    """Read the request of a registered client; its redirect address is a registered one, on loopback at any port.
 
     Raises:
-        Refused: and why.
+        SignInRefused: a parameter is not accepted; the text says why.
     """
     client = get_client(one(query, "client_id"))
     if one(query, "response_type") != "code":
@@ -221,10 +222,10 @@ def _is_client_redirect(address: str) -> bool:
 
 
 def read_text(query: Mapping[str, Any], name: str) -> str:
-    """A parameter that may be there once, and is text that can be stored.
+    """The value of a parameter in printable ASCII; empty when absent.
 
     Raises:
-        Refused: it is not.
+        SignInRefused: the parameter is repeated, or has other characters.
     """
     text = one(query, name)
     if not text.isascii() or not text.isprintable():
@@ -233,10 +234,10 @@ def read_text(query: Mapping[str, Any], name: str) -> str:
 
 
 def read_app_name(name: str) -> str:
-    """A name that can be shown to people as it is.
+    """Check the name of an app, which pages show as it is.
 
     Raises:
-        Refused: it cannot.
+        SignInRefused: the name is missing, too long, or not printable.
     """
     if not name.strip() or len(name) > MAX_APP_NAME_CHARS or not name.isprintable():
         raise SignInRefused(f"app_name is required: 1 to {MAX_APP_NAME_CHARS} printable characters")
@@ -244,10 +245,10 @@ def read_app_name(name: str) -> str:
 
 
 def read_machine_id(machine_id: str) -> str:
-    """The id of an installation, or nothing.
+    """Check the id of an installation, which may be empty.
 
     Raises:
-        Refused: it is something else.
+        SignInRefused: the text has other characters, or is too long.
     """
     if not MACHINE_ID.match(machine_id):
         raise SignInRefused("machine_id: want up to 100 letters, digits and . _ : -")
@@ -255,10 +256,10 @@ def read_machine_id(machine_id: str) -> str:
 
 
 def one(query: Mapping[str, Any], name: str) -> str:
-    """A parameter that may be there once.
+    """The value of a parameter; empty when absent.
 
     Raises:
-        Refused: it is there twice.
+        SignInRefused: the parameter is repeated, or is not text.
     """
     values = query.getlist(name) if hasattr(query, "getlist") else [query.get(name, "")]
     if len(values) > 1 or (values and not isinstance(values[0], str)):
@@ -299,7 +300,7 @@ def _is_registered(address: str, registered: Sequence[str]) -> bool:
     """True if a client registered an address.
 
     A program on the user's machine takes a free port each time, so the port of a loopback address may be another
-    one (RFC 8252, section 7.3); its host and path may not.
+    one than the registered port (RFC 8252, section 7.3); its host and path may not differ.
     """
     if address in registered:
         return True

@@ -48,14 +48,14 @@ BAD_CODE = "the code is unknown, expired, used, or not for this client"
 DEVICE_LIFETIME = timedelta(minutes=10)
 POLL_EVERY_S = 5
 SLOWER_BY_S = 5
-USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words
+USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # without vowels, so that codes are not words
 USER_CODE_LENGTH = 8
 
 REFRESH_PREFIX = "cw_ref_"
 PART_CHARS = 32  # the family and the secret of a refresh token: 128 random bits each, in hex
 REFRESH_TOKEN = re.compile(rf"{REFRESH_PREFIX}([0-9a-f]{{{PART_CHARS}}})[0-9a-f]{{{PART_CHARS}}}")
 ACCESS_LIFETIME = timedelta(hours=1)
-# Shorter in the answer, so that clients refresh before an ask that waits would be cut off.
+# The response names a shorter lifetime, so that clients refresh before a waiting ask would be cut off.
 SHOWN_ACCESS_LIFETIME = ACCESS_LIFETIME - timedelta(minutes=5)
 REFRESH_LIFETIME = timedelta(days=90)
 REPEATABLE = timedelta(seconds=30)
@@ -65,7 +65,8 @@ BAD_REFRESH = "the refresh token is unknown, expired, used, revoked, or not for 
 def raised_after_commit(exchange: Callable[P, Minted | SignInRefused]) -> Callable[P, Minted]:
     """Run an exchange in one transaction, and raise the refusal that it returns after the commit.
 
-    A code that was used stays used, and a grant that ended stays ended. An exception of the exchange undoes all.
+    So the refusal does not undo that a code was used or a grant ended. An exception that the exchange raises
+    undoes all.
     """
 
     @wraps(exchange)
@@ -80,7 +81,7 @@ def raised_after_commit(exchange: Callable[P, Minted | SignInRefused]) -> Callab
 
 
 def issue_code(user: User, purpose: Purpose, asked: AuthorizationRequest) -> str:
-    """A code for the client that knows the verifier of its challenge."""
+    """Make a code for the client that has the verifier of the request's challenge."""
     code = unguessable("cw_code_")
     LoginCode.objects.create(
         digest=digest(code),
@@ -106,10 +107,10 @@ def exchange_code(
     client: RegisteredClient | None = None,
     redirect_uri: str = "",
 ) -> Minted | SignInRefused:
-    """The session or app token that a code stands for.
+    """Exchange a code for a session or an app token.
 
-    `client`: the registered client that presents the code; it got the code at `redirect_uri`. The first attempt
-    uses the code up; a second one revokes the token that the first one got.
+    `client`: the registered client that presents the code, which was sent to `redirect_uri`. The first attempt
+    uses up the code; a second attempt revokes the token that the first one got.
 
     Raises:
         InvalidGrant, QuotaExceeded: no token was issued.
@@ -155,7 +156,7 @@ def _fits(verifier: str, challenge: str) -> bool:
 
 
 def begin_device_grant(app_name: str, machine_id: str) -> tuple[str, str]:
-    """Two codes: the device keeps the first, and its user types the second."""
+    """Store a device grant; returns its device code, and the code that the user types."""
     letters = "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
     device_code, user_code = unguessable("cw_dev_"), f"{letters[:4]}-{letters[4:]}"
     DeviceGrant.objects.create(
@@ -170,7 +171,7 @@ def begin_device_grant(app_name: str, machine_id: str) -> tuple[str, str]:
 
 
 def find_device_grant(typed: str) -> DeviceGrant | None:
-    """The grant that waits for what a user typed, in any case, with or without the hyphen."""
+    """Find the pending grant by the code that a user typed, in any case, with or without the hyphen."""
     letters = "".join(letter for letter in typed.upper() if letter in USER_CODE_LETTERS)
     code = f"{letters[:4]}-{letters[4:]}"
     pending = DeviceGrant.objects.filter(status=Status.PENDING, expires_at__gt=db_now())
@@ -185,7 +186,7 @@ def decide_device_grant(grant: DeviceGrant, user: User, *, allow: bool) -> bool:
 
 @raised_after_commit
 def poll_device_grant(device_code: str, *, user_agent: str) -> Minted | SignInRefused:
-    """The app token of an allowed grant, once.
+    """Mint the app token of an allowed grant; only once.
 
     Raises:
         AuthorizationPending, SlowDown, ExpiredToken, AccessDenied, InvalidGrant, QuotaExceeded: nothing was
@@ -223,7 +224,8 @@ def _note_poll(grant: DeviceGrant, now: datetime) -> SignInRefused:
 
 
 def grant_refreshing(user: User, client: RegisteredClient, scopes: str, *, user_agent: str) -> Minted:
-    """The first tokens of a client, inside the transaction that spends its code; what the client had here ends.
+    """Make a client's grant and first tokens, in the transaction that uses up its code; ends the client's earlier
+    grant.
 
     Raises:
         QuotaExceeded: the user holds as many tokens as one may.
@@ -249,10 +251,10 @@ def grant_refreshing(user: User, client: RegisteredClient, scopes: str, *, user_
 
 @raised_after_commit
 def refresh(token: str, client: RegisteredClient, scope: str, *, user_agent: str) -> Minted | SignInRefused:
-    """An access token and the next refresh token, for the valid refresh token of a client.
+    """Exchange the valid refresh token of a client for an access token and the next refresh token.
 
-    The same token within REPEATABLE gets the same next refresh token. Later it ends the grant. `scope`: what the
-    access token is limited to; empty: what the user allowed.
+    The previous refresh token, repeated within REPEATABLE, gets the same next refresh token; later it ends the
+    grant. `scope`: the scopes of the access token; empty: all that the user allowed.
 
     Raises:
         InvalidGrant, InvalidScope: no token was issued.
@@ -269,7 +271,7 @@ def refresh(token: str, client: RegisteredClient, scope: str, *, user_agent: str
     was_just_used = grant.refreshed_at is not None and grant.refreshed_at + REPEATABLE > now
     is_repeated = presented == grant.previous_digest and was_just_used
     if presented != grant.digest and not is_repeated:
-        # The client or a thief has a copy, and the hub cannot tell which of them asks.
+        # The token was copied, and the hub cannot know whether the client or an attacker presents it now.
         ClientGrant.objects.filter(pk=grant.pk).update(reused_at=now)
         ClientGrant.objects.filter(pk=grant.pk).revoke()
         logger.warning("signin.refresh_token_reused", extra={"user_id": grant.user_id, "grant_id": grant.pk})
@@ -280,7 +282,7 @@ def refresh(token: str, client: RegisteredClient, scope: str, *, user_agent: str
         return InvalidScope(f"scope: the user allowed {grant.scopes}")
     if not is_repeated:
         grant.successor_secret = random_hex(PART_CHARS // 2)
-    # The text of the token before is the key: the database alone does not suffice to make its successor.
+    # The text of the previous token is the key, so the next token cannot be made from the database alone.
     secret = hmac.new(token.encode(), grant.successor_secret.encode(), hashlib.sha256).hexdigest()[:PART_CHARS]
     successor = f"{REFRESH_PREFIX}{family}{secret}"
     if not is_repeated:

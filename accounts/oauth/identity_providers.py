@@ -89,11 +89,12 @@ def github_url(started: Started) -> str:
 
 
 class GitHub:
-    """GitHub as the person for whom a code stands sees it, until the deadline of the sign-in.
+    """GitHub's API with the token of the user who signs in; redeems the code, and works until the sign-in's
+    deadline.
 
     Raises:
-        GitHubRefused: the code is not good for this sign-in.
-        GitHubFailed: no answer in time, or no sensible one. Each method raises it, too.
+        GitHubRefused: the code is not valid for this sign-in.
+        GitHubFailed: GitHub sent no valid response in time. The methods raise this, too.
     """
 
     def __init__(self, code: str, verifier: str) -> None:
@@ -118,13 +119,13 @@ class GitHub:
             return profile
 
     def is_member(self, org: str) -> bool:
-        """True if they are an active member of an organisation; an invitation is not enough."""
+        """True if the user is an active member of the organisation; an invitation is not enough."""
         with self._reported():
             found = self._read(f"/user/memberships/orgs/{quote(org)}", _Membership)
             return found is not None and found.state == "active" and found.organization.login.lower() == org
 
     def _read(self, path: str, shape: type[T]) -> T | None:
-        """An answer of the API; None when GitHub says there is none, or that the hub may not see it."""
+        """A response of the API; None if GitHub responds 403 or 404."""
         headers = {"Accept": "application/vnd.github+json"}
         status, body = self._session.send("GET", settings.GITHUB_API_URL + path, headers, token=self._token)
         if status in (403, 404):
@@ -152,18 +153,18 @@ class _ProviderMetadata(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """True if secrets may travel to each of its addresses."""
+        """True if secrets may be sent to each address of the provider."""
         asked = [self.authorization_endpoint, self.token_endpoint, self.jwks_uri]
         return all(map(is_safe, [*asked, self.userinfo_endpoint] if self.userinfo_endpoint else asked))
 
 
 @dataclass(frozen=True, slots=True)
 class OidcProfile:
-    """The person for whom a provider vouches.
+    """The profile of a person at an OpenID Connect provider.
 
     Issuer and subject are the key; the names may change, and are not unique.
 
-    `email` is one that the provider has verified, in lower case, else empty.
+    `email`: the address in lower case if the provider has verified it, else empty.
     """
 
     issuer: str
@@ -182,7 +183,7 @@ def oidc_url(provider: Provider, started: Started) -> str:
     """The address at which a browser signs in at a provider.
 
     Raises:
-        ProviderFailed: its metadata could not be read.
+        ProviderFailed: the provider's metadata could not be read.
     """
     with _reported_of(provider):
         metadata = _read_metadata(provider, ProviderSession())
@@ -193,11 +194,11 @@ def oidc_url(provider: Provider, started: Started) -> str:
 
 
 def redeem_oidc(provider: Provider, code: str, started: Started, *, issuer: str) -> OidcProfile:
-    """The person for whom a code stands. `issuer`: the `iss` that came with the code, if any (RFC 9207).
+    """Exchange a code for the person's profile. `issuer`: the `iss` that came with the code, if any (RFC 9207).
 
     Raises:
-        ProviderRefused: the code is not good for this sign-in.
-        ProviderFailed: no answer in time, or none that holds.
+        ProviderRefused: the code is not valid for this sign-in.
+        ProviderFailed: the provider sent no valid response in time.
     """
     session = ProviderSession()
     with _reported_of(provider):
@@ -261,7 +262,7 @@ _kept: dict[str, tuple[float, _ProviderMetadata]] = {}
 
 
 def _read_metadata(provider: Provider, session: ProviderSession) -> _ProviderMetadata:
-    """A provider's own description, read again every METADATA_KEPT_S."""
+    """The provider's metadata, cached for METADATA_KEPT_S."""
     read_at, kept = _kept.get(provider.issuer, (0.0, None))
     if kept is not None and time.monotonic() < read_at + METADATA_KEPT_S:
         return kept

@@ -42,7 +42,7 @@ class CannotLink(Exception):
 
 
 def sign_in_github_user(profile: GitHubProfile, *, is_member: Callable[[str], bool]) -> User:
-    """The user with this GitHub id, with the login they now have; a new user when SIGNUP lets them in.
+    """The user with this GitHub id, whose login is updated; a new user if SIGNUP allows it.
 
     Raises:
         SignupClosed, LoginTaken, Suspended: nothing was written.
@@ -51,12 +51,12 @@ def sign_in_github_user(profile: GitHubProfile, *, is_member: Callable[[str], bo
         raise SignupClosed(CLOSED.format(login=profile.login))
     try:
         return _account(profile)
-    except IntegrityError:  # two first sign-ins in the same moment
+    except IntegrityError:  # two first sign-ins at the same time
         return _account(profile)
 
 
 def sign_in_oidc_user(person: OidcProfile) -> User:
-    """The user of this issuer and subject; a new one when SIGNUP lets them in.
+    """The user of this issuer and subject; a new user if SIGNUP allows it.
 
     The user name at the provider is not unique: a new user gets a login that is free, and never another user's
     account.
@@ -78,14 +78,14 @@ def sign_in_oidc_user(person: OidcProfile) -> User:
                     user=user, issuer=person.issuer, subject=person.subject, last_used_at=db_now()
                 )
                 return user
-        except IntegrityError:  # the login was taken, or the same person came twice, in this moment
+        except IntegrityError:  # a concurrent sign-in took the login, or created this person's user
             if (found := _known(known)) is not None:
                 return found
     raise LoginTaken("no login is free for you: try again")
 
 
 def link_oidc(login: str, issuer: str, subject: str) -> User:
-    """Give an account to the holder of an account at a provider, for good.
+    """Link an account to a subject at a provider, permanently.
 
     Raises:
         CannotLink: there is no such account, or another account has this issuer and subject.
@@ -111,7 +111,7 @@ def _known(known: QuerySet[ProviderIdentity]) -> User | None:
 
 
 def _free_logins(username: str) -> Iterator[str]:
-    """Logins like a user name, those that are free: the name itself, then with numbers, then a random one."""
+    """Yield free logins for a user name: the name itself, then with a number, then with a random suffix."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", username)[: LOGIN_CHARS - 4].strip("-") or NO_NAME
     numbered = [name, *(f"{name}-{number}" for number in islice(count(2), NUMBERED_LOGINS))]
     taken = set(
@@ -124,7 +124,7 @@ def _free_logins(username: str) -> Iterator[str]:
 
 
 def link(login: str, github_id: int) -> User:
-    """Give a local account to the holder of a GitHub account, for good.
+    """Link a local account to a GitHub id, permanently.
 
     Raises:
         CannotLink: there is no such account, it is linked to another id, or another account has this id.
@@ -177,7 +177,8 @@ def _account(profile: GitHubProfile) -> User:
         raise Suspended(SUSPENDED.format(login=user.login))
     holder = User.objects.select_for_update().filter(login__iexact=profile.login).exclude(github_id=profile.id)
     taken_by = holder.first()
-    if taken_by is not None and taken_by.github_id is not None:  # GitHub has given the name to another user since
+    # At GitHub the login has passed to another user since.
+    if taken_by is not None and taken_by.github_id is not None:
         taken_by.login = _name_left_behind(taken_by)
         taken_by.save(update_fields=["login"])
         taken_by = None
@@ -193,7 +194,7 @@ def _account(profile: GitHubProfile) -> User:
 
 
 def _name_left_behind(user: User) -> str:
-    """A login for a user who was renamed at GitHub and has not signed in since; the user's handles stay."""
+    """A login for a user whose old login belongs to another user at GitHub now; the user's handles stay."""
     name = f"{user.login[:40]}-{user.github_id}"
     while User.objects.named(name):
         name += "x"

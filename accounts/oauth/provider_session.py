@@ -1,4 +1,4 @@
-"""HTTP to identity providers during a sign-in: bounded in time and size, with failures that name no details."""
+"""HTTP to identity providers during a sign-in: bounded in time and size; users see no details of failures."""
 
 import base64
 import logging
@@ -53,10 +53,10 @@ class ProviderSession:
         self._deadline = time.monotonic() + PROVIDER_WITHIN_S
 
     def get(self, address: str, shape: type[T], *, token: str = "", accept: str = JSON_TYPE) -> T:
-        """The JSON at an address, for the holder of a token.
+        """Get the JSON at an address, with a Bearer token if given.
 
         Raises:
-            ValueError, NotSent, Unanswered, msgspec.MsgspecError: there is none of this shape.
+            ValueError, NotSent, Unanswered, msgspec.MsgspecError: no JSON of this shape was received.
         """
         status, body = self.send("GET", address, {"Accept": accept}, token=token)
         if status != 200:
@@ -72,11 +72,11 @@ class ProviderSession:
         callback: str,
         is_basic: bool = False,
     ) -> dict[str, Any]:
-        """The answer of a token endpoint to a code. `client`: id and secret; `is_basic`: sent as a header.
+        """Send a code to a token endpoint; returns its response. `client`: id and secret; `is_basic`: as a header.
 
         Raises:
-            CodeRefused: the code is not good for this sign-in.
-            ValueError, NotSent, Unanswered, msgspec.MsgspecError: there is no sensible answer.
+            CodeRefused: the code is not valid for this sign-in.
+            ValueError, NotSent, Unanswered, msgspec.MsgspecError: no valid response was received.
         """
         headers = {"Accept": JSON_TYPE, "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8"}
         fields = {"grant_type": "authorization_code", "redirect_uri": callback, **form}
@@ -95,16 +95,16 @@ class ProviderSession:
     def send(
         self, method: str, address: str, headers: Mapping[str, str], *, token: str = "", body: bytes = b""
     ) -> tuple[int, bytes]:
-        """The status and the body of an answer.
+        """Send a request; returns the status and the body of the response.
 
         Raises:
-            ValueError, NotSent, Unanswered: no whole answer came in time.
+            ValueError, NotSent, Unanswered: no complete response was received in time.
         """
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise ValueError("the deadline is over")
         http = SafeHttp(RULES, total_s=left_s, max_answer_bytes=MAX_ANSWER_BYTES)
-        # Unasked, a server may compress; nothing here decompresses.
+        # Without this header a server may compress, and nothing here decompresses.
         own = {"User-Agent": "clawbridge", "Accept-Encoding": "identity", "Content-Length": str(len(body))}
         own |= {"Authorization": f"Bearer {token}"} if token else {}
         answer = http.send(method, address, headers={**own, **headers}, body=body)
@@ -117,7 +117,7 @@ class ProviderSession:
 def reported(
     name: str, kind: str, refused_as: type[SignInRefused], failed_as: type[SignInRefused], **about: str
 ) -> Iterator[None]:
-    """Log what a provider did wrong, and raise the error for the person who signs in, without details."""
+    """Log a provider's failure, and raise the error that the person who signs in sees, without details."""
     try:
         yield
     except CodeRefused as refused:
@@ -129,7 +129,7 @@ def reported(
 
 
 def make_authorize_url(endpoint: str, client_id: str, callback: str, started: Started, **more: str | None) -> str:
-    """The address to which to send a browser, with the S256 challenge of the verifier."""
+    """The address to which to redirect a browser, with the S256 challenge of the verifier."""
     return str(
         prepare_grant_uri(
             endpoint,

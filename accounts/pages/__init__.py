@@ -1,4 +1,4 @@
-"""Pages of accounts; and the decorators of all pages that are for a signed-in user, or for the staff."""
+"""Pages of accounts; and the decorators of pages for signed-in users and for the staff, for all apps."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -38,7 +38,7 @@ def require_user(
     *,
     is_for: Callable[[User], bool] = lambda user: True,
 ) -> View[Args]:
-    """Call the view with the signed-in user, if it is for this user; other visitors get what `refuse` makes."""
+    """Call the view with the signed-in user if the page is for this user; others get the response of `refuse`."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
@@ -51,7 +51,7 @@ def require_user(
 
 
 def absent(request: HttpRequest) -> HttpResponseBase:
-    """Hide a page from a visitor."""
+    """Respond 404, to hide a page from a visitor."""
     raise Http404
 
 
@@ -76,7 +76,7 @@ def user_json(view: UserView[Args]) -> View[Args]:
 
 
 def user_form(view: UserView[Args]) -> View[Args]:
-    """A page of the signed-in user with forms that it gets back by POST; it is not cached."""
+    """A page of the signed-in user whose forms are posted to itself; it is not cached."""
     return never_cache(require_http_methods(["GET", "HEAD", "POST"])(require_user(view)))
 
 
@@ -91,7 +91,7 @@ def staff_page(view: UserView[Args]) -> View[Args]:
 
 
 def staff_form(view: UserView[Args]) -> View[Args]:
-    """A page of the staff with forms that it gets back by POST. Other visitors get 404."""
+    """A page of the staff whose forms are posted to itself. Other visitors get 404."""
     return never_cache(require_http_methods(["GET", "HEAD", "POST"])(_require_staff(view)))
 
 

@@ -1,4 +1,4 @@
-"""The page of the own account: its sessions, tokens, clients and sign-in methods."""
+"""The page of the user's own account: its sessions, tokens, clients and sign-in methods."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -53,18 +53,18 @@ class TokenRow:
 
     @property
     def device(self) -> str:
-        """The program it was made for."""
+        """The program or browser for which the token was made."""
         return device_name(self.credential.user_agent)
 
     @property
     def can_be_replaced(self) -> bool:
-        """True if `rotate` makes another like it."""
+        """True if `rotate` can replace the token."""
         return self.credential.kind in USERS_KINDS
 
 
 @user_form
 def account(request: HttpRequest, user: User) -> HttpResponse:
-    """Sessions and tokens; a POST mints a token, of either kind, and shows its text this once."""
+    """Sessions and tokens; a POST mints a channel or app token, and shows its text once."""
     if request.method != "POST":
         return _account_page(request, user)
     name = request.POST.get("name", "").replace("\0", "").strip()
@@ -118,7 +118,7 @@ def _refused(request: HttpRequest, user: User, refusal: QuotaExceeded | NoSuchSe
 
 @user_post
 def rotate(request: HttpRequest, user: User, credential_id: int) -> HttpResponse:
-    """A token like one of one's own, shown this once; the old one stays good for an hour."""
+    """Replace a token of the user, and show the new text once; the old token stays valid for an hour."""
     old = tokens.find_replaceable(user, credential_id)
     if old is None:
         return HttpResponseRedirect(reverse("account"))
@@ -131,7 +131,7 @@ def rotate(request: HttpRequest, user: User, credential_id: int) -> HttpResponse
 
 @user_post
 def revoke(request: HttpRequest, user: User, credential_id: int) -> HttpResponse:
-    """End one of one's own sessions or tokens; the session in use ends by signing out."""
+    """Revoke a session or token of the user, except the current session, which ends by signing out."""
     own = user.credentials.filter(pk=credential_id).exclude(digest=_current_digest(request))
     if own.revoke():
         messages.success(request, "Revoked. The hub has closed the connections that used it.")
@@ -140,7 +140,7 @@ def revoke(request: HttpRequest, user: User, credential_id: int) -> HttpResponse
 
 @user_post
 def revoke_client(request: HttpRequest, user: User, grant_id: int) -> HttpResponse:
-    """Sign a client out: its refresh token and its access tokens end."""
+    """Sign a client out: revoke its refresh token and its access tokens."""
     if user.client_grants.filter(pk=grant_id).revoke():
         messages.success(request, "Signed out. The hub has closed the connections of that program.")
     return HttpResponseRedirect(reverse("account"))
@@ -148,7 +148,7 @@ def revoke_client(request: HttpRequest, user: User, grant_id: int) -> HttpRespon
 
 @user_post
 def retention(request: HttpRequest, user: User) -> HttpResponse:
-    """Say how long questions to one's agents are kept; an empty field leaves it to the hub."""
+    """Set how long questions to the user's agents are kept; an empty field sets the hub's default."""
     typed = request.POST.get("days", "").strip()
     is_number = typed.isascii() and typed.isdecimal() and len(typed) <= 5 and 1 <= int(typed) <= MAX_KEPT_DAYS
     if typed and not is_number:
@@ -162,7 +162,7 @@ def retention(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _current_digest(request: HttpRequest) -> str:
-    """The digest of the session by which the user looks at the page."""
+    """The digest of the session of this request."""
     token = presented_by(request)
     return token.digest if token else ""
 

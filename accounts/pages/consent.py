@@ -27,7 +27,7 @@ PARAMETERS = (
 
 @user_form
 def consent(request: HttpRequest, user: User) -> HttpResponse:
-    """Allow an app or a command line, or do not; it learns either at its redirect address."""
+    """Allow or deny an app or a command line; it gets the answer at its redirect address."""
     given = request.POST if request.method == "POST" else request.GET
     try:
         wanted = _read(given)
@@ -69,7 +69,7 @@ def _purpose_of(wanted: AuthorizationRequest) -> Purpose:
 
 @user_form
 def device(request: HttpRequest, user: User) -> HttpResponse:
-    """Type the code a device shows, see which app it is, allow it or do not."""
+    """Type the code that a device shows, see the app's name, and allow or deny the app."""
     if request.method != "POST":
         return _code_form(request, request.GET.get("user_code", ""))
     typed = request.POST.get("user_code", "")
@@ -97,9 +97,10 @@ def _code_form(request: HttpRequest, typed: str, error: str = "", *, status: int
 
 
 def _leading_to(address: str, response: HttpResponse) -> HttpResponse:
-    """A form's redirect counts as its target: name the app's origin, which was checked."""
+    """Allow the checked address's origin in `form-action`, which also covers redirects after a form."""
     parts = urlsplit(address)
-    home = "http:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"  # CSP has no word for IPv6
+    # A CSP source cannot be an IPv6 address.
+    home = "http:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
     policy = PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {home}")
     response["Content-Security-Policy"] = policy
     return response

@@ -53,7 +53,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
                 try:
                     with transaction.atomic():
                         passkey.save()
-                except IntegrityError:  # the same passkey came twice at once
+                except IntegrityError:  # a concurrent request stored the same passkey
                     raise BadPasskey(BAD_PASSKEY) from None
 
             user = invitations.redeem(token, keep_passkey)
@@ -62,7 +62,8 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
             if problems := _problems(request, invitation.login, password):
                 return _join_page(request, token, invitation, problems, status=400)
 
-            hashed = make_password(password)  # takes long: not while a transaction has SQLite's write lock
+            # Hashing is slow: not in a transaction, which has SQLite's write lock.
+            hashed = make_password(password)
 
             def keep_password(user: User) -> None:
                 user.password = hashed
@@ -85,7 +86,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 
 @staff_form
 def invite(request: HttpRequest, staff: User) -> HttpResponse:
-    """Open invitations; a POST makes one and shows its link this once."""
+    """Open invitations; a POST makes an invitation and shows its link once."""
     if request.method != "POST":
         return _invite_page(request)
     login = request.POST.get("login", "").strip()
@@ -100,7 +101,7 @@ def invite(request: HttpRequest, staff: User) -> HttpResponse:
 
 @staff_post
 def revoke_invitation(request: HttpRequest, staff: User, invitation_id: int) -> HttpResponse:
-    """End the validity of a link."""
+    """Revoke the link of an open invitation."""
     found = list(invitations.open_now().filter(pk=invitation_id))
     if found:
         Invitation.objects.filter(pk=invitation_id, used_at=None).update(expires_at=db_now())

@@ -36,7 +36,7 @@ SUSPENDED = "{login} is suspended. An operator can lift that in the admin."
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin(request: HttpRequest) -> HttpResponse:
-    """Every way to sign in that is set up; a POST is of the development sign-in, where DEV_LOGIN allows it."""
+    """Offer the sign-in methods that are set up; a POST signs in by a login alone, where DEV_LOGIN allows it."""
     if request.method != "POST" or not find_signin_methods().development:
         return _signin_page(request)
     login = request.POST.get("login", "").strip()
@@ -53,7 +53,7 @@ def signin(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("password")
 @require_POST
 def signin_password(request: HttpRequest) -> HttpResponse:
-    """Sign in with a login and a password. Each try counts, a good one too."""
+    """Sign in with a login and a password. Successful attempts count for the rate limit, too."""
     login, password = request.POST.get("login", "").strip(), request.POST.get("password", "")
     try:
         check_address(request, "password")
@@ -100,7 +100,7 @@ def signin_passkey(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def signout(request: HttpRequest) -> HttpResponse:
-    """Revoke this browser's session; a copied cookie is worth nothing from now on."""
+    """Revoke this browser's session, so that a copy of its cookie is refused, too."""
     response = HttpResponseRedirect(reverse("home"))
     sign_out(request, response)
     messages.success(request, "You are signed out.")
