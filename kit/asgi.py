@@ -37,7 +37,7 @@ SINGLE_HEADERS = frozenset({"authorization", "content-type", "host", "idempotenc
 class RequestRefused(Exception):
     """A request whose form or caller is not accepted. The text is public.
 
-    `status`: of HTTP; `code`: as REST names it; `headers`: what the answer has besides.
+    `status`: the HTTP status; `code`: the error code of REST; `headers`: further headers of the response.
     """
 
     def __init__(self, status: int, code: str, message: str, *headers: Header) -> None:
@@ -53,15 +53,15 @@ class RequestRefused(Exception):
 
 
 class ClientLeft(Exception):
-    """The client disconnected, or does not read any more."""
+    """The client disconnected, or stopped reading the response."""
 
 
 @contextmanager
 def watch_client(receive: Receive) -> Iterator[Callable[[], None]]:
-    """Watch, while the block lasts, whether a client whose request was read leaves.
+    """Watch, while the block lasts, whether the client disconnects; its request must have been read.
 
-    Yields a function that raises `ClientLeft` once the client has left. Only `receive` reports that the client
-    left, and `receive` returns nothing else after the body.
+    Yields a function that raises `ClientLeft` once the client has disconnected. Only `receive` reports a
+    disconnect, and after the body `receive` reports nothing else.
     """
     left = asyncio.ensure_future(receive())
 
@@ -78,9 +78,9 @@ def watch_client(receive: Receive) -> Iterator[Callable[[], None]]:
 class HttpRequest:
     """One HTTP request, its headers read once.
 
-    `headers`: by name in lower case; of one that came twice the last value. `contradicted`: the name of a header
-    that has one value and came with two; empty when there is none. A proxy, Django and the hub could each take
-    another one of the two. `traceparent`: the span of the request, once `enter_trace` made it.
+    `headers`: the values by name in lower case; of a repeated header the last value. `contradicted`: the name of a
+    single-value header that was sent with two values, because a proxy, Django and the hub could each use a
+    different one; else empty. `traceparent`: the span of the request, after `enter_trace`.
     """
 
     __slots__ = ("_repeated", "contradicted", "headers", "method", "path", "receive", "scope", "traceparent")
@@ -95,7 +95,7 @@ class HttpRequest:
         self._repeated: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             self.headers[str(name, "latin-1")] = str(value, "latin-1")
-        # Fewer names than fields: one came more than once, which is rare and looked at only then.
+        # Fewer names than fields: a header is repeated, which is rare; only then the fields are read again.
         if len(self.headers) < len(scope["headers"]):
             self._read_repeated(scope["headers"])
 
@@ -118,12 +118,12 @@ class HttpRequest:
         return b"traceparent", self.traceparent.encode("ascii")
 
     async def read_checked(self, methods: Sequence[str], *, takes_form: bool = False) -> bytes:
-        """The body of a request whose form is accepted. The body of a POST is JSON.
+        """Check the form of the request and read its body. The body of a POST must be JSON.
 
-        `takes_form`: it is a form with files instead.
+        `takes_form`: the body must be a form with files instead.
 
         Raises:
-            RequestRefused: 405, 400 (a header came twice), 415, 413 or 408, the first in this order.
+            RequestRefused: 405, 400 (a header with two values), 415, 413 or 408, the first in this order.
             ClientLeft: the client disconnected.
         """
         if self.method not in methods:
@@ -144,7 +144,7 @@ class HttpRequest:
         """Refuse a body by its Content-Length, before reading it.
 
         Raises:
-            RequestRefused: 413, by its Content-Length.
+            RequestRefused: 413: the Content-Length is over the limit.
         """
         declared = self.headers.get("content-length", "")
         # Cut, because Python refuses to read numbers of over 4300 digits.
@@ -152,10 +152,10 @@ class HttpRequest:
             raise too_large(limit_bytes)
 
     async def read_body(self, limit_bytes: int, within_s: float) -> bytearray:
-        """The whole body.
+        """Read the whole body.
 
         Raises:
-            RequestRefused: 413 when it is larger, 408 when it takes longer.
+            RequestRefused: 413 for a body over `limit_bytes`, 408 for one that takes longer than `within_s`.
             ClientLeft: the client disconnected.
         """
         body = bytearray()
@@ -183,7 +183,7 @@ class HttpRequest:
 
 
 def contradicted_in(headers: Iterable[Header]) -> str:
-    """The name of a single-value header that was sent twice; empty when there is none."""
+    """The name of a single-value header that was sent with two different values; empty when there is none."""
     first: dict[bytes, bytes] = {}
     for raw, value in headers:
         if first.setdefault(raw, value) != value and str(raw, "latin-1") in SINGLE_HEADERS:
@@ -192,7 +192,7 @@ def contradicted_in(headers: Iterable[Header]) -> str:
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """The headers of a socket's upgrade by lower-case name; of one sent twice the last value."""
+    """The headers of a socket's upgrade by lower-case name; of a repeated header the last value."""
     return {str(name, "latin-1"): str(value, "latin-1") for name, value in scope["headers"]}
 
 
@@ -207,19 +207,19 @@ def is_json(content_type: str) -> bool:
 
 
 def two_values(name: str) -> RequestRefused:
-    """400: a header that has one value came with two."""
+    """The refusal 400 of a single-value header that was sent with two values."""
     return RequestRefused(400, "validation_failed", f"the header {name} came with two values")
 
 
 def too_large(limit_bytes: int) -> RequestRefused:
-    """413."""
+    """The refusal 413 of a body over the limit."""
     return RequestRefused(413, "payload_too_large", f"the body is over {limit_bytes} bytes")
 
 
 def receive_of(body: bytearray, receive: Receive) -> Receive:
-    """A `receive` that gives this body, whatever the client sends, and then the end of the connection.
+    """A `receive` that returns this body in pieces, and then waits for the client's disconnect.
 
-    A piece that was given is freed: an upload is in memory once, not here and in the application too.
+    It frees each piece that it returns: an upload is not in memory twice, here and in the application.
     """
     has_begun = False
 
@@ -256,7 +256,7 @@ def retry_after(wait_s: int) -> Header:
 
 
 async def respond_refused(send: Send, refused: RequestRefused) -> None:
-    """Answer with an error of REST."""
+    """Send the response of REST to a refused request."""
     await respond(send, refused.status, refused.body, refused.headers)
 
 
@@ -266,7 +266,7 @@ def error_body(code: str, message: str) -> bytes:
 
 
 def below(prefix: str, path: str) -> str:
-    """A path without the prefix that a proxy may have left on it; one that does not begin with it as it is."""
+    """A path without the prefix, which a proxy may or may not have removed already."""
     if not prefix or not f"{path}/".startswith(f"{prefix}/"):
         return path
     return path[len(prefix) :] or "/"

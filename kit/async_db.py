@@ -37,7 +37,7 @@ class DbCall(Protocol):
 
 
 class DbCalls:
-    """Database calls of one kind, at most `at_once` together: a flood of them leaves pool threads to the rest."""
+    """Runs database calls of one kind, at most `at_once` at a time, so that threads remain for other calls."""
 
     def __init__(self, at_once: int) -> None:
         self._room = asyncio.Semaphore(at_once)
@@ -49,7 +49,7 @@ class DbCalls:
 
 
 def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Wrap a synchronous function that may wait long, for another server too, as the views of Django do."""
+    """Wrap a synchronous function that may wait long, also for another server, as Django wraps its views."""
     wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
         function, thread_sensitive=False, executor=_requests
     )
@@ -73,7 +73,7 @@ async def stream_slices(slices: Iterator[Slice]) -> AsyncIterator[Slice]:
 
 
 class DbThread:
-    """A thread that keeps its connection: for a small write, opening one costs more than the write."""
+    """A thread that keeps its database connection: opening a connection takes longer than a small write."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, name)

@@ -45,7 +45,7 @@ class Batcher(Generic[T]):
         await asyncio.shield(self.put(item))
 
     def put(self, item: T) -> asyncio.Future[None]:
-        """Write the item with the next batch; returns a future of the write, which must not be cancelled."""
+        """Add the item to the next batch; returns a future of its write, which must not be cancelled."""
         self._items.append(item)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
@@ -59,13 +59,13 @@ class Batcher(Generic[T]):
             if self._pause:
                 await self._pause()
             items, done = self._items, self._next
-            # Before the write: what is added while it waits goes into the next batch.
+            # Before the write: items that are added during the write go into the next batch.
             self._items, self._next = [], None
             try:
                 await self._write(items)
             except Exception as failure:  # noqa: BLE001  those who wait get it
                 done.set_exception(failure)
-                # Marks it as read: asyncio logs failures of futures for which no
+                # Marks the exception as retrieved: asyncio logs failures of futures for which no
                 # coroutine waits, and `put` need not be awaited.
                 done.exception()
             else:
@@ -167,14 +167,14 @@ class BatchWriter(Generic[T]):
             some = added[start : start + self._at_once]
             try:
                 await self._write_some([item for item, _ in some])
-            except Exception:  # of `write` itself: no later batch may be lost with it
+            except Exception:  # an error of `write` itself: later batches must still be written
                 logger.exception("batch_writer.lost", extra={"writer": self._name, "items": len(some)})
             finally:
                 self._waiting -= sum(size for _, size in some)
         self._may_write_at = asyncio.get_running_loop().time() + self._pause_s
 
     async def _write_some(self, items: Sequence[T]) -> None:
-        """Write items together; each alone, with tries of its own, when the database refuses one of them."""
+        """Write items together; if the database refuses them, write each item alone, with tries of its own."""
         for attempt in itertools.count(1):
             try:
                 await self._thread.call(self._write_items, items)

@@ -19,7 +19,7 @@ def key_batches(rows: QuerySet[Any], at_once: int = AT_ONCE) -> Iterator[list[An
 
 
 def walk_rows(rows: QuerySet[Any], *columns: str, at_once: int = AT_ONCE) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield keys and columns of rows in key order, each row once, even when it is changed meanwhile."""
+    """Yield keys and columns of rows in key order, each row once, even when other transactions change it."""
     last: Any = None
 
     def find() -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The clock that decides, the database's own; and times as text and as numbers."""
+"""The current time by the database's clock, which all processes use; and times as text and as numbers."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from django.db import connection
 from kit import sql
 
 STEADY = timedelta(seconds=0.5)
-HEARD_WITHIN_S = 0.25  # what came later says little of what the time is
+HEARD_WITHIN_S = 0.25  # a slower answer is too inexact to measure the difference
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -41,8 +41,8 @@ def approximate_now() -> datetime:
 
 
 def _store_difference(now: datetime) -> None:
-    """Small differences are ignored: the duration of the query must not become a difference between equal
-    clocks.
+    """Store how far the host's clock is off, unless the difference is so small that the query's duration may be
+    the cause.
     """
     global _off
     if abs(now - approximate_now()) > STEADY:
@@ -65,5 +65,5 @@ def iso_or_none(moment: datetime | None) -> str | None:
 
 
 def in_words(since: str) -> str:
-    """A result of `timesince` as text, such as `3 days ago`."""
+    """The text of a moment, such as `3 days ago`, from a result of `timesince`."""
     return "just now" if since.startswith("0") else f"{since} ago"

@@ -19,7 +19,7 @@ _BUILDER = serializers.ModelSerializer[Any]()
 
 
 def list_editable(model: type[models.Model]) -> tuple[str, ...]:
-    """The names of the columns that a form may write; those that refer to other rows are not among them."""
+    """The names of the columns that a form may write, without foreign keys."""
     columns = (one for one in model._meta.concrete_fields if not one.is_relation)
     return tuple(one.name for one in columns if one.editable and not one.primary_key)
 
@@ -41,16 +41,14 @@ def make_rest_field(column: Column, name: str, *, is_nullable: bool) -> serializ
 
 
 def make_form_field(model: type[models.Model], name: str, made: Callable[..., Made], **options: Any) -> Made:
-    """A field of a form, of another kind than Django's, with the label and the hint of a column."""
+    """Make a form field of another class than Django's default, with the label and the hint of a column."""
     column: Any = model._meta.get_field(name)
     label, is_required = capfirst(column.verbose_name), not column.blank
     return made(**{"label": label, "help_text": column.help_text, "required": is_required, **options})
 
 
 def make_bounded_field(column: Column, **options: Any) -> forms.Field | None:
-    """The field of a form that Django makes of a column; the input of a number has its bounds (a
-    `formfield_callback`).
-    """
+    """The form field that Django makes of a column, a number with its bounds; use it as `formfield_callback`."""
     if isinstance(column, models.IntegerField):
         bounds = {"min_value": MinValueValidator, "max_value": MaxValueValidator}
         options |= {name: _find_bound(column, validator) for name, validator in bounds.items()}
@@ -58,5 +56,5 @@ def make_bounded_field(column: Column, **options: Any) -> forms.Field | None:
 
 
 def _find_bound(column: Column, kind: type[Any]) -> Any:
-    """The bound that a validator of the column declares; None: there is none."""
+    """The bound of the column's validator of this class; None if the column has no such validator."""
     return next((one.limit_value for one in column.validators if isinstance(one, kind)), None)

@@ -33,7 +33,7 @@ class TooManyAtOnce(RequestRefused):
 
 
 class ConcurrencyLimit:
-    """Counts what runs of one kind. 0: no limit. Thread-safe.
+    """Counts and limits running requests of one kind, per account and per process. 0: no limit. Thread-safe.
 
     `refuse`: makes the error for an account that has reached its limit; without it, that is TooManyAtOnce.
     """
@@ -54,10 +54,10 @@ class ConcurrencyLimit:
         self._lock = threading.Lock()
 
     def enter(self, account_id: Hashable) -> None:
-        """Count one more.
+        """Count one more request of the account.
 
         Raises:
-            TooManyAtOnce: it was not counted. The error of `refuse`, if there is one: neither.
+            TooManyAtOnce, or the error of `refuse`: a limit is reached; nothing was counted.
         """
         with self._lock:
             if self._per_account and self._running[account_id] >= self._per_account:
@@ -67,7 +67,7 @@ class ConcurrencyLimit:
             self._running[account_id] += 1
 
     def leave(self, account_id: Hashable) -> None:
-        """Count one less."""
+        """Count one request of the account less."""
         with self._lock:
             self._running[account_id] -= 1
             if not self._running[account_id]:
@@ -75,7 +75,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def hold(self, account_id: Hashable) -> Iterator[None]:
-        """Count one more while the block lasts; see `enter`."""
+        """Count one more request of the account while the block lasts; see `enter`."""
         self.enter(account_id)
         try:
             yield
@@ -97,7 +97,7 @@ def take_slot(request: Any, kind: str, account_id: int) -> None:
     """Take a slot for a Django or REST request; outside of an ASGI server there are no limits.
 
     Raises:
-        TooManyAtOnce: there is none.
+        TooManyAtOnce: no slot is free.
     """
     take: Callable[[str, int], None] | None = getattr(request, "scope", {}).get(SLOTS_KEY)
     if take is not None:
@@ -105,7 +105,9 @@ def take_slot(request: Any, kind: str, account_id: int) -> None:
 
 
 def network_of(address: str) -> str:
-    """The key under which to count a client: its IPv4 address, or its IPv6 /64, which one client may have."""
+    """The key by which to count a client: its IPv4 address, or its IPv6 /64, because one client may have a whole
+    /64.
+    """
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

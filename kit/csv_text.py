@@ -13,7 +13,7 @@ ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
 
 class _Line:
-    """A file for `csv.writer` that keeps nothing: `write` returns the line."""
+    """A file for `csv.writer` that stores nothing: `write` returns the line."""
 
     def write(self, line: str) -> str:
         return line
@@ -33,13 +33,13 @@ def csv_response(slices: Iterator[str], filename: str) -> StreamingHttpResponse:
 
 
 def unescape(cell: str) -> str:
-    """The text of a cell before `csv_lines` escaped it."""
+    """The original text of a cell that `csv_lines` escaped."""
     return cell[1:] if ESCAPED.match(cell) else cell
 
 
 def _escape(cell: object) -> object:
-    """A spreadsheet runs a text that starts like a formula; an apostrophe before it makes it text.
+    """Put an apostrophe before a text that a spreadsheet would run as a formula, so that it is shown as text.
 
-    A text that starts with apostrophes and then like a formula gets one more, so that `unescape` is exact.
+    A formula after apostrophes gets one more apostrophe, so that `unescape` is exact.
     """
     return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell

@@ -17,7 +17,8 @@ Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
 BEARER, COOKIE, CHANNEL_TOKEN, AGNT_KEY = "bearer", "cookie", "channelToken", "agntKey"
 CALLER = (BEARER, COOKIE)
-NO_CREDENTIAL = ""  # among the schemes of an operation: it is open without any, and says more with one
+# Among the schemes of an operation: callers without a credential are served too, and with one get more.
+NO_CREDENTIAL = ""
 JSON = "application/json"
 END_OF_TEXT = r"\Z"
 
@@ -67,7 +68,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Shapes of which any may come, told apart by something beside them."""
+    """Shapes of which any may be sent; a value outside of them says which."""
 
     shapes: Collection[Any]
 
@@ -76,7 +77,7 @@ class Either:
 class Parameter:
     """One value beside the body.
 
-    `shape`: its type; `place`: where it stands. A parameter of an answer is a header.
+    `shape`: its type; `place`: its location, as in OpenAPI's `in`. A parameter of an answer is a header.
     """
 
     name: str
@@ -88,7 +89,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedAnswer:
-    """One answer: its shape (None: no body), and a sentence on when it is given. `streams`: that of an event."""
+    """One answer: its shape (None: no body), and a sentence on when it is given. `streams`: an event's shape."""
 
     shape: Any = None
     streams: Any = None

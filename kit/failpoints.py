@@ -1,8 +1,8 @@
 """Named points at which a process can be made to kill itself, for the fault suite.
 
-`FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it gets there.
-Several are separated by commas. The names are the arguments of `reach`, wherever it is called. Without
-`FAIL_POINTS` it is None, and calls nothing: `if reach: reach("after-admission")`.
+`FAIL_POINTS=after-admission:3` kills the process (SIGKILL, so nothing is cleaned up) the third time it reaches the
+point. Several points are separated by commas. The names are the arguments of `reach`, wherever it is called.
+Without `FAIL_POINTS`, `reach` is None, so it is called by `if reach: reach("after-admission")`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Lists on pages: their filters, declared once and read from the address, and their pages."""
+"""The filters of lists on pages, declared once and read from the query string; and paging of these lists."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def read_words(given: str, most: int = MAX_WORDS_CHARS) -> str:
 
 
 def one_of(values: Collection[str]) -> Callable[[str], str]:
-    """A function that reads one of these values, and returns an empty text for any other."""
+    """Make a `Filter.read` that accepts only these values, and returns an empty text for any other."""
     return lambda given: given if given in values else ""
 
 
@@ -61,5 +61,5 @@ class Filters:
 
 
 def page_of(request: HttpRequest, rows: QuerySet[Any, Any], size: int, parameter: str = "page") -> Page[Any]:
-    """The page of a list that a parameter of the address names; the first one where it names none."""
+    """The page of a list that a query parameter names; the first page if the parameter names none."""
     return Paginator(rows, size).get_page(request.GET.get(parameter))

@@ -25,7 +25,7 @@ class FrameQueue:
         return len(self._frames)
 
     def put(self, frame: bytes) -> bool:
-        """Add a frame. False: the queue is closed, as it was over its limits; the caller closes the socket."""
+        """Add a frame; False if the queue was over its limits and is closed: the caller then closes the socket."""
         if self._is_closed:
             return False
         self._frames.append(frame)
@@ -56,7 +56,7 @@ class FrameQueue:
         return len(self._frames) < CROWDED_FRAMES and self._bytes < CROWDED_BYTES
 
     async def wait_for_room(self, within_s: float) -> None:
-        """Wait, one after another, until there is room or the time is over."""
+        """Wait until there is room or the time is over; waiting senders proceed one after another."""
         self._line = self._line or asyncio.Lock()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s), self._line:

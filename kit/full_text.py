@@ -16,12 +16,12 @@ from django.db.migrations.operations.base import Operation
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
-MAX_WORDS = 12  # of a query; the rest are ignored
-MAX_CHARS = 64  # of a word
+MAX_WORDS = 12  # words of a query; further words are ignored
+MAX_CHARS = 64  # characters of a word
 SHORTEST_MISSPELT = 4
-NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # the kind of a column; a word in a name counts most
+NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # the kinds of columns; a match in a name counts most
 _WEIGHTS = {NAME: 8, PLACE: 4, KIND: 4, TEXT: 1}
-_PG_WEIGHTS = "'{0.1, 0.4, 0.4, 1.0}'"  # of D to A
+_PG_WEIGHTS = "'{0.1, 0.4, 0.4, 1.0}'"  # the weights D to A of PostgreSQL
 _WORD = re.compile(r"[^\W_]+")
 _STOP_WORDS = frozenset(
     ["a", "an", "and", "at", "by", "for", "in", "is", "me", "my", "near", "of", "on", "or", "the", "to", "with"]
@@ -89,7 +89,7 @@ def _sqlite_steps(index: FullText, words: Sequence[str], where: Sequence[str]) -
     mirror = f"{index.table}_words"
     weights = ", ".join(str(_WEIGHTS[kind]) for kind in index.columns.values())
     place = _within(index, PLACE, _join(" AND ", where, '"{}" *'))
-    # First rows with the words in a name: `bm25` ranks all rows alike for words that half of the rows have.
+    # Rows with the words in a name come first: `bm25` ranks all rows alike for words that half of the rows have.
     in_name = f"{mirror}.rowid IN (SELECT rowid FROM {mirror} WHERE {mirror} MATCH %s)"
     for join, form in ((" AND ", '"{}"'), (" AND ", '"{}" *'), (" OR ", '"{}"')) if words else (("", ""),):
         of_words = _join(join, words, form)
@@ -100,7 +100,7 @@ def _sqlite_steps(index: FullText, words: Sequence[str], where: Sequence[str]) -
 
 
 def _within(index: FullText, wanted: str, match: str) -> str:
-    """A condition of FTS5 for the columns of one kind alone."""
+    """An FTS5 condition that matches only the columns of one kind."""
     columns = " ".join(column for column, kind in index.columns.items() if kind == wanted)
     return f"{{{columns}}} : {match}" if match else ""
 
@@ -117,7 +117,7 @@ def _postgresql_steps(index: FullText, words: Sequence[str], where: Sequence[str
 
 
 def _misspelt(table: str, has_words: str, words: Sequence[str], place: str) -> _Step:
-    """Rows that have each of the words, or a word that is spelt nearly the same."""
+    """The step that finds rows with each word, or with a word of nearly the same spelling."""
     conditions, values = ([has_words], [place]) if place else ([], [])
     for word in words:
         is_long = len(word) >= SHORTEST_MISSPELT
@@ -138,7 +138,7 @@ def _without_accents(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def has_trigrams() -> bool:
-    """True if a PostgreSQL database has the extension by which words with typing errors are found."""
+    """True if the PostgreSQL database has the extension `pg_trgm`, which finds words with typing errors."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
         return cursor.fetchone() is not None
@@ -162,7 +162,7 @@ class AddFullText(Operation):
         return f"Index the words of {self.index.table}"
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """The models have no such fields."""
+        """Change nothing: the models have no fields for the index."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """See Operation."""
@@ -188,7 +188,7 @@ class AddFullText(Operation):
 
 
 def read_triggers(connection: Any, table: str) -> list[str]:
-    """The statements that make the triggers of a table again, on SQLite."""
+    """The statements that created the triggers of an SQLite table, to create them again."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [table])
         return [statement for (statement,) in cursor.fetchall()]
@@ -226,8 +226,8 @@ def _postgresql_index(index: FullText, *, is_extended: bool) -> Iterator[str]:
         else one
         for one in index.columns
     }
-    # Accents go as by `unaccent`, which is not immutable, as generated columns need it. Punctuation goes, as
-    # PostgreSQL takes `owner/slug` for the name of a file.
+    # Removes accents without `unaccent`, which is not immutable, as generated columns require. Removes
+    # punctuation, because PostgreSQL takes `owner/slug` for the name of a file.
     bare = r"normalize(regexp_replace(normalize({}, NFD), '[\u0300-\u036f]+', '', 'g'), NFC)"
     signs = r"'\\[nrtbf]|[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]+'"
     plain = {one: f"regexp_replace({bare.format(text)}, {signs}, ' ', 'g')" for one, text in texts.items()}
@@ -246,12 +246,14 @@ def _postgresql_index(index: FullText, *, is_extended: bool) -> Iterator[str]:
 
 
 def trigram_index(index: FullText) -> str:
-    """The statement that makes the index for words with typing errors. PostgreSQL with `pg_trgm` takes it."""
+    """The statement that creates the index for words with typing errors; only PostgreSQL with `pg_trgm` accepts
+    it.
+    """
     return f"CREATE INDEX {index.table}_spelled ON {index.table} USING gin (spelled gin_trgm_ops)"
 
 
 def _make_trigrams(connection: Any) -> bool:
-    """Create the extension by which words with typing errors are found; False: this user or server cannot."""
+    """Create the extension `pg_trgm`; False if the database user may not, or the server does not have it."""
     has_trigrams.cache_clear()
     try:
         with transaction.atomic(using=connection.alias), connection.cursor() as cursor:

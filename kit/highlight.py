@@ -19,7 +19,7 @@ TRIPLE = r'"""[\s\S]*?(?:"""|(?![\s\S]))'
 
 @dataclass(frozen=True, slots=True)
 class LanguageSyntax:
-    """The syntax that some languages share. `comment`: a pattern. `quotes`: the quotes of strings of one line."""
+    """The syntax of some languages. `comment`: a pattern. `quotes`: the quotes of strings of one line."""
 
     names: str
     comment: str

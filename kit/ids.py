@@ -1,4 +1,4 @@
-"""Ids that cannot be guessed, and the ids in what callers send."""
+"""Makes ids that cannot be guessed, and reads ids from requests."""
 
 import os
 import threading
@@ -38,14 +38,14 @@ def random_hex(size: int) -> str:
 
 
 def time_ordered() -> str:
-    """A hex id of the time in milliseconds and 104 random bits: unguessable, and new ids sort last in a
+    """A hex id of the time in milliseconds and 104 random bits: it cannot be guessed, and new ids sort last in a
     database index.
     """
     return f"{time.time_ns() // 1_000_000:012x}{random_hex(13)}"
 
 
 def unguessable(prefix: str = "") -> str:
-    """The prefix and 128 random bits in hex: letters, digits and what the prefix holds."""
+    """An id of the prefix and 128 random bits in hex."""
     return prefix + random_hex(16)
 
 

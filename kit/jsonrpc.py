@@ -24,7 +24,7 @@ RpcId = str | int | None
 class RpcError(Exception):
     """A request that gets a JSON-RPC error object; `status` is the HTTP status it travels on.
 
-    `field` names what is wrong in it; `data` is what a dialect adds, left out when None.
+    `field` names the wrong field of the request; `data` is what a dialect adds, left out when None.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RpcError(Exception):
 
 
 class RpcCall(msgspec.Struct, frozen=True):
-    """One request whose envelope is sound; `params` is still whatever JSON the caller sent."""
+    """A request with a valid envelope; `params` is the caller's JSON, not checked yet."""
 
     rpc_id: RpcId
     method: str
@@ -62,12 +62,12 @@ def read_call(body: bytes) -> RpcCall:
     """Decode one JSON-RPC request.
 
     Raises:
-        RpcError: -32700 when it is not JSON, -32600 when it is no sound request, -32602 for forbidden text.
+        RpcError: -32700 when the body is not JSON, -32600 for an invalid request, -32602 for forbidden text.
     """
     forbidden: ForbiddenText | None = None
     try:
         envelope = strict_json.read(body)
-    except ForbiddenText as found:  # refused below, with the id
+    except ForbiddenText as found:  # refused below, where the id is known
         forbidden, envelope = found, found.value
     except UnreadableText as wrong:
         raise _unreadable(wrong) from None
@@ -93,10 +93,11 @@ def read_call(body: bytes) -> RpcCall:
 
 
 def read_value(body: bytes) -> Any:
-    """The value of a body.
+    """The JSON value of a body.
 
     Raises:
-        RpcError: -32700 when it is not JSON, -32600 when no sound program sends it, -32602 for forbidden text.
+        RpcError: -32700 when the body is not JSON, -32600 for JSON that `kit.strict_json` refuses, -32602 for
+            forbidden text.
     """
     try:
         return strict_json.read(body)

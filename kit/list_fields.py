@@ -1,4 +1,4 @@
-"""Fields of lists that an owner writes: in a body of REST, and in a form one entry on a line."""
+"""Fields for lists that an owner writes: as an array in a body of REST, and one entry on a line in a form."""
 
 from typing import Any
 

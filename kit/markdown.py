@@ -25,7 +25,7 @@ TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "h3", "h4", "h5", "h6", "span", "input"),
 }
-# `tabindex`: so that the keyboard scrolls wide code. `disabled`: a box only shows the state of a task.
+# `tabindex`: wide code can be scrolled by the keyboard. `disabled`: the box of a task cannot be changed.
 SET_ATTRIBUTES = {"pre": {"tabindex": "0"}, "input": {"type": "checkbox", "disabled": ""}}
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "input": {"checked", "aria-label"}}
 ALIGNED = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
@@ -99,7 +99,7 @@ _previewer = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(
 
 
 def to_line(text: str, max_chars: int) -> str:
-    """The text without markup, in one line of at most `max_chars`, for a preview, with the descriptions of images.
+    """A preview of the text: one line of at most `max_chars`, without markup, with the descriptions of images.
 
     The result is text, not HTML.
     """
@@ -240,7 +240,7 @@ def _resolve_links(token: Token, resolve: Callable[[str], str | None]) -> None:
 
 
 def _open_table(self: RendererHTML, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-    """A table scrolls by itself, by the keyboard too."""
+    """Open a table inside an element that scrolls, by the keyboard too."""
     env["tables"] = env.get("tables", 0) + 1
     label = f'aria-label="Table {env["tables"]}"'
     return f'<div class="table-scroll" tabindex="0" role="region" {label}>\n<table>\n'

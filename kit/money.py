@@ -4,7 +4,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 MICRO = 1_000_000
 CENT = 10_000  # micro-dollars
-DECIMAL_PLACES = 6  # of a dollar: a micro-dollar is the smallest amount
+DECIMAL_PLACES = 6  # decimals of a dollar: the smallest amount is a micro-dollar
 
 
 def to_microusd(usd: Decimal | float) -> int:
@@ -18,7 +18,7 @@ def to_usd(microusd: int) -> float:
 
 
 def to_usd_or_none(microusd: int | None) -> float | None:
-    """The same; the result for None is None."""
+    """Like `to_usd`; None for None."""
     return None if microusd is None else to_usd(microusd)
 
 
@@ -34,7 +34,7 @@ def decimal_usd(microusd: int | None) -> str:
 
 
 def format_usd(microusd: int) -> str:
-    """The same for people: `$1,250.00`, `$0.0042`."""
+    """Like `decimal_usd`, for people: `$1,250.00`, `$0.0042`."""
     dollars, rest = divmod(microusd, MICRO)
     return f"${dollars:,}.{_decimals(rest)}"
 

@@ -1,4 +1,4 @@
-"""A dictionary with a bound."""
+"""A dictionary of limited size."""
 
 from collections import OrderedDict
 from typing import TypeVar

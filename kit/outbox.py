@@ -86,11 +86,11 @@ class Outbox(ABC):
 
     @abstractmethod
     def find_sendable(self) -> QuerySet[Any]:
-        """The rows that may be sent as soon as they are due, with what `prepare` needs."""
+        """The rows that may be sent when they are due, with the related rows that `prepare` needs."""
 
     @abstractmethod
     def prepare(self, row: Any, now: datetime) -> Any:
-        """Make what `send` gets, signed now. Runs in the thread that uses the database."""
+        """Make the argument of `send`, signed now. Runs in the thread that uses the database."""
 
     @abstractmethod
     def send(self, prepared: Any) -> AttemptResult:
@@ -124,7 +124,7 @@ class SendLimits:
         return True
 
     def leave(self, row: Any) -> None:
-        """Count a row no longer."""
+        """Stop counting a row."""
         self.left += 1
         self._taken.subtract(self._keys(row))
 
@@ -142,7 +142,7 @@ class SendLimits:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """A row that this sender alone may send until `until`. `prepared`: what `Outbox.send` gets."""
+    """A row that this sender alone may send until `until`. `prepared`: the argument of `Outbox.send`."""
 
     row: Any
     until: datetime
@@ -158,12 +158,12 @@ def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
 
 
 def settle(outbox: Outbox, leased: Leased, outcome: AttemptResult) -> bool:
-    """Store how an attempt ended. False: nothing was stored; another sender has the row, or the row is gone."""
+    """Store how an attempt ended; False if nothing was stored: another sender has the row, or it was deleted."""
     now, retry_at = db_now(), None
     if not outcome.is_success and leased.row.attempts <= len(outbox.retry_after_s):
         wait_s = outbox.retry_after_s[leased.row.attempts - 1]
         retry_at = now + timedelta(seconds=wait_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  spreads load
-    # The end of the lease tells leases apart: a sender that took the row over wrote a later one.
+    # The end of the lease identifies the lease: a sender that took over the row has stored a later end.
     mine = outbox.rows._default_manager.filter(pk=leased.row.pk, next_attempt_at=leased.until)
     with transaction.atomic():
         if outbox.store_end(mine, AttemptEnd(leased.row, outcome, now, retry_at)):
@@ -202,7 +202,7 @@ class Sender:
             count += self._settle_next()
 
     def _leave(self) -> int:
-        """Let each open attempt store its own end; return how many had ended before."""
+        """Let each open attempt store its own end; store those that have ended, and return their number."""
         with self._handing_over:
             self._has_left = True
         return self._settle_next() if not self._ended.empty() else 0
@@ -219,7 +219,8 @@ class Sender:
             event = f"{self._outbox.name}.failed"
             logger.exception(event, extra={"delivery": str(leased.row)})
             outcome = AttemptResult(is_success=False, error="the hub could not send it")
-        # Under the lock: between a look at `_has_left` and the `put`, `_leave` would miss this one.
+        # Under the lock: without it `_leave` could run between the check of `_has_left` and the `put`, and miss
+        # this end.
         with self._handing_over:
             if not self._has_left:
                 self._ended.put((leased, outcome))
@@ -235,7 +236,8 @@ class Sender:
             try:
                 settle(self._outbox, leased, outcome)
                 return
-            except OperationalError:  # a Celery child closes its pool after each job, this thread may outlast it
+            # A Celery child closes its pool after each job, and this thread may run longer.
+            except OperationalError:
                 event = f"{self._outbox.name}.settle_failed"
                 logger.warning(event, extra={"delivery": str(leased.row)})
             # Each thread has a connection of its own, which Django does not close when the thread ends.
@@ -254,7 +256,7 @@ class Sender:
             with transaction.atomic():
                 for leased, outcome in ended:
                     settle(self._outbox, leased, outcome)
-        except OperationalError:  # such as the deletion of one receiver: the others are not at fault
+        except OperationalError:  # for example one receiver is being deleted: the other ends are stored alone
             for leased, outcome in ended:
                 self._settle_alone(leased, outcome)
         for leased, _ in ended:
@@ -276,14 +278,14 @@ def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     """Lease rows from the head of the queue. The next call leaves out receivers and owners at their limits."""
     now = db_now()
     due = limits.without_full(outbox.find_sendable().filter(next_attempt_at__lte=now))
-    if not due.exists():  # before the transaction, which takes the write lock of SQLite
+    if not due.exists():  # without a transaction, which would take the write lock of SQLite
         return []
-    most = CANDIDATES_PER_QUERY if outbox.shares else limits.left  # without shares no row has to wait for others
+    most = CANDIDATES_PER_QUERY if outbox.shares else limits.left  # without shares no row is skipped
     with transaction.atomic():
         rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
         taken = [row for row in rows if limits.enter(row)]
         until = db_now() + LEASE
-        # An attempt counts from its begin: if its process dies the attempt is used up, so no row is sent for ever.
+        # An attempt counts when it begins, also if its process dies then: so no row is retried for ever.
         sent = {"next_attempt_at": until, "attempts": F("attempts") + 1, **outbox.columns_while_sent}
         outbox.rows._default_manager.filter(pk__in=[row.pk for row in taken]).update(**sent)
     for row in taken:

@@ -1,4 +1,4 @@
-"""Takes secrets out of texts that a log or a page shows."""
+"""Removes secrets from texts for logs and pages."""
 
 import re
 

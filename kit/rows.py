@@ -1,4 +1,5 @@
-"""Shows rows as the shapes of answers declare: each field of a `TypedDict` is an attribute of the row.
+"""Makes JSON objects of rows, as the shapes of answers declare: each field of a `TypedDict` is an attribute of the
+row.
 
 The attribute has the name of the field in snake_case, unless `Annotated[..., RowSource("venue.slug")]` names
 another. Times and UUIDs become text, and rows the shape that the type names. An empty text becomes null where the
@@ -52,7 +53,7 @@ class Always:
 class ShapeField(NamedTuple):
     """The way in which a field of a shape is read from a row: `path` in its `unit`, or `constant`.
 
-    `shape`: of the row, or of each of the rows, that the attribute is.
+    `shape`: the shape of the related row, or rows, if the attribute refers to rows.
     """
 
     path: tuple[str, ...]
@@ -64,7 +65,7 @@ class ShapeField(NamedTuple):
 
 
 def show(shape: type[Shape], row: object, **given: Any) -> Shape:
-    """A row as a shape. `given`: the fields that are no attributes of the row."""
+    """A row as a shape. `given`: the values of fields that are not attributes of the row."""
     declared: Any = shape
     shown = {}
     for name, field in fields_of(declared).items():
@@ -75,7 +76,7 @@ def show(shape: type[Shape], row: object, **given: Any) -> Shape:
 
 
 def show_each(shape: type[Shape]) -> Callable[[Iterable[object]], list[Shape]]:
-    """Shows several rows as a shape that declares all of its fields."""
+    """Make a function that shows several rows as a shape; the shape declares the sources of all its fields."""
     return lambda rows: [show(shape, row) for row in rows]
 
 
@@ -125,7 +126,7 @@ def _read(row: Any, field: ShapeField) -> Any:
 
 
 def _show_rows(shape: Any, rows: Any) -> Any:
-    """One row or several as a shape; what a column of JSON holds has the shape already."""
+    """One row or several as a shape; the value of a JSON column has the shape already."""
     if rows is None or isinstance(rows, Mapping):
         return rows
     return [_show_rows(shape, one) for one in rows] if isinstance(rows, Iterable) else show(shape, rows)

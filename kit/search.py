@@ -1,4 +1,4 @@
-"""Search without an index (docs/adr/0103): by parts of a text, and for the first row of a time.
+"""Searches without an index (docs/adr/0103): for parts of a text, and for the first row since a moment.
 
 Ids of a table that only grows rise with time. `kit.full_text` searches by an index.
 """
@@ -31,7 +31,10 @@ def filter_by_words(found: Rows, column: str, words: Sequence[str]) -> Rows:
 
 
 def contains(column: str, part: str) -> Q:
-    """Rows whose column has a part in any case. SQLite, and PostgreSQL in some locales, know only ASCII's."""
+    """Rows whose column contains a text in any case.
+
+    SQLite, and PostgreSQL in some locales, ignore case only for ASCII.
+    """
     spellings = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize()}
     return reduce(or_, [Q(**{f"{column}__icontains": one}) for one in sorted(spellings)])
 

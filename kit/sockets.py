@@ -9,7 +9,7 @@ from kit.asgi import Receive, Scope, Send, error_body
 SendNow = Callable[[bytes], bool]
 SetHeartbeat = Callable[[float], None]
 
-# Close codes. The last two send a client away to come back.
+# Close codes. The last two ask the client to connect again.
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
 TRY_AGAIN_LATER = 1013
@@ -44,8 +44,8 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     `kit.async_db.db_call` closes them where the database is really used. The consumer has no channel layer: turns
     never travel by one.
 
-    `send_now`: sends a text without a coroutine; False: it was not sent, as others wait or the client does not
-    read. None where `send` is not the server's own: what wraps it may change what is sent.
+    `send_now`: sends a text without a coroutine; returns False if the text was not sent, because other texts wait
+    or the client reads slowly. None where `send` is not the server's own: a wrapper may change what is sent.
     """
 
     send_now: SendNow | None = None
@@ -64,5 +64,5 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     await self.receive(message.get("text"), message.get("bytes"))
             code = message.get("code") or 1005
         finally:
-            # Also when the server cancels this task: the row of the connection has to go.
+            # Also when the server cancels this task: `disconnect` deletes the row of the connection.
             await self.disconnect(code)

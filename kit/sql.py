@@ -1,4 +1,5 @@
-"""Plain SQL on Django's connection: what the ORM cannot say, and statements that others write (docs/adr/0005).
+"""Plain SQL on Django's connection: statements that the ORM cannot express, and those of other modules
+(docs/adr/0005).
 
 The ledger has a connection of its own: `agents.core.ledger.database`.
 """
@@ -47,7 +48,7 @@ def is_disk_full(failure: Exception) -> bool:
 
 
 def state_of(failure: Exception) -> str | None:
-    """The SQLSTATE by which PostgreSQL refused; None without one, as of SQLite's failures."""
+    """The SQLSTATE of a failure on PostgreSQL; None for failures without one, such as those of SQLite."""
     state: str | None = getattr(failure.__cause__, "sqlstate", None)
     return state
 
@@ -60,9 +61,9 @@ class Query(NamedTuple):
 
 
 def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
-    """Run one statement and fetch what it returns, if anything.
+    """Run one statement; returns its rows, if any.
 
-    SQLite is asked without Django's cursor, which costs several times what such a statement does.
+    On SQLite the statement bypasses Django's cursor, which takes several times as long as a short statement.
     """
     home = connections[DEFAULT_DB_ALIAS]
     if _is_plain_sqlite(home):
@@ -76,8 +77,8 @@ def rows(statement: str, values: Sequence[Any] = ()) -> list[Row]:
 
 
 def _is_plain_sqlite(home: BaseDatabaseWrapper) -> bool:
-    """True if the connection is SQLite without a broken transaction or execute wrappers, which Django's cursor
-    handles.
+    """True if the connection is SQLite and needs nothing from Django's cursor: no query log, no execute wrappers,
+    and no broken transaction.
     """
     is_watched = home.queries_logged or home.execute_wrappers
     return home.vendor == "sqlite" and not home.needs_rollback and not is_watched
@@ -111,7 +112,7 @@ def _fetched(cursor: Any) -> list[Row]:
 
 
 class _Compiled(NamedTuple):
-    """The text of a queryset, the values before its keys, and what turns the driver's values into Python's."""
+    """The SQL of a queryset, the values before its keys, and the converters of the driver's values."""
 
     statement: str
     constants: Sequence[Any]
@@ -122,9 +123,10 @@ class KeyedQuery:
     """A queryset of values about some keys, compiled once for each number of keys.
 
     The class is for queries that run with every request: Django compiles a queryset anew each time, which takes
-    ten times as long as such a query. `about` makes it of keys, which are its last parameters; those before them
-    are constants. `holds_keys`: no row is deleted until the transaction ends; those that are being deleted are
-    left out. The lock is FOR KEY SHARE, which holds up deletes alone and which the ORM does not know.
+    ten times as long as such a query. `about` makes the queryset from keys, which must be its last parameters; the
+    parameters before the keys are constants. `holds_keys`: locks the rows, so that none is deleted until the
+    transaction ends; leaves out rows that another transaction is deleting. The lock is FOR KEY SHARE, which blocks
+    only deletes and which the ORM does not support.
     """
 
     def __init__(self, about: Callable[[Sequence[Any]], QuerySet[Any, Any]], *, holds_keys: bool = False) -> None:
@@ -166,8 +168,8 @@ class AnyRow:
         self._query: Query | None = None
 
     def __call__(self) -> bool:
-        """Ask the database."""
-        if self._query is None:  # not earlier: no module asks for a connection as it is imported
+        """True if the queryset has a row."""
+        if self._query is None:  # not in `__init__`: modules must not use the connection while they are imported
             self._query = Query(*self._found.order_by().values("pk")[:1].query.sql_with_params())
         return bool(rows(*self._query))
 
@@ -183,7 +185,7 @@ def _converted(row: Row, converters: Mapping[int, tuple[Sequence[Callable[..., A
 def first_rows_of_each(found: QuerySet[Any, Any], column: str, keys: Collection[Any], most: int) -> list[Row]:
     """The first rows of an ordered queryset of values, without filters, for each of these keys in a column.
 
-    The database reads each part along its index. The ORM makes no union of slices on SQLite.
+    The database reads the rows of each key by an index. On SQLite the ORM cannot make a union of slices.
     """
     if not keys:
         return []
@@ -202,16 +204,16 @@ def rows_of_all(found: Sequence[QuerySet[Any, Any]]) -> list[Row]:
 
 @contextmanager
 def advisory_lock(name: str) -> Iterator[bool]:
-    """Take a lock of the whole database, if no other holder has it; whether it was taken. Held in the block.
+    """Try to take a database-wide lock for the block; yields True if it was taken, False if it is held elsewhere.
 
-    PostgreSQL frees it when the connection dies. On SQLite one process does such work, and there is no lock.
+    PostgreSQL releases the lock when the connection ends. On SQLite one process does such work, without a lock.
     """
     if connection.vendor != "postgresql":
         yield True
         return
-    # Not `hash`, which differs between processes.
+    # Not by `hash`, whose values differ between processes.
     key = zlib.crc32(name.encode())
-    # Held by the connection, not by a transaction: the work in the block commits several times.
+    # A lock of the connection, not of a transaction: the block may commit several transactions.
     [[is_ours]] = rows("SELECT pg_try_advisory_lock(%s)", [key])
     try:
         yield is_ours
@@ -222,9 +224,9 @@ def advisory_lock(name: str) -> Iterator[bool]:
 
 @contextmanager
 def atomic_unflushed() -> Iterator[None]:
-    """A transaction whose commit waits for no flush of the disk, nor for a replica.
+    """A transaction whose commit waits neither for a flush to the disk nor for a replica.
 
-    A crash of the process undoes none; a crash of the machine may undo those of its last moments.
+    A crash of the process loses no such transaction; a crash of the machine may lose the most recent ones.
     """
     if connection.vendor == "postgresql":
         with transaction.atomic():
@@ -240,32 +242,32 @@ def atomic_unflushed() -> Iterator[None]:
 
 
 def check_connection() -> None:
-    """Ask the database the least there is to ask.
+    """Run the smallest possible query.
 
     Raises:
-        DatabaseError: it refuses, or is out of reach.
+        DatabaseError: the database refuses the query, or is out of reach.
     """
     rows("SELECT 1")
 
 
 def postgresql_clock() -> datetime:
-    """The moment of the call; inside a transaction too, where `now()` is the moment of BEGIN."""
+    """The time of the call by PostgreSQL's clock; in a transaction too, where `now()` is the time of BEGIN."""
     now: datetime = rows("SELECT clock_timestamp()")[0][0]
     return now
 
 
 def postgresql_setting(name: str) -> str:
-    """A setting of the server."""
+    """The value of a setting of the PostgreSQL server."""
     return str(rows("SELECT current_setting(%s)", [name])[0][0])
 
 
 def database_bytes() -> int:
-    """The size of the whole database."""
+    """The size of the whole database in bytes."""
     return int(rows(_BYTES[connection.vendor])[0][0])
 
 
 def lock_tables(alias: str, tables: Sequence[str]) -> None:
-    """Let others of a PostgreSQL database only read these tables until the transaction ends."""
+    """Lock these tables of a PostgreSQL database against writes of other sessions until the transaction ends."""
     quoted = ", ".join(map(connections[alias].ops.quote_name, tables))
     with connections[alias].cursor() as cursor:
         cursor.execute(f"LOCK TABLE {quoted} IN SHARE ROW EXCLUSIVE MODE")
@@ -273,7 +275,7 @@ def lock_tables(alias: str, tables: Sequence[str]) -> None:
 
 @contextmanager
 def copy_in(alias: str, table: str, columns: Sequence[str]) -> Iterator[Any]:
-    """Stream rows into a table of a PostgreSQL database: psycopg's `Copy`."""
+    """Stream rows into a table of a PostgreSQL database; yields psycopg's `Copy`."""
     quote = connections[alias].ops.quote_name
     statement = f"COPY {quote(table)} ({', '.join(map(quote, columns))}) FROM STDIN"
     with connections[alias].cursor() as cursor, cursor.copy(statement) as copy:
@@ -281,12 +283,12 @@ def copy_in(alias: str, table: str, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def sqlite_sequences() -> dict[str, int]:
-    """The highest id ever given, by table."""
+    """The highest id that SQLite ever assigned, by table."""
     return dict(rows("SELECT name, seq FROM sqlite_sequence"))
 
 
 def set_sequence(alias: str, table: str, column: str, last: int) -> None:
-    """Have PostgreSQL give ids after this one."""
+    """Let PostgreSQL assign ids after `last`."""
     quoted = connections[alias].ops.quote_name(table)
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [quoted, column, last])

@@ -1,4 +1,4 @@
-"""Server-Sent Events: one `data:` line an event going out; anything that a server sends coming in, with bounds."""
+"""Server-Sent Events: writes events with one `data:` line each, and reads any valid stream, with limits."""
 
 HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -9,7 +9,7 @@ KEEPALIVE = b": keep-alive\n\n"
 
 
 def event(data: bytes, event_id: str = "", *, name: str = "") -> bytes:
-    """Frame one compact JSON document. `event_id`: what a client that comes back says it saw last."""
+    """An event with one compact JSON document. `event_id`: a reconnecting client sends it in `Last-Event-ID`."""
     framed = b"data: " + data + b"\n\n"
     if name:
         framed = f"event: {name}\n".encode() + framed
@@ -21,7 +21,7 @@ class EventTooLong(Exception):
 
 
 class EventReader:
-    """Takes a stream in pieces cut anywhere; line ends may be LF, CR or both. Skips names, ids and comments."""
+    """Reads a stream in pieces of any size; line ends may be LF, CR or both. Ignores names, ids and comments."""
 
     def __init__(self, max_event_bytes: int) -> None:
         self._max_bytes = max_event_bytes
@@ -31,10 +31,10 @@ class EventReader:
         self._after_cr = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of each event that is whole now.
+        """Read a piece; returns the data of each event that it completes.
 
         Raises:
-            EventTooLong: nothing more should be read.
+            EventTooLong: the caller must stop reading.
         """
         if self._after_cr and piece.startswith(b"\n"):
             piece = piece[1:]

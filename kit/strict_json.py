@@ -1,4 +1,4 @@
-"""JSON as strangers send it, read strictly: what msgspec and json let pass is refused here first.
+"""Reads untrusted JSON strictly: refuses what msgspec and json accept but the hub must not.
 
 No duplicate keys, no constants such as NaN, no number too large for a float (`1e999` would be Infinity), at most
 64 levels, and no NUL and no lone surrogate in any string.
@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 import msgspec
 
 MAX_DEPTH = 64
-MAX_BRACKETS = 10_000  # half a million empty arrays in one body would hold up all other requests
+MAX_BRACKETS = 10_000  # half a million empty arrays in one body would delay all other requests
 
 
 class UnreadableText(Exception):
-    """A text that the hub does not take; the exception's own text is public."""
+    """The hub does not accept the text; the exception's own text is public."""
 
 
 class NotJson(UnreadableText):
@@ -24,11 +24,13 @@ class NotJson(UnreadableText):
 
 
 class BadShape(UnreadableText):
-    """The text is JSON that no sound program sends."""
+    """The text is JSON with duplicate keys, too many or too deep objects and arrays, or a number that is too
+    large.
+    """
 
 
 class ForbiddenText(UnreadableText):
-    """A string in `value` holds what cannot be stored or shown."""
+    """A string in `value` holds NUL or a lone surrogate, which cannot be stored or shown."""
 
     def __init__(self, value: Any) -> None:
         super().__init__("text may hold neither NUL nor a lone surrogate")
@@ -46,13 +48,13 @@ def read(
     max_brackets: int | None = MAX_BRACKETS,
     takes_any_text: bool = False,
 ) -> Any:
-    """The value of a body, or of the text of a frame.
+    """The JSON value of a body, or of the text of a frame.
 
-    `max_brackets` None: for texts whose strings may hold whole programs, as brackets in strings count, too.
-    `takes_any_text`: the strings are not checked; a field may allow what `ForbiddenText` refuses.
+    `max_brackets` None: no limit, for texts whose strings may hold whole programs: brackets in strings are
+    counted, too. `takes_any_text`: strings are not checked, so `ForbiddenText` is not raised.
 
     Raises:
-        NotJson, BadShape, ForbiddenText: it is not JSON that a sound program sends.
+        NotJson, BadShape, ForbiddenText: the hub does not accept the text.
     """
     try:
         text = body if isinstance(body, str) else body.decode().removeprefix("\ufeff")
@@ -63,8 +65,8 @@ def read(
         raise BadShape(f"more than {max_brackets} objects and arrays")
     has_escapes = "\\u" in text
     if brackets <= max_depth and not has_escapes:
-        # Most texts are read in C. msgspec keeps the last of two equal keys: what it read, written again, has
-        # fewer colons then. Only an escape could make up for them.
+        # Most texts are read in C. msgspec keeps only the last of two equal keys: its value, encoded again, has
+        # fewer colons than the text. Only an escaped colon could hide the difference.
         try:
             value = _decode(text)
             if _encode(value).count(b":") == text.count(":"):
@@ -94,7 +96,7 @@ def _decode_by_pairs(text: str, max_depth: int) -> Any:
 
 
 def is_deeper_than(value: Any, levels: int) -> bool:
-    """True if objects and arrays lie deeper in each other than that."""
+    """True if objects and arrays are nested deeper than `levels`."""
     layer = [value]
     for _ in range(levels):
         layer = [inner for outer in layer for inner in _children(outer)]
@@ -104,7 +106,7 @@ def is_deeper_than(value: Any, levels: int) -> bool:
 
 
 def is_forbidden(text: str) -> bool:
-    """True if a string holds NUL or half a character."""
+    """True if a string holds NUL or a lone surrogate."""
     return _FORBIDDEN.search(text) is not None
 
 

@@ -1,6 +1,6 @@
 """Background asyncio tasks with an owner, whose failures are logged; and cheap deadlines.
 
-Each ask passes several deadlines, and most of them never have to wait.
+Each ask runs under several deadlines, and mostly finishes without waiting.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class TaskSet:
         return len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run a coroutine in the background, and return its task; the caller need not keep it."""
+        """Run a coroutine in the background, and return its task; the caller need not keep the task."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._log_failure)
@@ -33,7 +33,8 @@ class TaskSet:
     def keep(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
         """Run a coroutine in the background, and return its task, whose exception the caller reads."""
         task = asyncio.get_running_loop().create_task(work, name=name)
-        # The event loop refers to tasks weakly: one that nothing else holds may be collected while it waits.
+        # The event loop has only weak references to tasks: without this one, a waiting task may be garbage-
+        # collected.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -62,7 +63,9 @@ def read_failure(future: asyncio.Future[Any]) -> None:
 
 
 def start_apart(start: Start, work: Coroutine[Any, Any, Result], name: str) -> "asyncio.Future[Result]":
-    """Run something to its end, whether or not a request still waits for it; a future of what it returns."""
+    """Run a coroutine to its end, also when the request that started it is cancelled; returns a future of its
+    result.
+    """
     done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     async def run() -> None:
@@ -82,7 +85,7 @@ async def wait_within(work: Coroutine[Any, Any, T], within_s: float) -> T:
     """Await a coroutine with a deadline. A coroutine that finishes without waiting gets no timer.
 
     Raises:
-        TimeoutError: it was not done in time, and is cancelled.
+        TimeoutError: the coroutine did not finish in time, and was cancelled.
     """
     try:
         first = work.send(None)
@@ -94,7 +97,7 @@ async def wait_within(work: Coroutine[Any, Any, T], within_s: float) -> T:
 
 
 class _Rest(Generic[T]):
-    """Continues a coroutine from its first wait."""
+    """An awaitable that continues a coroutine from the first object that it awaited."""
 
     def __init__(self, work: Coroutine[Any, Any, T], first: object) -> None:
         self._work = work
@@ -123,7 +126,7 @@ class Waiters(list[asyncio.Future[bool]]):
     __slots__ = ()
 
     async def wait(self, within_s: float) -> bool:
-        """Wait for the next `wake`; False when none came in time."""
+        """Wait for the next `wake`; False if the time ran out first."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         timer = loop.call_later(within_s, _give_up, waiter)

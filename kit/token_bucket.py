@@ -14,7 +14,7 @@ class TokenBucket:
         self._filled_at = clock()
 
     def take(self) -> float:
-        """Take a token; 0 when there was one, else the seconds until there is one."""
+        """Take a token; returns 0, or, if there is none, the seconds until there is one."""
         self._fill()
         if self._tokens >= 1:
             self._tokens -= 1
@@ -23,7 +23,7 @@ class TokenBucket:
 
     @property
     def is_full(self) -> bool:
-        """True if nothing was taken that has not come back."""
+        """True if all tokens are in the bucket."""
         self._fill()
         return self._tokens >= self._at_once
 

@@ -18,14 +18,15 @@ SAMPLED = 0x01
 
 # The span of the request that is being served; log lines name its trace.
 current_span: ContextVar[str] = ContextVar("traceparent", default="")
-# The chat id of the turn that the log lines of an asyncio task, and of those it starts, are about.
+# The chat id of the turn that an asyncio task, and the tasks that it starts, work on; log lines name it.
 current_turn: ContextVar[str] = ContextVar("turn", default="")
 _step: ContextVar[tuple[str, str]] = ContextVar("step", default=("", ""))  # the last span made, and its parent
-_sampled_share: float | None = None  # None: no spans are exported
+_sampled_share: float | None = None  # None if no spans are exported
 
 
 def read(values: Sequence[str]) -> str:
-    """A request's headers of that name as a `traceparent` of version 00; empty when there is none that is valid.
+    """The valid `traceparent` among a request's headers of that name, in the form of version 00; empty without
+    one.
 
     Section 3.2.2 of the standard: a later version is read by its first four fields.
     """
@@ -39,8 +40,8 @@ def read(values: Sequence[str]) -> str:
 
 
 def follow(parent: str) -> str:
-    """A new span: in the parent's trace, with its flags; without a parent in a new trace."""
-    span = random.getrandbits(64)  # an id of a span tells steps apart, and guards nothing
+    """Make a span, in the parent's trace and with its flags; without a parent in a new trace."""
+    span = random.getrandbits(64)  # the id of a span distinguishes steps, and need not be secret
     if parent:
         made = f"{parent[:36]}{span:016x}{parent[52:]}"
     else:
@@ -68,10 +69,10 @@ def sample_new(share: float) -> None:
 
 
 def is_sampled(traceparent: str) -> bool:
-    """True if its trace is recorded."""
+    """True if the trace of this `traceparent` is recorded."""
     return bool(traceparent) and bool(int(traceparent[53:55], 16) & SAMPLED)
 
 
 def trace_id(traceparent: str) -> str:
-    """The trace it names; empty for none."""
+    """The trace id in a `traceparent`; empty for an empty one."""
     return traceparent[3:35]

@@ -39,11 +39,11 @@ class Unanswered(Exception):
 
 
 class TooMuch(Unanswered):
-    """The answer is longer than its reader takes."""
+    """The answer is longer than its reader accepts."""
 
 
 class IncomingAnswer:
-    """An answer whose head has come. `headers`: names in lower case."""
+    """An answer whose headers have been received. `headers`: names in lower case."""
 
     def __init__(self, response: httpcore2.Response) -> None:
         self._response = response
@@ -53,7 +53,7 @@ class IncomingAnswer:
         }
 
     async def pieces(self, max_bytes: int) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, never decompressed.
+        """Yield the body as it arrives, never decompressed.
 
         Raises:
             TooMuch: it holds more than `max_bytes`.
@@ -76,8 +76,8 @@ class StreamingHttp:
     """Sends single requests: resolves the name once, connects to the checked address, follows no redirect, uses no
     proxy.
 
-    Looking up, connecting and TLS take at most `connect_within_s`. The answer has no limit of time of its own:
-    its reader sets one around it.
+    Resolving, connecting and TLS take at most `connect_within_s`. The answer has no time limit of its own: the
+    caller sets one.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class StreamingHttp:
         body: bytes = b"",
         on_send: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[IncomingAnswer]:
-        """One request; its answer while the block lasts. `on_send` is called before the first byte leaves.
+        """Send one request; yields its answer for the block. Calls `on_send` before it sends the first byte.
 
         Raises:
             NotSent: nothing was sent: the URL is not allowed, or the connection was refused.
-            Unanswered: it may have arrived, but no sound answer came.
+            Unanswered: the request may have arrived, but no valid answer was received.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connect_within_s
@@ -175,7 +175,7 @@ class SafeHttp:
         """Check a URL as `send` would.
 
         Raises:
-            NotSent: it is not allowed.
+            NotSent: the URL is not allowed.
         """
         target = read_target(url, self._rules)
         try:
@@ -184,11 +184,11 @@ class SafeHttp:
             raise NotSent(f"{target.host} could not be looked up in time") from None
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> ReceivedAnswer:
-        """One request and the answer to it, whatever its status. Call it in a thread without an event loop.
+        """Send one request; returns the answer of any status. Call this in a thread without an event loop.
 
         Raises:
             NotSent: the URL is not allowed; nothing was sent.
-            Unanswered: it may have arrived, but no sound answer came in time.
+            Unanswered: the request may have arrived, but no valid answer was received in time.
         """
         deadline = time.monotonic() + self._total_s
         target = read_target(url, self._rules)
@@ -226,13 +226,13 @@ async def _request(
     body: bytes,
     tls: ssl.SSLContext | None,
 ) -> AsyncIterator[httpcore2.Response]:
-    """The response to one request, whose connection is closed with the block."""
+    """Send one request; yields the response, and closes the connection at the end of the block."""
     url = target.url
     context = (tls or _default_tls()) if url.scheme == "https" else None
-    # The checked parts are used as they are: another parser could read the URL differently.
+    # From the checked parts, because httpcore's own parser could read the URL differently.
     parsed = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=target.port, target=url.raw_path)
     fields: list[tuple[str | bytes, str | bytes]] = [("Host", url.netloc), *headers.items()]
-    # A pool for each request: a kept connection would lead to an address that was checked for another one.
+    # A pool for each request: a reused connection would lead to an address that was checked for another request.
     pool = httpcore2.AsyncConnectionPool(ssl_context=context, max_connections=1, network_backend=backend)
     async with pool, pool.stream(method, parsed, headers=fields, content=body) as response:
         yield response

@@ -9,14 +9,14 @@ from typing import Any, TypeVar, cast
 
 import httpcore2
 
-MAX_RECEIVED_BYTES = 65_536  # read by one call from TLS
+MAX_RECEIVED_BYTES = 65_536  # bytes that one call reads from TLS
 Result = TypeVar("Result")
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to the given addresses, whatever host it is asked for; TLS still checks the host's name.
 
-    `deadline`: of the loop's clock, for the connection and TLS. `on_send`: called before the first byte leaves.
+    `deadline`: for the connection and TLS, by the loop's clock. `on_send`: called before the first byte is sent.
     """
 
     def __init__(self, addresses: Sequence[str], deadline: float, on_send: Callable[[], None]) -> None:
@@ -33,11 +33,12 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A stream to the first address that answers."""
+        """Connect to the first address that answers."""
         failure: OSError = ConnectionError("no address")
         loop = asyncio.get_running_loop()
         for tried, address in enumerate(self._addresses):
-            # Each address gets a share of the time, so that a dead one leaves time for the next.
+            # Each address gets a share of the time, so that an address that does not answer leaves time for the
+            # next.
             share_s = (self._deadline - loop.time()) / (len(self._addresses) - tried)
             try:
                 async with asyncio.timeout(share_s):
@@ -76,7 +77,7 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
             return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all of it. A response that arrives before the whole request was sent is still read."""
+        """Send all bytes. A response that arrives before the whole request was sent can still be read."""
         self._on_send()
         try:
             if self._tls is None:
@@ -95,7 +96,7 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.AsyncNetworkStream:
-        """The same stream, encrypted; the certificate must be for the host of the URL."""
+        """Begin TLS on this stream; the certificate must be valid for the host of the URL."""
         self._tls = ssl_context.wrap_bio(self._received, self._to_send, server_hostname=server_hostname)
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -121,7 +122,7 @@ class PinnedStream(httpcore2.AsyncNetworkStream):
             # SSLError includes SSLWantReadError; after a failure TLS may have an alert to send.
             except ssl.SSLError as one:
                 failure = one
-            if self._to_send.pending:  # without bytes `send` fails too, once the server has closed
+            if self._to_send.pending:  # even an empty `send` fails once the server has closed the connection
                 await loop.sock_sendall(self._socket, self._to_send.read())
             if failure is None:
                 return cast(Result, result)

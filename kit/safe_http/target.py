@@ -40,13 +40,14 @@ NOT_PUBLIC = [
         "224.0.0.0/3",  # multicast, reserved, broadcast
     )
 ]
-PUBLIC_V6 = IPv6Network("2000::/3")  # all there is; mapped, NAT64, unique local and link-local lie outside
+# All public IPv6; mapped, NAT64, unique local and link-local addresses lie outside.
+PUBLIC_V6 = IPv6Network("2000::/3")
 NOT_PUBLIC_V6 = [
     IPv6Network(block)
     for block in (
         "2001::/23",  # Teredo and other protocols, which carry an IPv4 address inside
         "2001:db8::/32",
-        "2002::/16",  # 6to4, the same
+        "2002::/16",  # 6to4, which carries an IPv4 address too
         "3fff::/20",
     )
 ]
@@ -55,14 +56,14 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class NotSent(Exception):
-    """The URL is not one we send to.
+    """The hub does not send to this URL, and sent nothing.
 
-    The hub sent nothing; the text says why and may be shown to the user who gave the URL.
+    The text says why, and may be shown to the user who gave the URL.
     """
 
 
 class NotPublic(NotSent):
-    """The host is this machine or in a private network; or it has no address, which must read the same."""
+    """The host is this machine or in a private network, or has no address: the texts must not differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def parse_url(url: str) -> httpx2.URL:
     """The parts of a URL, read in the one way that all requests use.
 
     Raises:
-        NotSent: it is too long, or not a URL.
+        NotSent: the text is too long, or not a URL.
     """
     if len(url) > MAX_URL_CHARS:
         raise NotSent(f"the URL is longer than {MAX_URL_CHARS} characters")
@@ -111,7 +112,7 @@ def join_url(base: str, reference: str) -> str:
 
 
 def read_target(url: str, rules: TargetRules) -> AllowedUrl:
-    """The parts of a URL that we send to.
+    """The parts of a URL, checked against the rules.
 
     Raises:
         NotSent: the scheme, the host, the port or the form is not allowed.
@@ -189,7 +190,7 @@ def _is_v6(host: str) -> bool:
 
 
 def _within(within_s: float, resolve: Resolve, host: str, port: int) -> list[str]:
-    """`getaddrinfo` has no timeout: it runs in a thread, which is abandoned when it is late."""
+    """Resolve a host in a thread, which is abandoned at the timeout, because `getaddrinfo` has none."""
     answers: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 
     def ask() -> None:
