@@ -236,7 +236,6 @@ def _header_text(name: str) -> str:
 
     Other characters are percent-encoded. `Content-Disposition` has the unchanged name.
     """
-    composed = unicodedata.normalize(
-        "NFC", name
-    )  # macOS sends "u" and a combining diaeresis, which NFC composes to one Latin-1 character
+    # macOS sends "u" and a combining diaeresis, which NFC composes to one Latin-1 character.
+    composed = unicodedata.normalize("NFC", name)
     return "".join(one if ord(one) < 256 else quote(one) for one in composed)

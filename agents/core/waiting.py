@@ -260,7 +260,8 @@ class WaitingTurns:
         del self._turns[chat_id]
         may_be_told_late = running.ask.tells and not running.pieces  # the turn ended before its reply came
         was_too_large = running.ending is not None and running.ending.reason == TurnFailure.REPLY_TOO_LARGE
-        if (not running.agent_is_done or may_be_told_late) and not was_too_large:  # else a part would pass for it
+        # A part of a reply that was too large must not pass for a complete late reply.
+        if (not running.agent_is_done or may_be_told_late) and not was_too_large:
             self._late[chat_id] = list(running.pieces)  # a copy: late pieces are no part of the turn's reply
 
     def find(self, chat_id: str) -> RunningTurn | None:
