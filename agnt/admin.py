@@ -58,7 +58,7 @@ class NetworkAdmin(OwnerScopedAdmin):
     readonly_fields = ("owner", "created_at")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write as REST does, what the form changed: the version of the venues may have grown since."""
+        """Write only the fields that the form changed, as REST does: `venues_version` may have grown meanwhile."""
         change_rules(obj.owner, {name: form.cleaned_data[name] for name in form.changed_data})
 
 
@@ -81,11 +81,11 @@ class VenueAdmin(OwnerScopedAdmin):
     readonly_fields = ("public_id", "network", "previous_until", "created_at", "updated_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """A new venue is of the network of the user who adds it."""
+        """The fields of the form; a new venue belongs to the network of the user who adds it."""
         return tuple(FIELDS) if obj is None else (*FIELDS, *self.readonly_fields)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """A form that finds the agents of the venue's owner."""
+        """A form whose agent field finds the agents of the venue's owner."""
         owner = obj.network.owner if obj else cast(User, request.user)
         made = super().get_form(request, obj, change, **kwargs)
         return make_venue_form(owner, cast(type[VenueForm], made))
@@ -97,7 +97,7 @@ class VenueAdmin(OwnerScopedAdmin):
         return forms.CharField(required=False)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Offer or change a venue, unless a name of it is taken or there are too many."""
+        """Create or change a venue; show an error if a name is taken or the network has too many venues."""
         try:
             return super().changeform_view(request, *args, **kwargs)
         except (BadVenue, VenueTaken, QuotaExceeded) as refused:
@@ -105,7 +105,7 @@ class VenueAdmin(OwnerScopedAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write as REST does; of a present venue what the form changed."""
+        """Write as REST does; of an existing venue only the fields that the form changed."""
         fields = {name: form.cleaned_data[name] for name in FIELDS}
         if change:
             stored = Venue.objects.select_related("network").get(pk=obj.pk)
@@ -132,12 +132,12 @@ class VenueAdmin(OwnerScopedAdmin):
 
     @admin.action(description="Offer the chosen venues")
     def activate(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
-        """Envelopes find them from now on."""
+        """Activate the venues: envelopes find active venues."""
         self._set_active(request, queryset, is_active=True)
 
     @admin.action(description="Offer the chosen venues no longer")
     def deactivate(self, request: HttpRequest, queryset: QuerySet[Venue]) -> None:
-        """Envelopes do not find them any more; bookings stay."""
+        """Deactivate the venues: envelopes do not find inactive venues, and bookings stay."""
         self._set_active(request, queryset, is_active=False)
 
     def _set_active(self, request: HttpRequest, queryset: QuerySet[Venue], *, is_active: bool) -> None:
@@ -196,7 +196,7 @@ class ApiKeyAdmin(OwnerScopedAdmin):
     fields = (*RIGHTS, *readonly_fields)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Of a key that works."""
+        """True if the key can be changed: a key that is neither revoked nor expired."""
         return super().has_change_permission(request, obj) and (obj is None or obj.credential.is_live)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -210,7 +210,7 @@ class ApiKeyAdmin(OwnerScopedAdmin):
 
     @admin.action(description="Revoke the chosen keys")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """Refuse them from the next envelope on."""
+        """Revoke the keys: the hub refuses them from the next envelope on."""
         for key in queryset:
             revoke_key(key)
         self.message_user(request, f"{len(queryset)} revoked.", messages.SUCCESS)
@@ -250,7 +250,7 @@ def _make_action(name: str, description: str, status: Booking.Status) -> Action:
 
 @admin.register(Booking, site=site)
 class BookingAdmin(OwnerScopedAdmin):
-    """Bookings; what owners do about them are the actions."""
+    """Bookings; an owner changes their status by the actions."""
 
     owner_lookup = "network__owner"
     list_display = ("public_id", "venue", "sender", "slot_time", "party_size", "status", "created_at", "network")
@@ -271,7 +271,7 @@ class BookingAdmin(OwnerScopedAdmin):
 
 
 class RecordAdmin(OwnerScopedAdmin):
-    """Rows of a network that the hub writes; nothing here is changed by hand."""
+    """Rows of a network that the hub writes; they are read-only in the admin."""
 
     owner_lookup = "network__owner"
     list_select_related: ClassVar[tuple[str, ...]] = ("network",)
@@ -301,7 +301,7 @@ class InvoiceAdmin(RecordAdmin):
 
 @admin.register(Breaker, site=site)
 class BreakerAdmin(RecordAdmin):
-    """The venues, and the networks as a whole, that are not asked for a while."""
+    """The circuit breakers of venues and of whole networks; the hub asks no venue past an open breaker."""
 
     list_display = ("network", "venue", "opened_at_s", "probe_until_s", "openings")
     list_select_related = ("network", "venue")
@@ -310,7 +310,7 @@ class BreakerAdmin(RecordAdmin):
 
 @admin.register(Cancellation, site=site)
 class CancellationAdmin(RecordAdmin):
-    """The bookings that the hub told venues to cancel, or will."""
+    """The cancellations that the hub sent to venues, or will send."""
 
     list_display = ("public_id", "venue", "reason", "state", "attempts", "last_error", "created_at", "network")
     list_select_related = ("network", "venue")

@@ -1,4 +1,4 @@
-"""Work of AGNT that must be done whatever process lives. Every job may run twice, late, or several at once."""
+"""The periodic jobs of AGNT. Every job may run twice, late, or several times at once."""
 
 import logging
 from datetime import UTC, timedelta
@@ -19,7 +19,7 @@ MAX_INTERACTIONS = 1_000_000  # of a network
 
 @job("agnt.send_invoices")
 def send_invoices() -> int:
-    """Bill the days that are over, and send what was not sent; how many bills were sent."""
+    """Bill the days that are over, and send all unsent bills; returns the number of bills sent."""
     try:
         invoicer = make_invoicer()
     except InvoicerDown as why:
@@ -30,13 +30,13 @@ def send_invoices() -> int:
 
 @job("agnt.check_metering")
 def check_metering() -> int:
-    """Log bookings without a charge, and charges without a confirm; how many."""
+    """Log bookings without a charge, and charges without a confirm; returns their number."""
     return report_drift()
 
 
 @job("agnt.forget_seen")
 def forget_seen() -> int:
-    """Delete envelopes, signatures and cancellations whose time is over; how many."""
+    """Delete expired envelopes and signatures, and old cancellations; returns the number of deleted rows."""
     now = db_now()
     seen = [model.objects.filter(expires_at__lt=now) for model in (SeenEnvelope, SeenSignature)]
     return sum(map(batches.delete, [*seen, find_old()]))
@@ -44,7 +44,9 @@ def forget_seen() -> int:
 
 @job("agnt.forget_interactions")
 def forget_interactions(most: int = MAX_INTERACTIONS) -> int:
-    """Delete interactions that their networks keep no longer, and those beyond `most` of each; how many."""
+    """Delete interactions older than their network keeps them, and those beyond `most` of each; returns the
+    number.
+    """
     now, gone = db_now(), 0
     for network_id, kept_days in Network.objects.values_list("pk", "interactions_kept_days").iterator():
         of_network = Interaction.objects.filter(network_id=network_id)
@@ -58,6 +60,6 @@ def forget_interactions(most: int = MAX_INTERACTIONS) -> int:
 
 @job("agnt.forget_usage")
 def forget_usage(kept_days: int) -> int:
-    """Delete the daily counts of keys that are older than that; how many."""
+    """Delete the daily counts of keys that are older than that; returns the number of deleted rows."""
     before = (db_now() - timedelta(days=kept_days)).astimezone(UTC).date()
     return batches.delete(KeyUsage.objects.filter(day__lt=before))

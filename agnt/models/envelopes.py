@@ -45,7 +45,7 @@ class SeenEnvelope(models.Model):
 
 
 class SeenSignature(models.Model):
-    """A signature that an earlier release verified. This one writes none; the next one drops the table."""
+    """A signature that an earlier release verified. This release writes none; the next one drops the table."""
 
     network = models.ForeignKey(Network, models.CASCADE, related_name="seen_signatures", db_index=False)
     signature = models.CharField(max_length=64)

@@ -1,4 +1,6 @@
-"""Networks, what an owner offers to outside programs; and API keys, with which these send envelopes."""
+"""Networks, through which an owner offers venues to outside programs; and API keys, with which the programs send
+envelopes.
+"""
 
 import uuid
 from typing import ClassVar
@@ -17,7 +19,7 @@ RULES = ("is_strict", "requires_signature", "accepts_hops", "interactions_kept_d
 
 class NetworkQuerySet(models.QuerySet["Network"]):
     def note_venue_change(self) -> None:
-        """Have every process read the venues anew; call it in the transaction that changes one."""
+        """Make every process read the venues anew. The caller is in the transaction that changes a venue."""
         self.update(venues_version=F("venues_version") + 1)
 
 
@@ -63,7 +65,7 @@ class Network(models.Model):
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def live(self) -> "ApiKeyQuerySet":
-        """Neither revoked nor expired, and their owner is not suspended."""
+        """The keys that are neither revoked nor expired, and whose owner is not suspended."""
         unexpired = Q(credential__expires_at=None) | Q(credential__expires_at__gt=Now())
         kind = Credential.Kind.AGNT
         return self.filter(

@@ -38,7 +38,7 @@ class VenueQuerySet(models.QuerySet["Venue"]):
     ORDER = ("-priority_rank", "name", "pk")
 
     def in_order(self) -> "VenueQuerySet":
-        """As envelopes and pages list them."""
+        """The venues in the order in which envelopes and pages list them."""
         return self.order_by(*self.ORDER)
 
 

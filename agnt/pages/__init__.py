@@ -1,4 +1,4 @@
-"""Pages of a network on its owner's desk: here the filters, pages and amounts of their lists."""
+"""The desk pages of a network. This module has the filters, pages and amounts that their lists share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ VENUE = Filter("venue", find=lambda value: Q(venue__slug__iexact=value) | Q(venu
 
 
 def read_key_id(given: str) -> str:
-    """The id of a key; empty where it is none."""
+    """The id of a key in a query; empty if the text is no id."""
     return str(read_uuid(given) or "")
 
 

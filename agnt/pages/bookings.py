@@ -85,7 +85,9 @@ def bookings(request: HttpRequest, owner: User) -> HttpResponse:
 
 @user_form
 def booking(request: HttpRequest, owner: User, booking_id: UUID) -> HttpResponse:
-    """One booking. A POST gives it a status, and comes back to this page, or to the list that it came from."""
+    """One booking. A POST sets the status of the booking, and redirects to this page or to the list it was sent
+    from.
+    """
     own = get_object_or_404(list_bookings(owner), public_id=booking_id)
     if request.method == "POST":
         _change(request, own)

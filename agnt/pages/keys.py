@@ -113,7 +113,7 @@ class KeyRow:
 
     @property
     def is_own_customer(self) -> bool:
-        """True if the key has no customer but itself."""
+        """True if the key is its own customer."""
         return self.key.customer == f"key-{self.key.public_id}"
 
     @property
@@ -195,7 +195,7 @@ def _rights_of(row: KeyRow) -> dict[str, Any]:
 
 
 def load_key_rows(keys: Iterable[ApiKey]) -> list[KeyRow]:
-    """Keys with what came with them today."""
+    """The keys, each with the number of envelopes that came with the key today (UTC)."""
     listed = list(keys)
     used = load_calls(listed, db_now().date())
     return [KeyRow(one, used.get(one.pk, 0)) for one in listed]

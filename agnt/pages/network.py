@@ -71,7 +71,7 @@ class NetworkRulesForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @user_page
 def network(request: HttpRequest, owner: User) -> HttpResponse:
-    """The page; its script asks for it again every few seconds."""
+    """The page with the figures; its script fetches the page again every few seconds."""
     now = db_now()
     tiers = _load_tiers(owner)
     waiting = list_bookings(owner).filter(status=Booking.Status.PENDING)
@@ -118,7 +118,7 @@ def _load_tiers(owner: User) -> list[dict[str, Any]]:
 
 @user_page
 def revenue(request: HttpRequest, owner: User) -> HttpResponse:
-    """The page. Days are UTC: invoices go by them."""
+    """The page with the revenue. Days are UTC, as those of invoices."""
     count = next((each for each in WINDOW_DAYS if request.GET.get("days") == str(each)), WINDOW_DAYS[0])
     window, by = window_of(db_now(), count, str(UTC)), request.GET.get("by", "")
     by = by if by in GROUPS else "customer"
@@ -159,7 +159,9 @@ def load_revenue(owner: User, window: DayWindow) -> dict[str, Any]:
 @gzip_page
 @require_safe
 def sign_envelope(request: HttpRequest) -> HttpResponse:
-    """The form with an example; nothing that is typed into it comes to the hub."""
+    """A form that signs an envelope in the browser, filled with an example; nothing typed into the form is sent to
+    the hub.
+    """
     examples = {intent: json.dumps(payload, indent=2) for intent, payload in EXAMPLES.items()}
     context = {
         "secret": SECRET,

@@ -83,7 +83,7 @@ class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["agent"] = str(self.instance.agent or "")
 
     def clean_agent(self) -> Agent | None:
-        """The agent of this handle."""
+        """The agent that has the typed handle."""
         try:
             return find_agent(self.owner, self.cleaned_data["agent"])
         except BadVenue as bad:
@@ -100,7 +100,9 @@ class VenueForm(forms.ModelForm):  # type: ignore[type-arg]
         return self.cleaned_data
 
     def write(self, write: Callable[[dict[str, Any]], Any]) -> bool:
-        """Write what the visitor typed; False: nothing was written, and the form has the errors."""
+        """Write the venue that the visitor typed; returns False if nothing was written and the form has the
+        errors.
+        """
         if not self.is_valid():
             return False
         try:
@@ -195,11 +197,11 @@ def _find_chosen(owner: User, chosen: Mapping[str, str]) -> QuerySet[Venue]:
 
 def _change(own: Venue, fields: dict[str, Any]) -> None:
     if not change_venue(own, fields):
-        raise Http404  # it was deleted meanwhile
+        raise Http404  # another request deleted the venue meanwhile
 
 
 def _retry(request: HttpRequest, owner: User, own: Venue) -> None:
-    """Tell a venue again to cancel what was given up."""
+    """Send a venue again a cancellation that the hub had given up."""
     wanted = read_uuid(request.POST.get("booking", ""))
     found = list_cancellations(owner).filter(venue=own, public_id=wanted).first() if wanted else None
     if found and send_again(found):
@@ -209,7 +211,7 @@ def _retry(request: HttpRequest, owner: User, own: Venue) -> None:
 
 
 def _act(own: Venue, action: str) -> str:
-    """Offer a venue, offer it no longer, or delete it, and say so; empty for another action."""
+    """Activate, deactivate or delete a venue and return the message for the visitor; empty for another action."""
     if action == "activate":
         set_venues_active(own.network, [own.pk], is_active=True)
         return f"{own.name} is offered."

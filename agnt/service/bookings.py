@@ -129,7 +129,7 @@ def describe_state(booking: Booking) -> Json:
 
 
 def find_change(network_id: int, booking_id: str, status: str) -> Json:
-    """The state of a booking, if it is not in this status any more; else nothing."""
+    """The state of a booking if its status is no longer this one; else an empty dict."""
     found = Booking.objects.filter(network_id=network_id, public_id=UUID(booking_id)).exclude(status=status)
     now = found.values_list("status", "updated_at").first()
     return {"status": now[0], "updated_at": iso(now[1])} if now else {}
@@ -161,7 +161,7 @@ def change_status(
     before = Booking.objects.filter(pk=booking.pk, status__in=rule.before)
     is_changed = before.update(status=status, updated_at=db_now())
     changed = Booking.objects.select_related("venue").filter(pk=booking.pk).first()
-    if changed is None:  # deleted since it was found
+    if changed is None:  # another process deleted the booking since the caller found it
         raise StatusRefused(booking.status)
     if is_changed:
         queue_event(booking.network.owner_id, changed, rule.event)

@@ -30,8 +30,8 @@ from kit.durations import seconds
 from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
 
 State, Reason = Cancellation.State, Cancellation.Reason
-SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # to owners
-KEPT = timedelta(days=7)  # what has ended
+SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # shown to owners
+KEPT = timedelta(days=7)  # cancellations that have ended
 TOO_MANY = "the venue has not answered many orders of yours: try again later"
 # A caller that got no answer may send its event again: while the venue was told nothing, that is the same order.
 REPEATED_WITHIN = timedelta(seconds=seconds(30.0))
@@ -81,7 +81,9 @@ def hold_order(
 
 
 def release_order(public_id: UUID) -> bool:
-    """Forget an order that the venue accepted in time, or holds no reservation of; whether it was still held."""
+    """Delete the row of an order that the venue accepted in time, or has no reservation for; True if the row still
+    existed.
+    """
     held = Cancellation.objects.filter(public_id=public_id, attempts=0, state__in=Cancellation.UNSETTLED)
     return bool(held.delete()[0])
 
@@ -124,7 +126,7 @@ def list_cancellations(owner: User) -> QuerySet[Cancellation]:
 
 
 def send_again(cancellation: Cancellation) -> bool:
-    """Try a cancellation again that was given up; False: it was not."""
+    """Queue a cancellation again that was given up; returns False if the cancellation was not given up."""
     given_up = Cancellation.objects.filter(pk=cancellation.pk, state=State.GIVEN_UP)
     return bool(given_up.update(state=State.OWED, attempts=1, next_attempt_at=db_now(), ended_at=None))
 
@@ -153,7 +155,9 @@ class CancellationOutbox(Outbox):
         self._loop = loop
 
     def find_sendable(self) -> QuerySet[Cancellation]:
-        """See `Outbox`. One that is still `ASKING` when it is due has lost its process."""
+        """See `Outbox`. If a cancellation is still `ASKING` when it is due, the process that asked the venue has
+        died.
+        """
         rows = Cancellation.objects.filter(state__in=Cancellation.UNSETTLED, network__owner__is_active=True)
         return rows.select_related("venue", "network__owner")
 
@@ -202,16 +206,16 @@ class CancellationOutbox(Outbox):
 
 
 class Canceller:
-    """The work of a thread of this process: sends what is due. `start`: before the thread."""
+    """The work of a thread of this process: sends the due cancellations. Call `start` before the thread starts."""
 
     def __init__(self, ask_venue: AskVenue) -> None:
         self._ask_venue = ask_venue
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Ask venues in the loop that runs now."""
+        """Use the running event loop for the asks of venues."""
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, stopping: threading.Event) -> int:
-        """Send for 10 s at most; how many attempts ended."""
+        """Send for 10 s at most; returns the number of attempts that ended."""
         return Sender(CancellationOutbox(self._ask_venue, self._loop), stopping).run() if self._loop else 0

@@ -74,7 +74,7 @@ class Drift(Struct, frozen=True):
 
 
 def find_drift() -> Drift:
-    """Look once, by indexes, at NEWEST rows at most of each kind."""
+    """Compute the drift from at most NEWEST rows of each kind; all queries use indexes."""
     now = db_now()
     unbilled = UsageEvent.objects.filter(invoice=None)
     oldest = unbilled.order_by("at").values_list("at", flat=True).first()

@@ -120,7 +120,7 @@ def _rows(bill: Bill) -> Iterator[tuple[str | int, ...]]:
 
 
 def _write_whole(path: Path, lines: Iterator[str]) -> None:
-    """A reader finds the whole file or none, after a power failure too."""
+    """Write a file atomically: a reader finds the whole file or none, after a power failure too."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=".part", dir=path.parent)
     try:

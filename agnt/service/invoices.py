@@ -50,7 +50,9 @@ def run_batch(invoicer: Invoicer) -> BatchResult:
 
 
 def make_invoices(now: datetime) -> int:
-    """An invoice for each network, customer and UTC day with charges that are on none yet; how many."""
+    """Make an invoice for each network, customer and UTC day with charges on no invoice yet; returns the number of
+    invoices.
+    """
     today = (now - AFTER_MIDNIGHT).astimezone(UTC).date()
     over = UsageEvent.objects.filter(invoice=None, at__lt=_midnight(today))
     groups = over.annotate(day=TruncDate("at", tzinfo=UTC)).values_list("network_id", "customer", "day").distinct()
@@ -100,7 +102,7 @@ def allow_again(invoice_id: int, customer: str = "") -> bool:
 
 
 def mark_sent(invoice_id: int, external_id: str) -> bool:
-    """Note that an invoice has arrived, as an operator or a run found; False: the invoice is not open."""
+    """Mark an invoice as sent, for an operator or a run; returns False if the invoice is not open."""
     still_open = Invoice.objects.filter(pk=invoice_id, state=Invoice.State.OPEN)
     return bool(still_open.update(state=Invoice.State.SENT, sent_at=db_now(), external_id=external_id))
 
@@ -115,11 +117,11 @@ def _make_invoice(network_id: int, customer: str, day: date, last: date) -> int:
         invoice, is_new = Invoice.objects.get_or_create(network_id=network_id, customer=customer, day=billed_on)
         if is_new:
             break
-    else:  # both are complete: these wait until another day is over
+    else:  # the invoices of both days are complete: the charges wait until another day is over
         return 0
     waiting.update(invoice=invoice)
     total = invoice.events.aggregate(cents=Sum("amount_cents"), count=Count("pk"))
-    if not total["count"]:  # another run has put them on an invoice
+    if not total["count"]:  # another run has put the charges on an invoice
         invoice.delete()
         return 0
     invoice.total_cents, invoice.count = total["cents"], total["count"]
@@ -128,7 +130,7 @@ def _make_invoice(network_id: int, customer: str, day: date, last: date) -> int:
 
 
 def _send(invoice: Invoice, invoicer: Invoicer) -> bool:
-    """Send an invoice; whether this run marked it as sent."""
+    """Send an invoice; returns True if this run marked the invoice as sent."""
     mine = Invoice.objects.filter(pk=invoice.pk, state=Invoice.State.OPEN)
     is_first = bool(mine.filter(tried_at=None).update(tried_at=db_now()))
     try:

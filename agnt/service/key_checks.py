@@ -49,7 +49,7 @@ class Rate(Struct, frozen=True):
 
 
 def check_hops(key: FoundKey, envelope: Envelope) -> None:
-    """Refuse an envelope that was passed on where the network takes none, or that was here before.
+    """Refuse an envelope with hops if the network accepts none, or if a hop is this network.
 
     Raises:
         EnvelopeRefused: `invalid_envelope`, `routing_loop`.
@@ -69,7 +69,7 @@ def make_key_error() -> EnvelopeRefused:
 
 
 def check_permission(key: FoundKey, envelope: Envelope) -> None:
-    """Refuse what a key may not ask: tier, then scope, then sender.
+    """Refuse an envelope that the key may not send: checks the tier, then the scope, then the sender.
 
     Raises:
         EnvelopeRefused: `tier_required`, `scope_denied`.

@@ -99,7 +99,7 @@ class VenueSecrets(NamedTuple):
 
     @property
     def signing(self) -> bytes:
-        """The one with which the hub signs now what it asks of the venue."""
+        """The secret with which the hub now signs its envelopes to the venue."""
         return self.previous or self.newest
 
 

@@ -65,7 +65,8 @@ def build_hop_name(owner_login: str, public_url: str) -> str:
 @transaction.atomic
 def get_or_create_network(owner: User) -> Network:
     """The network of an owner, made with its service user when there is none."""
-    lock_owner(owner.pk)  # of two that make it at once, the second finds it
+    # Of two transactions that create the network at once, the second finds the row of the first.
+    lock_owner(owner.pk)
     if found := find_network(owner):
         return found
     service_user = User.objects.create(login=SERVICE_PREFIX + random_hex(8), is_service=True)

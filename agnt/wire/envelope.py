@@ -39,7 +39,7 @@ _FIELDS = frozenset(
 )
 
 
-Envelope = Ask  # what a venue or another hub is asked is what this hub is asked
+Envelope = Ask  # the hub asks venues and other hubs by the same fields by which callers ask this hub
 
 
 def read_body(body: bytes, content_type: str) -> tuple[Json, str]:

@@ -102,7 +102,7 @@ class VenueAsker:
     async def _ask_past_breakers(
         self, venue_key: VenueKey, asked: VenueAsk, ask: Ask, deadline: float, read: Callable[[Json], Json]
     ) -> Json:
-        may_probe = ask.ttl_ms >= FAIR_S * 1000  # the probe of less could end without a result
+        may_probe = ask.ttl_ms >= FAIR_S * 1000  # a probe with less time could end without a result
         try:
             permit, route = await self._enter(venue_key, asked, deadline, may_probe=may_probe)
         except VenueFailed as failed:
@@ -118,7 +118,7 @@ class VenueAsker:
                 failed.blame = Blame.UNKNOWN
             await self._record_now(venue_key, permit, failed.blame)
             raise _explain(asked, failed) from None
-        except BaseException:  # the caller waits no longer, its key was revoked, or the hub failed
+        except BaseException:  # the caller disconnected, its key was revoked, or the hub failed
             self._record(venue_key, permit, Blame.UNKNOWN)
             raise
         await self._record_now(venue_key, permit, Blame.NONE)
@@ -163,7 +163,7 @@ class VenueAsker:
     def _give_back(
         self, venue_key: VenueKey, entering: "asyncio.Task[tuple[PairPermit | None, AgentRoute | None]]"
     ) -> None:
-        """Give back a probe that no call is left for."""
+        """Release the permit of a probe whose call is not made."""
         if not entering.cancelled() and entering.exception() is None:
             self._record(venue_key, entering.result()[0], Blame.UNKNOWN)
 
@@ -173,7 +173,7 @@ class VenueAsker:
 
     def _record(self, venue_key: VenueKey, permit: PairPermit | None, blame: Blame) -> "asyncio.Task[None] | None":
         """Record the end of a call, also when its caller no longer waits; see `StoredBreakers.leave`."""
-        if permit is None or not (blame.is_failure or permit.is_probe):  # nothing changes
+        if permit is None or not (blame.is_failure or permit.is_probe):  # the breakers stay as they are
             return None
         return self._recording.start(self._db(self._breakers.leave, venue_key, permit, blame), name="breaker")
 

@@ -44,7 +44,7 @@ class StoredBreakers:
         self._counting = threading.Lock()
 
     def enter(self, key: VenueKey, *, may_probe: bool = True) -> PairPermit:
-        """Let a call through. `may_probe`: whether the call may probe an open breaker.
+        """Let a call through. `may_probe`: True if the call may probe an open breaker.
 
         Raises:
             CircuitOpen: not now; nothing is to be sent.
@@ -52,7 +52,7 @@ class StoredBreakers:
         pair = _read(key, _rows_of(key).values_list(*_COLUMNS))
         if pair.is_open:
             return self._enter_open(key, pair, may_probe=may_probe)
-        return enter(pair, 0)[1]  # closed breakers let every call through, at any time
+        return enter(pair, 0)[1]  # closed breakers let every call through, so the time does not matter
 
     def leave(self, key: VenueKey, permit: PairPermit, blame: Blame) -> None:
         """Record the end of a call.

@@ -46,7 +46,7 @@ class VenueFailed(CallFailed):
 
     @property
     def is_fault(self) -> bool:
-        """True if the venue has something to mend. A venue that declines has not."""
+        """True if the venue has a fault to mend. A venue that declines an order has none."""
         return self.code not in DECLINED
 
     def describe(self) -> Json:
@@ -123,7 +123,7 @@ def read_data(data: Json, ask: Ask) -> Json:
 
 
 def as_venue_failure(failed: CallFailed) -> VenueFailed:
-    """The failure of a call as that of the venue. One that declines is well."""
+    """The failure of a call as that of the venue. A venue that declines counts as healthy."""
     has_declined = failed.code in DECLINED
     return VenueFailed(
         failed.code,
@@ -179,7 +179,7 @@ def _unusable(rule: str, said: Any = "") -> VenueFailed:
 
 
 def _show(said: Any) -> str:
-    """An answer as text; `describe` cuts it."""
+    """An answer as text, of any length; `describe` cuts the text."""
     if isinstance(said, str):
         return said
     try:
@@ -189,5 +189,5 @@ def _show(said: Any) -> str:
 
 
 def _clean(words: str) -> str:
-    """Words of a venue that a caller gets."""
+    """A text of a venue, cleaned for the caller."""
     return words[:MAX_SAID_CHARS].encode(errors="replace").decode()

@@ -37,7 +37,7 @@ from kit.ids import time_ordered
 from kit.safe_http import NotPublic, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.tasks import TaskSet
 
-# Ends of turns that are not the doing of the venue: its agent may be well.
+# Ends of turns that the venue did not cause: its agent may be healthy.
 NOT_OF_VENUE = frozenset(
     {TurnFailure.SHUTDOWN, TurnFailure.NOT_RECORDED, TurnFailure.CANCELED, TurnFailure.HALTED}
 )
@@ -119,7 +119,8 @@ class VenueAgents:
         try:
             return read_data(_find_data(running, await running.settled), ask)
         except VenueFailed as failed:
-            if failed.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
+            # The turn ended at its own deadline, which is that of the ask.
+            if failed.code == ErrorCode.TTL_EXCEEDED:
                 failed.blame = blame_late(had_s - _left_s(deadline))
             raise
 
@@ -143,7 +144,8 @@ class VenueAgents:
         try:
             return starting.result()
         except Denied as denied:
-            # An agent that is away is the failure of its venue; all else says nothing of the venue's health.
+            # An agent that is offline is a failure of its venue; no other refusal says anything about the venue's
+            # health.
             blame = Blame.VENUE if isinstance(denied, Offline) else Blame.UNKNOWN
             rule = f"the agent takes no turn: {denied.reason}"
             raise VenueFailed(ErrorCode.VENUE_UNREACHABLE, rule, blame=blame, was_sent=False) from None
@@ -220,7 +222,7 @@ class VenueServers:
             raise as_venue_failure(failed) from None
 
     def close(self) -> None:
-        """Look up nothing more."""
+        """Stop resolving host names."""
         self._http.close()
 
 

@@ -44,7 +44,7 @@ class PendingAsk(VenueAsk, frozen=True, kw_only=True):
     was_asked: bool = False
 
 
-# None: another request with the same event runs; nothing was written but the count of the call.
+# None: another request with the same event is running; only the count of the call was written.
 Outcome = Answered | EnvelopeRefused | PendingAsk | None
 
 
@@ -128,5 +128,5 @@ def make_refusal(arrival: Arrival, refused: EnvelopeRefused, *, elapsed_s: float
 
 
 def as_headers(headers: dict[str, str]) -> list[Header]:
-    """Headers as ASGI has them."""
+    """The headers as ASGI expects them: pairs of bytes."""
     return [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in headers.items()]

@@ -1,4 +1,5 @@
-"""Events that came before: answered again, waited for, or refused.
+"""Envelopes whose event is known: the hub repeats the stored answer, waits for the answer, or refuses the
+envelope.
 
 An event has a row for each of its names: sender and timestamp; and where acting twice does harm, the signature of
 its payload. By a unique constraint each name belongs to one event.
@@ -23,7 +24,8 @@ from clawbridge.agnt.signing import MAX_AGE_S, canonical_json
 
 ACTS_KEPT = timedelta(days=1)
 READS_KEPT = timedelta(seconds=300)
-LEASE_GRACE = timedelta(seconds=5)  # after its time to live, an envelope that is not answered is run again
+# An envelope that has no answer so long after its time to live may be run again.
+LEASE_GRACE = timedelta(seconds=5)
 _encode = msgspec.json.Encoder().encode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 RUNNING, DONE = SeenEnvelope.State.RUNNING.value, SeenEnvelope.State.DONE.value
@@ -72,7 +74,9 @@ class KnownEvent:
 
     @property
     def lease_end(self) -> datetime:
-        """Until when others wait for an event that is claimed now, as its process may die."""
+        """The time until which other requests wait for an event that is claimed now; then its process counts as
+        dead.
+        """
         return self._now + timedelta(milliseconds=self._envelope.ttl_ms) + LEASE_GRACE
 
     def claim(self) -> list[int]:

@@ -58,7 +58,8 @@ def run_in_transaction(work: Callable[[], Result], *, is_flushed: bool = True) -
             if not tries_left:
                 raise
         except OperationalError as failure:
-            is_lost = not is_run and connection.connection is not used  # Django replaces one that has died
+            # Django replaces a connection that was lost.
+            is_lost = not is_run and connection.connection is not used
             if not tries_left or not (is_lost or sql.state_of(failure) in LOCK_FAILURES):
                 raise
     return result

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_AFTER_S = 0.05
 LOOK_EVERY_S = 0.4  # the longest pause: each look is a transaction
-OF_A_NETWORK = 8  # in the queue of the thread
+OF_A_NETWORK = 8  # envelopes in the queue of the thread
 MAX_WAITING = 1_024  # of a network
 MAX_KEYS = 10_000  # whose networks are remembered
 UNKNOWN = 0  # the network of keys that were not used here, or are none
@@ -49,7 +49,7 @@ class KeyCaller(Struct, frozen=True):
 
 
 class EnvelopeRunner:
-    """Answers envelopes, however they came. `callers`: cuts off those whose key is revoked.
+    """Answers envelopes from HTTP and from this process. `callers`: disconnects the callers whose key is revoked.
 
     One thread writes, one envelope after another. Of one network few are in its queue: those of another network
     wait for these few at most.
@@ -91,7 +91,7 @@ class EnvelopeRunner:
         running = self._running.keep(self._run(arrival), name="envelope")
         try:
             await asyncio.wait({running}, timeout=self._left_s(arrival))
-        except asyncio.CancelledError:  # the caller leaves
+        except asyncio.CancelledError:  # the caller disconnects
             arrival.has_left = True
             if running in self._asking:
                 running.cancel()
@@ -128,7 +128,7 @@ class EnvelopeRunner:
         return response
 
     async def close(self) -> None:
-        """Give up asks of venues, and finish what is being written."""
+        """Cancel the asks of venues, and wait for the writes that have started."""
         for task in self._asking:
             task.cancel()
         await self._running.wait(END_WITHIN_S)

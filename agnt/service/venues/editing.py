@@ -24,7 +24,9 @@ NO_AGENT = "there is no such agent of yours"
 
 
 class VenueTaken(Exception):
-    """Another venue of the network has the slug or the agent name. `field`: which, by the field of `Venue`."""
+    """Another venue of the network has the slug or the agent name. `field`: the field of `Venue` whose value is
+    taken.
+    """
 
     def __init__(self, field: str, value: str) -> None:
         super().__init__(f"another venue has {value}")
@@ -33,7 +35,7 @@ class VenueTaken(Exception):
 
 @transaction.atomic
 def create_venue(network: Network, given: Fields) -> Venue:
-    """A new venue. `given`: fields of `Venue`, at least `slug` and `name`; `agent` comes from `find_agent`.
+    """Create a venue. `given`: fields of `Venue`, at least `slug` and `name`; `agent` comes from `find_agent`.
 
     Raises:
         BadVenue, VenueTaken: nothing was written.
@@ -99,7 +101,9 @@ def delete_venue(venue: Venue) -> bool:
 
 @transaction.atomic
 def set_venues_active(network: Network, venue_ids: Collection[int], *, is_active: bool) -> int:
-    """Offer some venues of a network, or offer them no longer; how many changed. `venue_ids`: primary keys."""
+    """Activate or deactivate some venues of a network; returns the number of venues that changed. `venue_ids`:
+    primary keys.
+    """
     lock_network(network)
     others = Venue.objects.filter(network=network, pk__in=venue_ids, is_active=not is_active)
     if changed := others.update(is_active=is_active, updated_at=db_now()):
@@ -159,7 +163,7 @@ def lock_network(network: Network) -> None:
 
 
 def note_venue_change(network: Network) -> None:
-    """Have every process read the venues of a network anew; call it in the transaction that changes one."""
+    """Make every process read a network's venues anew. The caller is in the transaction that changes a venue."""
     Network.objects.filter(pk=network.pk).note_venue_change()
 
 

@@ -1,4 +1,6 @@
-"""The fields of a venue: what may stand in each of them, wherever it comes from. Columns have labels and hints."""
+"""The fields of a venue, and the checks of their values for forms, REST and files alike. Columns have labels and
+hints.
+"""
 
 import re
 from collections.abc import Callable, Mapping

@@ -24,7 +24,7 @@ from agnt.service.venues.file import COLUMN_OF, COLUMNS, ROWS_AT_ONCE, Row, read
 from kit.clock import db_now
 
 BAD_ROWS_NAMED = 200
-WHOLE_ROW = "row"  # named as the field where the row itself is wrong
+WHOLE_ROW = "row"  # stands for the field in a report if the row itself is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _read_fields(run: _Import, rows: Sequence[Row]) -> Iterator[dict[str, Any] |
         yield None if reasons else fields
 
 
-# The second reading: what the network has, under its lock.
+# The second reading: the venues of the network, under the lock on its row.
 
 
 def _load_stored(network: Network) -> dict[str, tuple[str, bool, bool]]:
@@ -182,7 +182,7 @@ def _check_against_stored(run: _Import, stored: Mapping[str, tuple[str, bool, bo
 
 
 def _refuse_twins(run: _Import, stored: Mapping[str, tuple[str, bool, bool]]) -> None:
-    """Refuse rows whose agent name another venue would have too.
+    """Refuse rows whose agent name another venue would also have after the import.
 
     The venue of a row that is left out keeps its name; then the row that takes this name is left out as well.
     """
@@ -204,7 +204,7 @@ def _new_name(run: _Import, key: str) -> str | None:
 
 
 def _free_agent_names(run: _Import, stored: Mapping[str, tuple[str, bool, bool]]) -> None:
-    """Take the agent names away that change, so that two venues can swap theirs."""
+    """Clear the agent names that will change, so that two venues can swap their names."""
     leaving = [name for key, (name, _, _) in stored.items() if name and _new_name(run, key) not in (None, name)]
     for start in range(0, len(leaving), ROWS_AT_ONCE):
         names = leaving[start : start + ROWS_AT_ONCE]

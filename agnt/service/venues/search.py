@@ -18,7 +18,7 @@ from kit.rows import fields_of, show
 from kit.search import contains
 
 FOUND_FOR = timedelta(minutes=5)
-MAX_KEPT = 1_000  # answers of a process, at most 100 venues of about 400 bytes each
+MAX_KEPT = 1_000  # answers that a process keeps, each with at most 100 venues of about 400 bytes
 _COLUMNS = tuple(field.path[0] for field in fields_of(AgntVenue).values())
 _encode = msgspec.json.Encoder().encode
 
