@@ -84,7 +84,7 @@ class Broken(Exception):
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `__all__`."""
+    """Import the module of a name of `__all__` when the name is first used."""
     for module, names in MODULES.items():
         if name in names:
             return getattr(import_module(f"clawbridge.{module}"), name)

@@ -106,7 +106,7 @@ def described(file: ArtifactFile) -> dict[str, Any]:
 
 
 def size_of(item: dict[str, Any]) -> str:
-    """The column of the size."""
+    """The text of the column with the size."""
     return "at " + item["url"] if item["bytes"] is None else str(item["bytes"])
 
 
@@ -165,7 +165,7 @@ def check_free(folder: Path, files: Sequence[ArtifactFile]) -> None:
 
 
 def taken_already(path: Path) -> Exception:
-    """The failure of a file that would be replaced."""
+    """The failure when a file exists and may not be replaced."""
     return bad_arguments(f"{path} is there already: --overwrite replaces it")
 
 

@@ -129,12 +129,12 @@ def check_files(parts: Iterable[Part], handle: str, modes: Sequence[str]) -> Non
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """JSON has no NaN and no Infinity, which Python would take."""
+    """Raise ValueError: JSON has no NaN and no Infinity, which Python's parser accepts."""
     raise ValueError(f"{name} is no number of JSON")
 
 
 def limited(name: str, content: bytes) -> bytes:
-    """The content, if the hub takes as much.
+    """Return the content if it is within the hub's limit of size.
 
     Raises:
         CommandFailure: the hub does not.

@@ -39,7 +39,7 @@ class BreakerRules:
 
 @dataclass(frozen=True, slots=True)
 class BreakerFailure:
-    """A failed call. `source`: whose failure it is."""
+    """A failed call. `source`: the name of the called side that failed."""
 
     at_s: float
     source: str
@@ -74,29 +74,31 @@ class BreakerMemory:
         return self.opened_at_s is not None
 
     def retry_at_s(self, rules: BreakerRules) -> float:
-        """From when it takes the next call; 0: at any time."""
+        """The time from which the breaker lets the next call through; 0: at any time."""
         if self.opened_at_s is None:
             return 0.0
         until_s = self.opened_at_s + rules.open_for_s(self.in_a_row)
         return until_s if self.probe_until_s is None else self.probe_until_s
 
     def wait_s(self, now_s: float, rules: BreakerRules) -> int:
-        """For how many seconds it refuses calls, at least 1; 0: it takes one now."""
+        """The seconds for which the breaker refuses calls, at least 1; 0: it lets a call through now."""
         return max(0, math.ceil(self.retry_at_s(rules) - now_s)) if self.is_open else 0
 
     def release_probe(self, now_s: float) -> "BreakerMemory":
-        """The breaker after the time of a lost probe: a failure at the time when it should have returned."""
+        """The breaker, opened again if a probe is overdue: the probe failed when its result was due."""
         if self.probe_until_s is None or now_s < self.probe_until_s:
             return self
         return self.open(self.probe_until_s)
 
     def let_through(self, now_s: float, rules: BreakerRules) -> tuple["BreakerMemory", Permit]:
-        """Let a call through for which there is no wait: of an open breaker, as its probe."""
+        """Let a call through after `wait_s` was 0. If the breaker is open, the call is its probe."""
         permit = Permit(self.openings, is_probe=self.is_open)
         return (replace(self, probe_until_s=now_s + rules.probe_s) if permit.is_probe else self), permit
 
     def expects(self, permit: Permit) -> bool:
-        """True if the result of a call counts: not of one from before its last opening, nor of a late probe."""
+        """True if the result of a call counts: calls from before the last opening do not count, nor do late
+        probes.
+        """
         return permit.opening == self.openings and permit.is_probe == self.is_open
 
     def record(self, permit: Permit, now_s: float, rules: BreakerRules, failed: str | None) -> "BreakerMemory":
@@ -115,9 +117,9 @@ class BreakerMemory:
         return replace(breaker, failures=failures)
 
     def give_back(self, permit: Permit) -> "BreakerMemory":
-        """The breaker after a call that tells nothing: when it was the probe, the next call probes."""
+        """The breaker after a call without a usable result: if the call was the probe, the next call probes."""
         return replace(self, probe_until_s=None) if permit.is_probe and self.expects(permit) else self
 
     def open(self, at_s: float) -> "BreakerMemory":
-        """Open it, or open it again."""
+        """Open the breaker, or open it again."""
         return BreakerMemory(opened_at_s=at_s, openings=self.openings + 1, in_a_row=self.in_a_row + 1)

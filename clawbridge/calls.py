@@ -83,17 +83,17 @@ def convert(hub: str, answer: Any, wanted: type[Value]) -> Value:
 
 
 def unexpected(hub: str, problem: Exception) -> Unreachable:
-    """The error of an answer that cannot be read."""
+    """The error for a response that cannot be read."""
     return Unreachable(f"{hub} answered what no Clawbridge hub answers: {problem}")
 
 
 def no_answer(hub: str, problem: Exception) -> Unreachable:
-    """The error of a hub that does not answer."""
+    """The error for a hub that does not answer."""
     return Unreachable(f"no answer from {hub}: {str(problem) or type(problem).__name__}")
 
 
 def refusal(response: HubResponse) -> HubError:
-    """The error that the hub's answer says."""
+    """The error that the hub's response describes."""
     try:
         body = msgspec.json.decode(response.content)
     except (msgspec.DecodeError, RecursionError):

@@ -15,7 +15,7 @@ from clawbridge.shapes import AgentPage, ArtifactFile, Message, Part, QuestionPa
 
 CONNECT_WITHIN_S = 10.0
 SILENT_FOR_S = 30.0  # the hub sends a byte every 3 s while an agent works
-UNAVAILABLE_STATUSES = (502, 503, 504)  # of a hub or of its proxy
+UNAVAILABLE_STATUSES = (502, 503, 504)  # statuses of a hub that is not available, or of its proxy
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 HEADERS = {"A2A-Version": "1.0"}
 Value = TypeVar("Value")

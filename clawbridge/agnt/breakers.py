@@ -142,7 +142,7 @@ class Breakers(Protocol):
         """Let a call through both.
 
         Raises:
-            CircuitOpen: not now; nothing is to be sent.
+            CircuitOpen: a breaker refuses the call; the caller must send nothing.
         """
         ...
 

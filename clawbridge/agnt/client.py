@@ -16,8 +16,8 @@ WITHIN_S = 30.0
 MAX_WITHIN_S = 240.0  # the other side takes a signature for 300 s
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 8.0
-JITTER = 0.2  # of a pause, so that clients do not all come back at once
-AFTER_TTL_S = 1.0  # so that the other side can say `ttl_exceeded`
+JITTER = 0.2  # the random part of a pause, so that clients do not all retry at once
+AFTER_TTL_S = 1.0  # leaves the other side time to answer with `ttl_exceeded`
 MIN_TRY_S = 0.2  # a try with less time would only count as a failure
 _random = random.SystemRandom()
 
@@ -139,6 +139,7 @@ class Client:
         try:
             return read_answer(got, ask, self._parse)
         except CallFailed as failed:
-            if failed.code == ErrorCode.TTL_EXCEEDED:  # its own time was up: it had that of the ask
+            # The other side's time was up: its deadline is the `ttl_ms` of the ask.
+            if failed.code == ErrorCode.TTL_EXCEEDED:
                 failed.blame = blame_late(now() - began_at)
             raise

@@ -162,7 +162,7 @@ def verify_body(header: str, body: bytes, *, keys: SigningKeys, now_s: float) ->
 
 
 def check_age(sent_at_s: float, now_s: float) -> None:
-    """Refuse what is over 300 s old, or over 60 s ahead. Both in Unix seconds.
+    """Refuse a signed time that is over 300 s old, or over 60 s ahead. Both in Unix seconds.
 
     Raises:
         EnvelopeRefused: `timestamp_expired`.

@@ -36,7 +36,7 @@ from clawbridge.connect.options import (
 )
 from clawbridge.connect.preset_answer import build_preset_answer
 
-logger = logging.getLogger("clawbridge.connect")  # not `__main__`, as which Python may run this module
+logger = logging.getLogger("clawbridge.connect")  # a fixed name: Python may run this module as `__main__`
 
 EXIT_CODES = {Ending.STOPPED: 0, Ending.DISMISSED: 0, Ending.REFUSED: 2, Ending.SUPERSEDED: 3}
 BAD_ARGUMENTS = 2
@@ -45,7 +45,7 @@ WANTS_SDK = (
     " or pip install 'mcp>=2.3,<3'"
 )
 SDK_LOGGERS = ("mcp", "client")
-NAMES = {"connect": "python3 connect.pyz"}  # by which the help calls it
+NAMES = {"connect": "python3 connect.pyz"}  # the command's name in the help, by the name of the started file
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -274,7 +274,8 @@ def logs_on_stderr(*, as_json: bool) -> Iterator[None]:
     package.addHandler(handler)
     package.propagate = False
     for name in SDK_LOGGERS:
-        logging.getLogger(name).addHandler(logging.NullHandler())  # what matters of it, `connect` logs
+        # `connect` itself logs the SDK's failures that matter.
+        logging.getLogger(name).addHandler(logging.NullHandler())
     try:
         yield
     finally:

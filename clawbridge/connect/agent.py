@@ -209,6 +209,6 @@ def this_host() -> dict[str, object]:
     """The machine and the process of the agent, as `register` names them."""
     try:
         os_user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user need not have a name
+    except (KeyError, OSError):  # the user id of a container may have no user name
         os_user = None
     return {"host": gethostname(), "cwd": os.getcwd(), "osUser": os_user, "pid": os.getpid()}

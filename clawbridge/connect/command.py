@@ -34,11 +34,11 @@ class OutputReader(Protocol):
     """Cuts the output of one run into parts of the reply."""
 
     def feed(self, text: str) -> Iterator[ReplyPart]:
-        """Yield what is said with this much more output."""
+        """Yield the reply parts that are complete after this further output."""
         ...
 
     def finish(self) -> Iterator[ReplyPart]:
-        """Yield what the rest says."""
+        """Yield the reply parts in the output that is left at its end."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class Command(ProgramAnswer):
             signal_group(group, signal.SIGKILL)
 
     def write_line(self, line: str) -> None:
-        """Write to the standard input of the only run; a program that reads no more misses it."""
+        """Write to the standard input of the only run; a program that has closed its input misses the text."""
         if self._process is not None:
             write_input(self._process, f"{line}\n")
 
@@ -149,7 +149,7 @@ class Command(ProgramAnswer):
                 yield part
 
     async def _end_run(self, process: Process, stdout: asyncio.StreamReader, *, has_ended: bool) -> None:
-        """No caller waits any more: a program that knows `cancel` is told, and gets time to end by itself."""
+        """End the run. A program of the line protocol first gets `cancel` and time to end by itself."""
         try:
             if self._speaks_lines:
                 if not has_ended:
@@ -215,7 +215,8 @@ async def start_program(
         )
         write_input(process, stdin)
         return process
-    with tempfile.TemporaryFile() as source:  # a file: who ignores it breaks no pipe, and /dev/stdin works
+    # A file, not a pipe: a program may leave its input unread without a broken pipe, and /dev/stdin works.
+    with tempfile.TemporaryFile() as source:
         source.write(stdin.encode(errors="replace"))
         source.seek(0)
         return await asyncio.create_subprocess_exec(
@@ -224,14 +225,14 @@ async def start_program(
 
 
 def write_input(process: Process, text: str) -> None:
-    """Write to a program whose standard input was kept open; one that reads no more misses it."""
+    """Write to a program whose standard input was kept open; a program with a closed input misses the text."""
     if process.stdin is not None and not process.stdin.is_closing():
         # no drain: a program that does not read must not block the others
         process.stdin.write(text.encode(errors="replace"))
 
 
 async def give_time(process: Process, stdout: asyncio.StreamReader, *, within_s: float) -> None:
-    """Let a program end by itself; what it still prints is dropped."""
+    """Wait for a program to end by itself; further output of the program is dropped."""
     if process.stdin is not None:
         process.stdin.close()
     with suppress(TimeoutError):
@@ -269,7 +270,7 @@ async def end_program(process: Process, stdout: asyncio.StreamReader, *, grace_s
             await asyncio.sleep(POLL_S)
     finally:
         signal_group(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):  # a process that left the group may hold the pipe open
+        with suppress(TimeoutError):  # a process that left the process group may hold the pipe open
             async with asyncio.timeout(REAP_WAIT_S):
                 while await stdout.read(READ_BYTES):
                     pass

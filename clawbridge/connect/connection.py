@@ -62,13 +62,13 @@ class OpenQuestions:
         return True
 
     def drop(self, chat_id: str) -> None:
-        """No caller waits for that answer any more: end it, and report it once it has cleaned up."""
+        """Cancel an answer whose caller no longer waits, and report its end once the answer has cleaned up."""
         if task := self._by_chat.get(chat_id):
             task.cancel()
             self._start(self._report_dropped(chat_id, task))
 
     async def finish(self, *, within_s: float) -> None:
-        """Take no more questions, and give those at hand some time to end."""
+        """Take no more questions, and wait some time for the open ones to end."""
         self._is_open = False
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=within_s)
@@ -228,7 +228,7 @@ class HubConnection:
         reply = ProgramReply(question, self._send, takes_more=self._takes_more)
         self._replies[question.chat_id] = reply
         await (reply.send_streamed if self._streams else reply.send_whole)(self._answer)
-        # Not when it was canceled, `_report_canceled` does that; not a later question with the same chat id.
+        # `_report_canceled` deletes a canceled reply; a later question may have the same chat id.
         if self._replies.get(question.chat_id) is reply:
             del self._replies[question.chat_id]
 
@@ -236,7 +236,7 @@ class HubConnection:
         return chat_id in self._replies and self._replies[chat_id].has_ended
 
     async def _report_canceled(self, chat_id: str) -> None:
-        """The hub frees the agent for others once it knows that the answer has ended."""
+        """Report that a canceled answer has ended: the hub frees the agent for other questions only then."""
         if not self._has_ended(chat_id):
             await self._send(frames.task_status(chat_id, Failed("canceled")))
         self._replies.pop(chat_id, None)
@@ -254,7 +254,7 @@ class HubConnection:
 
 
 def error_ending(code: str, message: str) -> Ending | None:
-    """Log an error of the hub, and say whether it is the end."""
+    """Log an error of the hub, and return the kind of end if the error ends the connection."""
     if code not in FATAL_CODES:
         logger.warning("the hub reports %s: %s", code, message)
         return None

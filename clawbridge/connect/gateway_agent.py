@@ -21,7 +21,7 @@ from clawbridge.connect.tasks import running
 
 logger = logging.getLogger(__name__)
 
-PING_EVERY_S = 20.0  # its pong is the sign of life of the gateway
+PING_EVERY_S = 20.0  # the gateway's pong shows that the gateway is alive
 FATAL_CODES = frozenset({5002, 5004})
 NO_SERVICES = "this agent has no services: send it a message"
 VOTE_HINT = "Vote on this proposal. Begin with approve, reject or abstain.\n\n"
@@ -68,7 +68,7 @@ class GatewaySeat(HubConnection):
     ) -> None:
         super().__init__(socket, answer=answer, streams=False, silence_s=silence_s, on_welcome=on_welcome)
         self._votes = votes
-        self._asked: dict[str, GatewayFrame] = {}  # by the chat id of its question
+        self._asked: dict[str, GatewayFrame] = {}  # by the chat id of the question
         self._name = ""
         self._client_id = ""
 
@@ -142,7 +142,7 @@ class GatewaySeat(HubConnection):
             await self._send(gateway_frames.reply(frame, text))
 
     async def _report_canceled(self, chat_id: str) -> None:
-        """The protocol has no cancel: this is called for no question."""
+        """Do nothing: the protocol has no cancel, so no question is ever canceled."""
 
     async def _send_pings(self) -> None:
         with suppress(ConnectionClosed):
@@ -152,7 +152,7 @@ class GatewaySeat(HubConnection):
 
 
 def error_ending(frame: GatewayFrame) -> Ending | None:
-    """Log an error of the gateway, and say whether it is the end."""
+    """Log an error of the gateway, and return the kind of end if the error ends the connection."""
     error = frame.error
     if error is None or error.code not in FATAL_CODES or frame.correlation_id:
         logger.warning("the gateway reports %s", error)

@@ -30,7 +30,7 @@ MAX_WAITING_FRAMES = 1_000
 LOST = GatewayError(1003, "CONNECTION_RESET", "the connection to the gateway ended")
 NO_REPLIES = frozenset(
     {"event", "proposal", "vote", "decision", "status"}
-)  # they may have a reply's id all the same
+)  # frames of these types may carry the id of a reply, and are no replies
 
 
 class GatewayClient:
@@ -139,7 +139,7 @@ class GatewayClient:
         await self._send_text(gateway_frames.reply(message, content))
 
     async def fail(self, message: GatewayFrame, reason: str) -> None:
-        """Say that there is no answer to a message."""
+        """Send an error as the response to a message."""
         await self._send_text(gateway_frames.failure(message, reason))
 
     async def send(self, type_name: str, content: Mapping[str, Any], **fields: Any) -> None:
@@ -181,7 +181,7 @@ class GatewayClient:
         try:
             await self._socket.send(text)
         except ConnectionClosed:
-            await asyncio.wait({self._reading}, timeout=CLOSE_WAIT_S)  # it may still read why
+            await asyncio.wait({self._reading}, timeout=CLOSE_WAIT_S)  # the gateway may still read the reason
             raise self._refusal or LOST from None
 
     async def _read(self, socket: ClientConnection) -> None:

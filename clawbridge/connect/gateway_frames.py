@@ -53,7 +53,7 @@ class GatewayFrame:
 
     @property
     def correlation_id(self) -> str:
-        """The id that ties it to another frame; empty without one."""
+        """The id that ties the frame to another frame; empty without one."""
         return text_of(self.metadata, "correlationId")
 
     @property
@@ -69,7 +69,7 @@ class GatewayFrame:
 
     @property
     def error(self) -> GatewayError | None:
-        """The error that it is, or that its content holds."""
+        """The error that the frame is, or that its content holds."""
         found = self.content if self.type == "error" else self.content.get("error")
         if not isinstance(found, dict):
             return None if found is None else GatewayError(0, str(found), text_of(self.content, "message"))
@@ -124,7 +124,7 @@ def reply(to: GatewayFrame, content: str | Json) -> str:
 
 
 def failure(to: GatewayFrame, reason: str) -> str:
-    """Say to the sender of a message that there is no answer."""
+    """The error frame that tells the sender of a message that there is no answer."""
     content = {"error": "AGENT_ERROR", "code": 3004, "message": reason}
     return encode("error", content, error="AGENT_ERROR", metadata=_about(to))
 

@@ -47,14 +47,14 @@ def question_line(question: Question) -> str:
 
 
 class Lines:
-    """Cuts a program's output into what it says. Text is passed on as it comes, anything else line by line."""
+    """Cuts a program's output into reply parts. Text is passed on as it comes, all other parts line by line."""
 
     def __init__(self) -> None:
         self._line = ""
         self._is_text = False
 
     def feed(self, text: str) -> Iterator[ReplyPart]:
-        """Yield what is said with this much more output."""
+        """Yield the reply parts that are complete after this further output."""
         for piece in _PIECES.findall(text):
             self._line += piece
             self._is_text = self._is_text or self._line.lstrip()[:1] not in ("", "{")
@@ -66,7 +66,7 @@ class Lines:
                 yield from self.finish()
 
     def finish(self) -> Iterator[ReplyPart]:
-        """Yield what a last line without an end says."""
+        """Yield the reply part of a last line without a line break."""
         line, self._line = self._line, ""
         if (part := read_line(line)) is not None:
             yield part

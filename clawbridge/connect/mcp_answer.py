@@ -71,11 +71,11 @@ class ToolConnection:
 
     @property
     def is_usable(self) -> bool:
-        """True if another question may use it."""
+        """True if another question may use the connection."""
         return not self._is_retired and not self._loss.reason
 
     async def open(self) -> Tool:
-        """Wait until it is open.
+        """Wait until the connection is open.
 
         Raises:
             ServerFailed: the server cannot be reached, or has no such tool.
@@ -121,7 +121,7 @@ class ToolConnection:
             raise ServerFailed("the result of the MCP server is not as MCP or its schema wants") from None
 
     async def close(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         self._end()
         await asyncio.wait({self.holder}, timeout=CLOSE_WAIT_S)
 
@@ -152,7 +152,7 @@ class ToolConnection:
         self._loss.report(str(failed))
         if not self._opened.done():
             self._opened.set_exception(failed)
-            self._opened.exception()  # no question may be waiting for it
+            self._opened.exception()  # retrieves the exception, as no question may be waiting for the connection
 
 
 async def find_tool(client: Client, name: str) -> Tool:

@@ -33,7 +33,7 @@ from clawbridge.connect.reply_parts import Artifact, Failed, ReplyPart
 MAX_ERROR_CHARS = 300
 MAX_SCHEMA_CHARS = 4_000
 DEFINITIONS = ("#/$defs", "#/definitions")
-VALUES = ("const", "enum", "default", "examples")  # their members are no schemas
+VALUES = ("const", "enum", "default", "examples")  # the values of these keywords are no schemas
 # The cost of these keywords depends on what the caller sends, without a bound: the server checks them.
 LEFT_TO_THE_SERVER = (
     *("pattern", "patternProperties", "uniqueItems", "additionalProperties"),
@@ -143,7 +143,7 @@ def _find_flaw(arguments: dict[str, Any], schema: Schema) -> str:
         checked = bounded(_without_dialects(schema), registry=Registry())
         error = best_match(checked.iter_errors(arguments))
     except (SchemaError, UnknownType, Unresolvable, TypeError, AttributeError):
-        return ""  # it is the schema that is wrong
+        return ""  # the schema is wrong, not the argument
     except RecursionError:
         return "nested too deeply"
     if error is None:

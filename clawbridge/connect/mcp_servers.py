@@ -68,7 +68,7 @@ class ServerLoss:
         self._has_reason = asyncio.Event()
 
     def report(self, reason: str) -> None:
-        """The connection is not to be used any more."""
+        """Note that the connection must no longer be used."""
         self.reason = self.reason or reason
         self._has_reason.set()
 
@@ -160,7 +160,7 @@ class WebServer:
             yield streams
 
     def kill(self) -> None:
-        """No process is ours."""
+        """Do nothing: the connector has started no process."""
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -190,7 +190,8 @@ def bound_response(response: httpx2.Response) -> None:
     """Bound what the SDK reads whole. An event stream has a bound for each event."""
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise httpx2.StreamError("compressed, which was not asked for")  # it may be of any size
+        # A compressed body may have any size once decompressed.
+        raise httpx2.StreamError("compressed, which was not asked for")
     if response.status_code >= 400 and response.request.method == "POST":
         logger.warning("the MCP server answered with HTTP status %d", response.status_code)
     if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
@@ -251,7 +252,7 @@ async def _read_messages(
 async def _lines(process: Process, stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield lines as they end; one that is too long before it does."""
     line = bytearray()
-    while True:  # until its end, or its output's: what it started may hold the output open
+    while True:  # until the program or its output ends: a child process may hold the output open
         try:
             async with asyncio.timeout(LOOK_AFTER_S):
                 piece = await stdout.read(READ_BYTES)
@@ -281,5 +282,5 @@ async def _write_requests(process: Process, requests: MemoryObjectReceiveStream[
             process.stdin.write(
                 request.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
             )
-            with suppress(OSError):  # the server reads no more: what it does next says why
+            with suppress(OSError):  # the server has closed its input: the end of its output tells the reason
                 await process.stdin.drain()

@@ -65,7 +65,7 @@ class ProgramRun:
         self.counted = now
         if not before:
             return [None] * len(totals)
-        # A total below the one before began anew.
+        # A total that is smaller than the last one was reset by the program.
         return [total - was if total >= was else total for total, was in zip(now, before, strict=True)]
 
     def paragraph(self, text: str) -> Iterator[ReplyPart]:
@@ -95,7 +95,7 @@ class ProgramOutput:
         return self.run.is_complete
 
     def feed(self, text: str) -> Iterator[ReplyPart]:
-        """Yield what is said with this much more output."""
+        """Yield the reply parts that are complete after this further output."""
         *lines, rest = [text] if self._is_one_value else text.split("\n")
         for line in lines:
             self._add(line)
@@ -103,7 +103,7 @@ class ProgramOutput:
         self._add(rest)
 
     def finish(self) -> Iterator[ReplyPart]:
-        """Yield what the rest says."""
+        """Yield the reply parts in the output that is left at its end."""
         yield from self._take()
 
     def _add(self, text: str) -> None:
@@ -127,7 +127,7 @@ def read_claude(event: Event, run: ProgramRun) -> Iterator[ReplyPart]:
     """Claude Code's `--output-format stream-json --include-partial-messages`."""
     kind = event.get("type")
     if event.get("parent_tool_use_id"):
-        return  # what a subagent says to its agent
+        return  # messages of a subagent to its agent
     if kind == "system" and event.get("subtype") == "init":
         run.conversation_id = text_of(event, "session_id")
     elif kind == "stream_event":

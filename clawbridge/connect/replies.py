@@ -63,11 +63,11 @@ class Chunks:
         return SLOW_LINGER_S if self._taken < SLOW_CHUNKS else None
 
     def count(self) -> None:
-        """A piece of another kind leaves."""
+        """Count a sent piece that is no chunk of text."""
         self._taken += 1
 
     def add(self, text: str) -> None:
-        """Put text behind what waits already."""
+        """Append text to the text that waits to be sent."""
         self._text += text
 
     def take(self) -> str:
@@ -136,14 +136,14 @@ class ProgramReply:
                 await self._send_text(is_over=is_over or other is not None)
                 if is_over or isinstance(other, ReplyEnd):
                     await self._end(other if isinstance(other, ReplyEnd) else None)
-                    await asyncio.wait({pump})  # a program that part its last may still put things away
+                    await asyncio.wait({pump})  # a program that has sent its last part may still be cleaning up
                     return
                 if other is not None and not await self._send_piece(other):
                     await self._end(Failed(TOO_MANY))
                     return
 
     def take_decision(self, request_id: str, decision: Decision) -> None:
-        """Pass the decision on, if this reply has the request."""
+        """Pass a decision to the program, if this reply has made the request."""
         if asked := self._asked.pop(request_id, None):
             asked.on_decision(decision)
 
@@ -154,7 +154,7 @@ class ProgramReply:
             request.on_decision(Decision(is_allowed=False, message=why))
 
     def drop_requests(self) -> None:
-        """Pass on no decision any more: the question was canceled."""
+        """Stop passing decisions on: the question was canceled."""
         self._asked.clear()
 
     @property
