@@ -11,7 +11,7 @@ from conformance.profile import PAGE, RECORD, Record, encode, join, page_of, rea
 
 
 def main() -> int:
-    """0, or 1 when the report cannot be used; then nothing is written."""
+    """Write the record and its page; returns 1, and writes no file, if the report cannot be used."""
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("report", nargs="+", help="the kit's reports/compatibility.json, or HOME=FILE")
     parser.add_argument("--kit", required=True, help="the version or commit of the kit")

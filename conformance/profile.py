@@ -54,7 +54,7 @@ official SDKs. The kit is not part of them. At an agent's base address the kit f
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One requirement of the specification; `transports`: how it went over each binding."""
+    """One requirement of the specification; `transports`: the result over each binding."""
 
     level: Level
     status: Status
@@ -62,13 +62,13 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Of the kit's report: when it was written (ISO 8601)."""
+    """The summary of the kit's report: the time when the report was written (ISO 8601)."""
 
     timestamp: datetime
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The kit's `reports/compatibility.json`, as far as it is kept."""
+    """The fields of the kit's `reports/compatibility.json` that the record keeps."""
 
     summary: Summary
     per_requirement: dict[str, Requirement]
@@ -100,7 +100,7 @@ def read_report(raw: bytes, kit: str) -> Record:
 
 
 def join(records: Mapping[str, Record]) -> Record:
-    """One record of the runs on several homes: what failed on one has failed."""
+    """Join the records of runs on several kinds of hub: a requirement that failed on one of them has failed."""
     found: dict[str, Requirement] = {}
     for home, record in records.items():
         for name, one in record.requirements.items():

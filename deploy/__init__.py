@@ -1,1 +1,1 @@
-"""Files to run the hub for others; `deploy.stack` tries the same shape on one machine."""
+"""Files to run the hub in production; `deploy.stack` runs the same processes on one machine."""

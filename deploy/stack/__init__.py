@@ -1,1 +1,1 @@
-"""`make run-stack`: the production shape on this machine, all of it children of one command."""
+"""`make run-stack`: runs the processes of a production hub on this machine, as children of one command."""

@@ -1,4 +1,4 @@
-"""Start the stack, watch it, end it. Ctrl-C drains it; a second one leaves at once."""
+"""Starts, watches and ends the stack. Ctrl-C drains the stack; a second Ctrl-C kills its programs at once."""
 
 import os
 import signal
@@ -18,8 +18,9 @@ DEFAULTS = {"DEV_LOGIN": "1", "DEMO": "1", "GATEWAY": "1"}
 
 
 def main() -> int:
-    """The exit code: 0 after an ordinary end, 1 when something could not start or did not stay."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background deaf to it
+    """The exit code: 0 after an ordinary end, 1 if a program could not start or failed too often."""
+    # Shells start background programs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _as_interrupt)
     stack = _stack()
     try:
@@ -29,7 +30,9 @@ def main() -> int:
 
 
 def run(stack: Stack) -> int:
-    """Start and watch, until told to end or something does not stay."""
+    """Start the stack and watch it until Ctrl-C, SIGTERM, or a program that fails too often; returns the exit
+    code.
+    """
     try:
         stack.start()
         tell(f"ready {stack.env['PUBLIC_URL']}\n{stack.demo_lines()}\n")
@@ -45,7 +48,7 @@ def run(stack: Stack) -> int:
 
 
 def end(stack: Stack) -> None:
-    """End what runs; at once when told a second time."""
+    """Stop the stack; at a further Ctrl-C or SIGTERM kill its programs."""
     try:
         stack.stop()
     except KeyboardInterrupt:

@@ -54,7 +54,7 @@ def proxy(program: str, folder: Path, address: str, upstreams: Sequence[str]) ->
 
 def _nginx_conf(folder: Path, address: str, upstreams: Sequence[str]) -> Path:
     servers = " ".join(f"server {one} max_fails=1 fail_timeout=2s;" for one in upstreams)
-    user = "user root;" if os.geteuid() == 0 else ""  # its temporary files are in our folder
+    user = "user root;" if os.geteuid() == 0 else ""  # the workers write temporary files to the stack's folder
     file = folder / "nginx.conf"
     locations = DEPLOY / "nginx" / "locations.conf"
     file.write_text(NGINX.format(folder=folder, user=user, servers=servers, address=address, locations=locations))

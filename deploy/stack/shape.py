@@ -17,7 +17,7 @@ CELERY = python("-m", "celery", "-q", "-A", "hub")
 
 @dataclass
 class Stack:
-    """Everything that runs. `env` is what the hub's programs get; `port` is the one to visit."""
+    """All programs of the stack. `env`: the environment of the hub's programs; `port`: the port for browsers."""
 
     folder: Path
     env: dict[str, str]
@@ -31,14 +31,14 @@ class Stack:
 
     @property
     def children(self) -> list[Program]:
-        """All of them, first come first."""
+        """All programs, in the order in which they start."""
         return [*self.servers, *self.jobs, *self.webs, *self.front]
 
     def start(self) -> None:
-        """Bring it up, one after the other.
+        """Start the programs one after the other.
 
         Raises:
-            ProgramError: one of them did not; those before it run.
+            ProgramError: a program did not start; the programs before it run.
         """
         self._start_servers()
         self._migrate()
@@ -60,7 +60,7 @@ class Stack:
             tell(f"no Caddy or nginx is installed: ask either process, {self.urls[0]} or {self.urls[1]}")
 
     def stop(self) -> None:
-        """End all in the order that loses nothing: questions end first, the database is last."""
+        """Stop all programs in the order that loses no data: open questions end first, the database is last."""
         for step in [self.webs, self.front, self.jobs[::-1], self.servers]:
             running = [child for child in step if not child.has_ended]
             for child in running:
@@ -69,7 +69,7 @@ class Stack:
                 tell(f"{child.name} left" if child.wait() else f"{child.name} did not leave in time: killed")
 
     def kill(self) -> None:
-        """End all at once."""
+        """Kill all programs at once."""
         for child in self.children:
             child.kill()
 

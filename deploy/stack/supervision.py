@@ -80,7 +80,8 @@ class Supervisor:
                 return False
         except (ProgramError, OSError) as failure:
             one.program.kill()
-            one.program.kill_children()  # they may hold the port or the files that it needs
+            # Processes that are left may hold the port or the files that the program needs.
+            one.program.kill_children()
             self._plan_start(one, str(failure))
             return False
         one.state, one.since = ProgramState.RUNS, time.monotonic()
