@@ -47,7 +47,7 @@ class StopSignals:
             signal.signal(number, handler)
 
     def allow(self) -> None:
-        """From now on there is a task to cancel."""
+        """Let a signal raise Interrupted from now on: there is a task to cancel."""
         self._can_cancel = True
         if self.number:
             raise Interrupted
@@ -85,7 +85,7 @@ class TaskConversation:
                 self._take(update, signals)
 
     def cancel(self) -> str:
-        """Cancel the task on the hub; what became of it, as a line for the user."""
+        """Cancel the task on the hub; returns the result as a line for the user."""
         try:
             self._client.cancel(self.task_id, agent=self.handle)
         except HubError as problem:
@@ -99,7 +99,7 @@ class TaskConversation:
         return {"task": self._client.call(HubRequest("GET", f"{agent_path(self.handle)}/tasks/{self.task_id}"))}
 
     def end_line(self) -> None:
-        """Let the reply end with a line feed."""
+        """Print a line feed if the reply does not end with one."""
         if not self._ends_line:
             write_reply("\n")
             self._ends_line = True

@@ -45,7 +45,7 @@ class OutgoingMessage:
         self.task_id = task_id
         self.context_id = context_id
         self.message: Message | None = None
-        self.was_sent = False  # whether the hub may have the message
+        self.was_sent = False  # True if the hub may have received the message
         self._agent = agent
         self._path = agent_path(agent)
         self._status: Status | None = None
@@ -73,8 +73,8 @@ class OutgoingMessage:
         return HubRequest("POST", f"{self._path}/message:stream", body={"message": self._message}, headers=headers)
 
     def take(self, event_id: str, event: TaskStreamEvent) -> Iterator[Update]:
-        """Take an event; what it adds to those before."""
-        if event_id != self._last_event_id:  # else the hub repeats itself
+        """Read an event; returns the update that the event adds to the earlier ones."""
+        if event_id != self._last_event_id:  # an equal id is that of an event that the hub repeats
             self._last_event_id, self._failures = event_id, 0
         if event.task:
             task = event.task
@@ -85,7 +85,9 @@ class OutgoingMessage:
                 if task.status.has_ended and passed_on is None:
                     yield self._update(artifact_id=artifact.artifact_id, parts=artifact.parts)
                 elif passed_on and artifact.text != passed_on and artifact.text.startswith(passed_on):
-                    rest = Part(text=artifact.text.removeprefix(passed_on))  # its events were missed
+                    rest = Part(
+                        text=artifact.text.removeprefix(passed_on)
+                    )  # the events with this text were missed
                     yield self._update(artifact_id=artifact.artifact_id, parts=[rest])
                 self._known[artifact.artifact_id] = artifact.text
         if event.artifact_update:

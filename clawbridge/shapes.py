@@ -193,9 +193,9 @@ class QuestionPage(msgspec.Struct, frozen=True):
     next: str | None
 
 
-MAX_NAME_BYTES = 200  # of the 255 that file systems take
+MAX_NAME_BYTES = 200  # bytes of a name, of the 255 that file systems allow
 MAX_SUFFIX_CHARS = 16
-NOT_IN_NAMES = '<>:"|?*'  # not on Windows
+NOT_IN_NAMES = '<>:"|?*'  # characters that Windows does not allow in names
 DEVICES = {"con", "prn", "aux", "nul", *(f"{kind}{number}" for kind in ("com", "lpt") for number in range(1, 10))}
 SUFFIXES = {"text/plain": ".txt", "text/markdown": ".md", "application/json": ".json"}
 

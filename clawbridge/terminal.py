@@ -11,7 +11,7 @@ import click
 
 from clawbridge import BadArguments, HubError, Refused, Unauthorized
 
-# Other people write replies and names: their control characters must not steer the terminal.
+# Other users write replies and names: control characters in these must not control the terminal.
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 STEERING = {code: letter for code, letter in CONTROLS.items() if chr(code) not in "\n\t"}
 GAP = "  "
@@ -40,7 +40,7 @@ class CommandFailure(click.ClickException):
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
-        vars(self)["exit_code"] = code  # click has one for all of a class
+        vars(self)["exit_code"] = code  # click has one exit code for all errors of a class
 
     def show(self, file: Any = None) -> None:
         """Print the line."""
@@ -88,7 +88,7 @@ def report(text: str) -> None:
 
 
 def write_note(text: str, *, after_line: bool = True) -> None:
-    """Print what is said besides the reply. `after_line`: the reply so far ends with a line feed."""
+    """Print a note that is no part of the reply. `after_line`: the reply so far ends with a line feed."""
     if not after_line and sys.stdout.isatty():
         click.echo(err=True)
     click.secho(text.translate(STEERING), err=True, dim=True)

@@ -86,13 +86,13 @@ class ReplyEnd:
 
 
 class InputRequired(ReplyEnd):
-    """The agent needs to know more: what is said to this is another question with the same `task_id`."""
+    """The agent asks the caller for input: the caller's reply is another question with the same `task_id`."""
 
     state = "input_required"
 
 
 class AuthRequired(ReplyEnd):
-    """The agent needs leave, or credentials, which it gets in some way of its own."""
+    """The agent needs authorization or credentials, which the agent gets in a way of its own."""
 
     state = "auth_required"
 
@@ -104,7 +104,7 @@ class Failed(ReplyEnd):
 
 
 class Rejected(ReplyEnd):
-    """The agent does not do such things."""
+    """The agent declines the question."""
 
     state = "rejected"
 
