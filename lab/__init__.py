@@ -1,4 +1,6 @@
-"""Benches and faults for a hub, and the parts that tests share with them. No program of the hub imports `lab`."""
+"""Benches and fault injection for a hub, and the helpers that tests share with them. No program of the hub imports
+`lab`.
+"""
 
 from pathlib import Path
 

@@ -20,7 +20,7 @@ Kind = TypeVar("Kind", bound=ChannelAgent)
 
 
 class Echo(ChannelAgent):
-    """Echoes each question, and notes when the question came and when the answer left.
+    """Echoes each question, and records when the question arrived and when the answer was sent.
 
     `usage`: the usage that the agent reports with each answer.
     """
@@ -37,11 +37,11 @@ class Echo(ChannelAgent):
         await self.reply(prompt["chatId"], f"echo: {prompt['text']}", **self.more)
 
     async def think(self) -> None:
-        """Take no time."""
+        """Do nothing: subclasses wait here before they answer."""
 
 
 class Slow(Echo):
-    """Echoes after a while."""
+    """Echoes each question after a delay."""
 
     def __init__(self, *args: Any, delay_s: float, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -76,7 +76,7 @@ class Chunker(ChannelAgent):
 
 
 class Stall(Echo):
-    """Never answers its first question; echoes the rest when told so."""
+    """Never answers its first question; with `only_first` echoes the later ones, else answers none."""
 
     def __init__(self, *args: Any, only_first: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -250,7 +250,7 @@ async def publish(hub: HubProcess, token: str, session_id: str, slug: str, **fie
 
 
 async def gone(hub: HubProcess, agent: ChannelAgent, owner: str = "owner") -> None:
-    """Wait until the hub has noted that an agent left; closing the socket does not wait for that."""
+    """Wait until the hub has recorded that an agent disconnected; closing the socket does not wait for that."""
 
     async def offline() -> bool:
         async with web(hub.url, headers=bearer(hub.mint(owner, "session"))) as client:

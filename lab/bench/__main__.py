@@ -28,7 +28,7 @@ SPEED_GOALS = [("embedded", 32, 5.0), ("embedded", 1, 1.2), ("postgres", 32, 3.0
 STREAM_GOALS = [("embedded 1.0", 32, 4.0)]
 SOCKET_GOAL_KIB, STREAM_GOAL_KIB = 32.0, 16.0
 COLUMNS = ("p50 ms", "p99 ms", "errors", "server cpu", "stolen", "load's core")
-Rounds = Sequence[Sequence[LoadRun]]  # a ratio never crosses rounds
+Rounds = Sequence[Sequence[LoadRun]]  # ratios are computed within a round
 
 
 def measure(options: Options, folder: Path) -> BenchResult:
@@ -91,7 +91,7 @@ def _profile(running: Sequence[BenchTarget]) -> None:
 
 
 def sdk_ratio(rounds: Rounds, target: str, connections: int) -> float:
-    """Asks per second divided by the SDK's, each round for itself; the median. NaN where one was not measured."""
+    """The median over the rounds of asks per second divided by the SDK's; NaN if either was not measured."""
     named = [{run.target: run for run in runs if run.connections == connections} for runs in rounds]
     both = [runs for runs in named if {SDK, target} <= runs.keys()]
     return load.speed_ratio([runs[target] for runs in both], [runs[SDK] for runs in both])

@@ -56,7 +56,7 @@ async def broken_json(port: int, caller: BenchCaller, number: int) -> str:
 
 
 async def page(port: int, caller: BenchCaller, number: int) -> str:
-    """A page, or an address that has none."""
+    """A request for a page, or for an address without a page."""
     return str((await fetch(port, request("GET", PAGES[number % len(PAGES)]))).status)
 
 
@@ -87,7 +87,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
 
 
 async def abuse(target: BenchTarget, options: Options) -> tuple[list[Look], Ends]:
-    """Run the callers until the time is over; look at the hub's memory every 15 s."""
+    """Run the callers until the time is over; read the hub's memory every 15 s."""
     began, looks = time.monotonic(), list[Look]()
     ends: Ends = Counter()
     until = began + options.minutes * 60

@@ -69,7 +69,7 @@ class RawSocket(asyncio.Protocol):
             self._fail("the socket closed")
 
     def leave(self) -> None:
-        """Close the socket without a closing handshake, as a program that was killed."""
+        """Close the socket without a closing handshake, as the socket of a killed program closes."""
         self._left = True
         self._transport.close()
 
@@ -165,7 +165,7 @@ class RawEchoAgent(RawSocket):
         if text.startswith("hold"):
             return
         if text.startswith("tick"):
-            first_s = int(chat_id[-4:], 16) / 65536  # spread over a second
+            first_s = int(chat_id[-4:], 16) / 65536  # spreads the first chunks of all questions over a second
             asyncio.get_running_loop().call_later(first_s, self._tick, chat_id)
             return
         if not text.startswith("stream"):
@@ -189,7 +189,7 @@ class RawEchoAgent(RawSocket):
 
 
 async def serve(port: int, agents: list[dict[str, str | None]]) -> None:
-    """Connect them all, say `ready`, and stay until the process is ended."""
+    """Connect all agents, print `ready`, and serve until the process is ended."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def connect(agent: dict[str, str | None]) -> RawEchoAgent:

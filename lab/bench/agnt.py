@@ -67,7 +67,7 @@ def _measure(
     def send(
         target: BenchTarget, name: str, requests: Sequence[RequestSource], for_s: float, rate: float | None = None
     ) -> LoadRun:
-        """Send envelopes, `rate` in a second, or as fast as they are answered."""
+        """Send `rate` envelopes a second, or each as soon as the one before was answered."""
         asked = [AskedServer(target.port, requests)]
         return load.measure_servers(name, [target.server], asked, CONNECTIONS, for_s, rate=rate)
 
@@ -145,7 +145,7 @@ def report(found: AgntFindings) -> BenchResult:
     )
     result.note_errors(run.first_error for run in (*found.runs.values(), *rated))
     for kind, (run, _) in found.rated.items():
-        p95_ms = float("inf") if run.errors else run.p95_ms  # a refusal is quick
+        p95_ms = float("inf") if run.errors else run.p95_ms  # refusals are fast and would lower the percentile
         result.goal(f"{kind}, {run.rate:.0f} a second: p95 ms", "under", P95_GOAL_MS, p95_ms)
     for kind, run in found.runs.items():
         if kind != BARE:

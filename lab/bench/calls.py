@@ -86,7 +86,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counting:
-    """A running hub that counts. `proxy`: before its PostgreSQL."""
+    """A running hub that counts its calls. `proxy`: before its PostgreSQL."""
 
     name: str
     hub: Hub
@@ -113,10 +113,11 @@ class Counting:
         rows = asyncio.run(self.count_apart(ask(each)))
         trips = [count - then for count, then in zip(self._trips(), before, strict=False)]
         asked = CountedAsks(self.name, dialect, kind, connections, each * connections)
-        return cost_of(rows, asked, round_trips=max(trips) if self.proxy else None)  # the busiest is the ledger's
+        # The connection with the most round trips is the ledger's.
+        return cost_of(rows, asked, round_trips=max(trips) if self.proxy else None)
 
     async def count(self, work: Awaitable[None]) -> list[CallCount]:
-        """The calls that the hub makes while some work is done."""
+        """The calls that the hub makes while `work` runs."""
         self.probe.read()
         await work
         return [CallCount._make(row) for row in self.probe.read()]
@@ -149,7 +150,7 @@ def code_of(times: Mapping[tuple[str, str], float], requests: int) -> RunCode:
 
 
 def cost_of(rows: Sequence[CallCount], asked: CountedAsks, *, round_trips: int | None = None) -> Cost:
-    """The cost of each of these asks, of what was counted meanwhile."""
+    """The cost of each of these asks, computed from the counts of the time of all asks."""
     asks, code = asked.asks, code_of(calls_of_ours(rows), asked.asks)
     threads: dict[str, list[float]] = {name: [0, 0] for name in (*THREADS.values(), "others")}
     functions: defaultdict[str, float] = defaultdict(float)

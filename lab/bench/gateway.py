@@ -28,7 +28,7 @@ from lab.bench.hubs import AGENTS_PATH, BenchTarget
 from lab.figures import BenchResult, median_ratio, percentile
 
 SENDERS = 60
-TOLD_A_SECOND, RELAYED_A_SECOND = 25, 90  # of each sender: below the rate of one client
+TOLD_A_SECOND, RELAYED_A_SECOND = 25, 90  # messages of each sender: below the rate limit of one client
 ASKS_A_SECOND = 90  # of the one seat that answers them, for the same reason
 SEATS = 1_000
 BROADCASTS = 20
@@ -44,18 +44,18 @@ FAN_OUT_GOAL_MS, SEAT_GOAL_KIB, ANSWERED_GOAL = 200.0, 30.0, 1.3
 SENT_AT = b'"sent":'
 STAMP_DIGITS, ID_DIGITS = 19, 9
 TOLD_HEAD = ("told messages", "way p95 ms", "share of the hub's core", "carried by a second of it")
-STAMP_BASE = 10**18  # so that each time has as many digits
+STAMP_BASE = 10**18  # so that all times have the same number of digits
 
 _numbers = itertools.count(1)
 
 
 class BenchError(Exception):
-    """Something was not done in time."""
+    """A step of the bench was not done in time."""
 
 
 @asynccontextmanager
 async def deadline(within_s: float, what: str) -> AsyncIterator[None]:
-    """End the bench if something takes longer."""
+    """Raise BenchError if the block takes longer."""
     try:
         async with asyncio.timeout(within_s):
             yield
@@ -81,7 +81,8 @@ class SeatSocket(RawSocket):
 
     def take(self, payload: bytes) -> None:
         now = stamp()
-        if (start := payload.find(SENT_AT)) >= 0:  # most of them by far: not read as JSON
+        # By far the most frequent frames: not parsed as JSON, to save time.
+        if (start := payload.find(SENT_AT)) >= 0:
             start += len(SENT_AT)
             self.took_ms.append((now - int(payload[start : start + STAMP_DIGITS])) / 1e6)
             return
@@ -198,7 +199,7 @@ async def measure_told(target: BenchTarget, token: str, seconds: int, rate: int)
             await asyncio.sleep(TICK_S)
             if (now := count()) > arrived:
                 arrived, took_s = now, time.perf_counter() - began
-    await settle(target)  # the records of the audit, too
+    await settle(target)  # waits also for the records of the audit
     cpu_s = target.server.cpu_s() - cpu_s
     refused = sum(one.refused for one in senders)
     show_progress(f"{arrived} arrived in {took_s:.1f} s, {refused} refused; the hub worked {cpu_s:.1f} s for them")
@@ -272,7 +273,7 @@ async def publish(target: BenchTarget, token: str, name: str) -> str:
 
 
 async def leave(target: BenchTarget, seats: Sequence[SeatSocket]) -> None:
-    """Close these sockets, and wait until the hub has noted it."""
+    """Close these sockets, and wait until the hub has recorded the disconnects."""
     for seat in seats:
         seat.leave()
     await settle(target)

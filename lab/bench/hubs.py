@@ -30,7 +30,7 @@ SETTINGS = {
     "TEST_TIME_SCALE": "1",
 }  # everything is on but the callers' rate limit; durations are those of the contract
 
-User = Mapping[str, str]  # what `lab.bench.seed` says of a user
+User = Mapping[str, str]  # the fields that `lab.bench.seed` returns for a user
 Way = Literal["stay", "cross", "any"]
 _numbers = itertools.count(1)
 
@@ -78,7 +78,7 @@ class Hub:
         return [int(url.rpartition(":")[2]) for url in self.process.urls]
 
     def asked(self, way: Way = "any", version: str = "") -> list[BenchTarget]:
-        """The processes, each with the callers that this way sends there.
+        """The processes, each with the callers whose requests go there.
 
         `stay`: those whose agent it holds; `cross`: those whose agent the next one holds; `any`: all of them, as a
         proxy without sticky sessions does.

@@ -190,7 +190,8 @@ class AskingConnection(asyncio.Protocol):
         self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
+        # Uvloop's transport is no subclass of asyncio.Transport.
+        self.transport = cast(asyncio.Transport, transport)
         self._generator.take(self)
 
     def data_received(self, data: bytes) -> None:

@@ -36,7 +36,9 @@ class Used:
 
 
 class Meter:
-    """Counts from when it is made. PostgreSQL and Redis are those that this process started."""
+    """Counts the processor time since the object was made. PostgreSQL and Redis are those that this process
+    started.
+    """
 
     def __init__(self, web: Sequence[Program], agents: Sequence[Program] = ()) -> None:
         self._web, self._agents = web, agents
@@ -45,7 +47,7 @@ class Meter:
         self._before, self._busy_before = self._now(), busy_s()
 
     def used(self) -> Used:
-        """The use until now."""
+        """The processor time used until now."""
         spent = {who: now - self._before[who] for who, now in self._now().items()}
         busy = {core: now - self._busy_before[core] for core, now in busy_s().items()}
         took_s = time.monotonic() - self._began

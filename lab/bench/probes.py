@@ -74,7 +74,7 @@ class Calls:
         threading.setprofile(self._count)
 
     def tell(self) -> list[tuple[str, str, str, str, int]]:
-        """Begin to count, or end; the counts."""
+        """Begin or end the counting; returns the counts."""
         self._counts_now = not self._counts_now
         sys.setprofile(self._count if self._counts_now else None)
         counted = [] if self._counts_now else self._rows()
@@ -104,7 +104,7 @@ def _file_of(code: CodeType) -> str:
 
 
 class Growth:
-    """Counts what may pile up."""
+    """Counts asyncio tasks and objects, whose number may grow."""
 
     def __init__(self, *, is_traced: bool) -> None:
         self._before: tracemalloc.Snapshot | None = None

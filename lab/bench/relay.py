@@ -32,7 +32,7 @@ def measure(options: Options, folder: Path) -> BenchResult:
 
 
 async def relay(target: BenchTarget, streams: int, seconds: float) -> list[float]:
-    """Follow so many tasks; how long each chunk took from its agent, in ms."""
+    """Follow so many tasks; returns the time from the agent to the follower of each chunk, in ms."""
     took_ms: list[float] = []
     room, ready = asyncio.Semaphore(AT_ONCE), asyncio.Barrier(streams + 1)
 
@@ -44,7 +44,8 @@ async def relay(target: BenchTarget, streams: int, seconds: float) -> list[float
             connection = await connect(target.port)
             await connection.begin_stream(rpc_request(caller, "SubscribeToTask", {"id": task_id}))
         await ready.wait()
-        counts_from = time.perf_counter_ns() + SETTLING_NS  # chunks that waited in the socket meanwhile are old
+        # Chunks sent earlier waited in the socket: they do not count.
+        counts_from = time.perf_counter_ns() + SETTLING_NS
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             data = await asyncio.wait_for(connection.reader.read(65536), BEGUN_WITHIN_S)

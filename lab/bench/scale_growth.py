@@ -78,7 +78,7 @@ class GrownHub:
     rounds: list["GrowthRound"] = field(default_factory=list)
 
     def mib(self) -> float:
-        """Size of its database."""
+        """The size of the hub's database in MiB."""
         url = self.hub.env.get("DATABASE_URL")
         if not url:
             return sum(one.stat().st_size for one in Path(self.hub.env["DATA_DIR"]).glob("*.sqlite3*")) / 2**20
