@@ -22,6 +22,7 @@ from a2a_bridge.service.tasks.pieces import (
     events_of,
     events_of_plain,
     is_promoted,
+    is_waiting_again,
     last_words,
     left_open,
     plain_end,
@@ -36,7 +37,7 @@ from agents.core.errors import Denied, Unavailable
 from agents.core.types import Ask, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import FollowUp
-from agents.models.choices import Outcome, TurnFailure
+from agents.models.choices import Outcome
 from kit import sql
 from kit.async_db import db_call
 
@@ -132,7 +133,7 @@ class TaskRun(RunningTurn):
     @property
     def unsent_text(self) -> str:
         """The reason why the message was not sent, if the task waits for its caller again; else empty."""
-        if self._end is None or self.before is None or not self._is_waiting_again(self._end.settled):
+        if self._end is None or self.before is None or not is_waiting_again(self._end.settled):
             return ""
         return failure_text(self._end.settled.reason, self.ask.wait_s)
 
@@ -228,11 +229,9 @@ class TaskRun(RunningTurn):
             self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
 
     async def _record(self) -> None:
-        """Commit new pieces as events, in order. After a failure of the store the next piece, or the end, tries
-        again.
+        """Commit new pieces as events in their order. After a failure the next piece, or the end, tries again.
 
-        Runs in an asyncio task of its own: the first follower must not wait for the store, and may disconnect
-        first.
+        Runs in an asyncio task of its own: the first follower must not wait for the store, and may leave before.
         """
         assert self._feed_lock is not None  # noqa: S101  for the type checker: what is recorded was told
         try:
@@ -282,16 +281,12 @@ class TaskRun(RunningTurn):
             return End(settled, plain_end(task, settled, at))
         events = [*plan.events, *self._new(task, plan.taken)]
         so_far = after(task, events)
-        if self.before is not None and self._is_waiting_again(settled):
+        if self.before is not None and is_waiting_again(settled):
             restored, event = waiting_again(self.before, so_far.seq, at)
             return End(settled, restored, [*events, event])
         open_ids = left_open(self._open_ids, events)
         ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.ask.wait_s, at=at)
         return End(settled, after(so_far, ends), [*events, *ends])
-
-    def _is_waiting_again(self, settled: SettledTurn) -> bool:
-        """True if the task waits for its caller as before: nothing was sent, and its caller did not cancel it."""
-        return settled.is_unsent and settled.reason != TurnFailure.CANCELED
 
     def _is_plain(self, settled: SettledTurn) -> bool:
         """True if a reply is a text and no more, of which its caller sees the whole alone."""
@@ -318,8 +313,7 @@ class TaskRun(RunningTurn):
         before, end = self._end, self._find_end(settled)
         was_written = self._is_written and end is before
         try:
-            # A request may have followed the task since the turn ended.
-            if not was_written and self._is_kept(end.task):
+            if not was_written and self._is_kept(end.task):  # a request may follow the task since the end
                 await self._keep(end.task, end.events if self.feed is not None else end.written or ())
             if not settled.has_extra_writes and self.feed is not None:
                 await self._push(end.task, end.events)

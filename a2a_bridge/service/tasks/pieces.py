@@ -197,6 +197,11 @@ def end_of(
     return [*closed, *replies, StatusEvent(seq, at, State.COMPLETED, last, usage=settled.usage, metadata=metadata)]
 
 
+def is_waiting_again(settled: SettledTurn) -> bool:
+    """True if a task waits for its caller as before: nothing was sent, and the caller did not cancel it."""
+    return settled.is_unsent and settled.reason != TurnFailure.CANCELED
+
+
 def waiting_again(task: Task, seq: int, at: str) -> tuple[Task, StatusEvent]:
     """A task that waits for its caller again after an unsent message to the task. `seq`: of its last event."""
     event = StatusEvent(seq + 1, at, task.state, task.message, usage=task.usage)
