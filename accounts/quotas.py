@@ -9,9 +9,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from accounts import settings
 from accounts.errors import SignInRefused
-from accounts.models import ClientGrant, Credential, User
+from accounts.models import User
 
 MEBIBYTE = 1_048_576
 MIB = "MiB"
@@ -132,24 +131,3 @@ class AccountLimit:
 def lock_owner(user_id: int) -> None:
     """Lock the user's row until the transaction ends, so that quota checks of one user run one after another."""
     list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
-
-
-Kind, Source = Credential.Kind, Credential.Source
-COUNTED_TOKENS = Q(kind__in=(Kind.CHANNEL, Kind.APP, Kind.AGNT), grant=None)
-MINTED_APPS = Q(kind=Kind.APP, source=Source.MINT)
-
-LIVE_TOKENS = AccountLimit(
-    "live tokens",
-    (settings, "TOKENS_PER_OWNER"),
-    counted=[
-        CountedRows(Credential.objects.live, "user", where=COUNTED_TOKENS),
-        CountedRows(ClientGrant.objects.live, "user", name="clients that refresh their tokens"),
-    ],
-)
-MINTED_APP_TOKENS = AccountLimit(
-    "app tokens that the user made",
-    20,
-    counted=[CountedRows(Credential.objects.live, "user", where=MINTED_APPS)],
-    refusal="you hold {most} app tokens: revoke one first",
-    counts="live ones; they are live tokens too",
-)

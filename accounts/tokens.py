@@ -17,8 +17,9 @@ from accounts.authn import (
     digest,
 )
 from accounts.errors import SignInRefused
+from accounts.limits import LIVE_TOKENS, MINTED_APP_TOKENS
 from accounts.models import USERS_KINDS, ClientGrant, Credential, User
-from accounts.quotas import LIVE_TOKENS, MINTED_APP_TOKENS, lock_owner
+from accounts.quotas import lock_owner
 from accounts.signing import VERIFIABLE_DAYS, sign
 from kit.clock import db_now
 from kit.ids import unguessable

@@ -17,7 +17,7 @@ from django.shortcuts import render
 
 from a2a_bridge import limits as of_a2a_bridge
 from a2a_bridge.models import Push
-from accounts import quotas as of_accounts
+from accounts import limits as of_accounts
 from accounts.models import User
 from accounts.pages import staff_page
 from accounts.quotas import MIB, AccountLimit, CountedRows
@@ -97,7 +97,7 @@ def _by_process(rows: QuerySet[Any]) -> dict[str, int]:
 
 
 def _load_queue(rows: type[Sendable], now: datetime) -> dict[str, int]:
-    """What waits in a queue, how long the longest due row is overdue, what was given up in a day."""
+    """The waiting rows of a queue, how long its longest due row is overdue, and its failures of a day."""
     waiting = queue_of(rows, now)
     failed = rows._default_manager.filter(queued_at__gt=now - DAY, status=Sendable.Status.FAILED)
     return {"pending": waiting.pending, "overdue_s": round(waiting.overdue_s), "failed": count_of(failed)}

@@ -28,9 +28,10 @@ from accounts.errors import (
     SignInRefused,
     SlowDown,
 )
+from accounts.limits import LIVE_TOKENS
 from accounts.models import ClientGrant, DeviceGrant, LoginCode, User
 from accounts.oauth.clients import VERIFIER, AuthorizationRequest, RegisteredClient
-from accounts.quotas import LIVE_TOKENS, QuotaExceeded, lock_owner
+from accounts.quotas import QuotaExceeded, lock_owner
 from accounts.tokens import Kind, Minted, Source, TokenLimits, mint, replace_credential, revoke_issued
 from kit.clock import db_now
 from kit.ids import random_hex, unguessable

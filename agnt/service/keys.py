@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts import quotas as account_limits
+from accounts import limits as account_limits
 from accounts.authn import TOUCH_EVERY, digest
 from accounts.models import Credential, User
 from accounts.sealing import derive_key, reseal_all, seal, unseal

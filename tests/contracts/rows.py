@@ -71,6 +71,17 @@ def ask(agent: Published, caller: str = "alice", *, wait_s: float = 60) -> Ask:
     )
 
 
+ASK = Ask(  # of no row in the database
+    chat_id="c",
+    target=AskTarget(1, 1, "a/b"),
+    caller_id=1,
+    caller_login="al",
+    surface=Surface.A2A,
+    question="what?",
+    wait_s=60,
+)
+
+
 def decide(*asks: Ask, home: str = HOME) -> list[Result]:
     """The results of these asks in one batch."""
     return list(commit([Admit(one) for one in asks], home=home).results)

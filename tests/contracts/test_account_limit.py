@@ -3,7 +3,8 @@
 import pytest
 
 from a2a_bridge.limits import PUSH_CONFIGS, PUSH_CONFIGS_OF_TASK
-from accounts.quotas import MEBIBYTE, MIB, MINTED_APP_TOKENS, AccountLimit, QuotaExceeded
+from accounts.limits import MINTED_APP_TOKENS
+from accounts.quotas import MEBIBYTE, MIB, AccountLimit, QuotaExceeded
 from agnt.limits import VENUES
 from gateway import limits as of_gateway
 from gateway.wire.errors import FrameRefused

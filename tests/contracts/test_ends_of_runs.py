@@ -23,11 +23,11 @@ from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, Task, TaskEvent, after
 from agents.core.errors import Unavailable
 from agents.core.post import ExtraPiece, LocalPost, PostedChunk
-from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn
-from agents.models.choices import Outcome, Surface, TurnFailure
+from agents.core.types import Ask, OpenTurn, SettledTurn
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.pieces import ApprovalAsked, ArtifactPiece, Part
 from kit.async_db import db_call
-from tests.contracts.rows import admitted, ask, end, published
+from tests.contracts.rows import ASK, admitted, ask, end, published
 from tests.contracts.stored_tasks import Clock, at, task
 
 REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
@@ -38,17 +38,6 @@ class Broken(MemoryTaskStore):
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         raise RuntimeError
-
-
-ASK = Ask(
-    chat_id="c",
-    target=AskTarget(1, 1, "a/b"),
-    caller_id=1,
-    caller_login="al",
-    surface=Surface.A2A,
-    question="what?",
-    wait_s=60,
-)
 
 
 def run_on(store: MemoryTaskStore, *, keeps_plain: bool = True, claim: KeyClaim | None = None) -> TaskRun:

@@ -1,7 +1,7 @@
 """The callers' rate, in memory and over a real Redis, by each process when Redis is gone; messages apart."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ from hub.caller_rate import MAX_SENDERS, MESSAGES_AT_ONCE, CallerRate
 from hub.distributed import STORE_WITHIN_S, RedisRate
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
-from lab.proxy import proxied
+from lab.proxy import Proxy, proxied
 
 MakeRate = Callable[..., CallerRate]
 
@@ -96,33 +96,32 @@ async def test_each_process_counts_for_itself_while_redis_is_out_of_reach(make_r
         assert 1 <= await rate.retry_in_s(ask()) <= 60
 
 
+@pytest.fixture
+def redis_behind_proxy(distributed_storages: DistributedStorages) -> Iterator[Proxy]:
+    """A proxy before Redis, whose answers a test may delay or withhold."""
+    with proxied(distributed_storages.servers.redis_port) as proxy:
+        yield proxy
+
+
 @pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_burst_passes_no_more_than_the_rate(
-    make_rate: MakeRate, distributed_storages: DistributedStorages
-) -> None:
-    servers = distributed_storages.servers
-    with proxied(servers.redis_port) as redis:
-        url = servers.redis_url(504).replace(str(servers.redis_port), str(redis.port))
-        rates = [make_rate(20, url) for _ in range(2)]
-        assert [await rate.retry_in_s(ask(99)) for rate in rates] == [0, 0]  # connected
-        redis.spoil(latency_s=0.02)  # one answer in 40 ms: all hundred take longer than one may
-        waits = await asyncio.gather(*(rates[number % 2].retry_in_s(ask()) for number in range(100)))
+async def test_a_burst_passes_no_more_than_the_rate(make_rate: MakeRate, redis_behind_proxy: Proxy) -> None:
+    rates = [make_rate(20, f"redis://127.0.0.1:{redis_behind_proxy.port}/504") for _ in range(2)]
+    assert [await rate.retry_in_s(ask(99)) for rate in rates] == [0, 0]  # connected
+    redis_behind_proxy.spoil(latency_s=0.02)  # one answer in 40 ms: all hundred take longer than one may
+    waits = await asyncio.gather(*(rates[number % 2].retry_in_s(ask()) for number in range(100)))
     assert waits.count(0) == 20
 
 
 @pytest.mark.distributed
 @pytest.mark.slow
 async def test_a_redis_that_is_lost_leaves_a_process_what_it_let_pass(
-    make_rate: MakeRate, distributed_storages: DistributedStorages
+    make_rate: MakeRate, redis_behind_proxy: Proxy
 ) -> None:
-    servers = distributed_storages.servers
-    with proxied(servers.redis_port) as redis:
-        url = servers.redis_url(505).replace(str(servers.redis_port), str(redis.port))
-        rate = make_rate(20, url, within_s=0.2)
-        assert [await rate.retry_in_s(ask()) for _ in range(15)] == [0] * 15
-        redis.silence()
-        waits = await asyncio.gather(*(rate.retry_in_s(ask()) for _ in range(20)))
+    rate = make_rate(20, f"redis://127.0.0.1:{redis_behind_proxy.port}/505", within_s=0.2)
+    assert [await rate.retry_in_s(ask()) for _ in range(15)] == [0] * 15
+    redis_behind_proxy.silence()
+    waits = await asyncio.gather(*(rate.retry_in_s(ask()) for _ in range(20)))
     assert waits.count(0) == 5
 
 

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agents.core import ask_queue
 from agents.core.ask_queue import AskQueue
@@ -14,24 +15,13 @@ from agents.core.errors import Busy, MustWait, NoReceipt, NotDelivered, Unavaila
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.core.post import Final, LocalPost, PostedChunk
-from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn, TurnEnding
+from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.models.choices import Outcome, Surface, TurnFailure
+from agents.models.choices import Outcome, TurnFailure
 from hub.caller_rate import CallerRate
+from tests.contracts.rows import ASK
 
 REPLY = Final("c", 0, "hi")
-
-
-def ask(*, wait_s: float = 60) -> Ask:
-    return Ask(
-        chat_id="c",
-        target=AskTarget(1, 1, "a/b"),
-        caller_id=1,
-        caller_login="al",
-        surface=Surface.A2A,
-        question="what?",
-        wait_s=wait_s,
-    )
 
 
 class OpenHanded(Ledger):
@@ -94,7 +84,7 @@ class Hub:
 
     async def asked(self, running: RunningTurn | None = None) -> RunningTurn:
         """A turn whose prompt is being handed over."""
-        started = await self.dispatcher.ask(running or RunningTurn(ask()))
+        started = await self.dispatcher.ask(running or RunningTurn(ASK))
         await asyncio.sleep(0)
         assert self.link.delivered is not None
         return started
@@ -161,7 +151,7 @@ async def test_a_canceled_turn_whose_agent_is_done_keeps_no_claim() -> None:
 
 async def test_a_cancel_right_after_the_admission_reaches_a_turn_that_then_asks_no_agent() -> None:
     hub = Hub()
-    running = await hub.dispatcher.ask(RunningTurn(ask()))
+    running = await hub.dispatcher.ask(RunningTurn(ASK))
     cancel(hub)
     assert (await running.settled).reason == TurnFailure.CANCELED
     assert hub.link.delivered is None
@@ -170,7 +160,7 @@ async def test_a_cancel_right_after_the_admission_reaches_a_turn_that_then_asks_
 
 async def test_the_deadline_also_ends_a_hand_over() -> None:
     hub = Hub()
-    running = await hub.asked(RunningTurn(ask(wait_s=0.05)))
+    running = await hub.asked(RunningTurn(replace(ASK, wait_s=0.05)))
     assert (await asyncio.wait_for(running.settled, 5)).reason == TurnFailure.TIMEOUT
     assert hub.link.delivered is not None
     assert hub.link.delivered.cancelled()
@@ -183,7 +173,7 @@ async def test_a_drain_ends_a_turn_without_a_reply() -> None:
     await hub.dispatcher.drain(0)
     assert (await running.settled).reason == TurnFailure.SHUTDOWN
     with pytest.raises(Unavailable):
-        await hub.dispatcher.ask(RunningTurn(ask()))
+        await hub.dispatcher.ask(RunningTurn(ASK))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +261,7 @@ async def test_a_follower_that_is_cancelled_keeps_no_other_from_the_end(
     follow: Callable[[RunningTurn], Awaitable[object]],
 ) -> None:
     hub = Hub()
-    running = await hub.asked(Broken(ask()))
+    running = await hub.asked(Broken(ASK))
     hub.end_hand_over()
     first, second, third = (asyncio.ensure_future(follow(running)) for _ in range(3))
     await asyncio.sleep(0)
@@ -316,7 +306,7 @@ async def test_a_wake_that_comes_while_a_waiting_ask_is_decided_is_not_lost(
     monkeypatch.setattr(ask_queue, "LOOK_EVERY_S", 30)
     ledger = Deciding()
     queue = AskQueue(ledger, monotonic)
-    waiting = asyncio.ensure_future(queue.wait(RunningTurn(ask()), WAITS))
+    waiting = asyncio.ensure_future(queue.wait(RunningTurn(ASK), WAITS))
     await asyncio.sleep(0)
     queue.wake_first(1)
     await ledger.is_deciding.wait()

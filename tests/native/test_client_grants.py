@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 
 from accounts import sealing
+from accounts.limits import LIVE_TOKENS
 from accounts.models import ClientGrant, Credential
 from accounts.oauth import clients, grants
-from accounts.quotas import LIVE_TOKENS, QuotaExceeded
+from accounts.quotas import QuotaExceeded
 from agents import jobs
 from kit.clock import db_now
 from kit.redaction import without_secrets

@@ -1,0 +1,27 @@
+"""The limits of an account that count rows of `accounts`."""
+
+from django.db.models import Q
+
+from accounts import settings
+from accounts.models import ClientGrant, Credential
+from accounts.quotas import AccountLimit, CountedRows
+
+Kind, Source = Credential.Kind, Credential.Source
+COUNTED_TOKENS = Q(kind__in=(Kind.CHANNEL, Kind.APP, Kind.AGNT), grant=None)
+MINTED_APPS = Q(kind=Kind.APP, source=Source.MINT)
+
+LIVE_TOKENS = AccountLimit(
+    "live tokens",
+    (settings, "TOKENS_PER_OWNER"),
+    counted=[
+        CountedRows(Credential.objects.live, "user", where=COUNTED_TOKENS),
+        CountedRows(ClientGrant.objects.live, "user", name="clients that refresh their tokens"),
+    ],
+)
+MINTED_APP_TOKENS = AccountLimit(
+    "app tokens that the user made",
+    20,
+    counted=[CountedRows(Credential.objects.live, "user", where=MINTED_APPS)],
+    refusal="you hold {most} app tokens: revoke one first",
+    counts="live ones; they are live tokens too",
+)
