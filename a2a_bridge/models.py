@@ -1,13 +1,21 @@
 """Tables of the bridge."""
 
 from typing import ClassVar
+from uuid import uuid4
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
+from agents.models import Agent
+from kit.full_text import PLACE, TEXT, FullText
 from webhooks.models import MAX_URL_CHARS, Sendable
+
+MAX_TITLE_CHARS = 200
+THREAD_WORDS = FullText(  # as the last `AddFullText` of the migrations has it
+    "a2a_bridge_threadtask", {"whose": PLACE, "question": TEXT, "answer": TEXT}
+)
 
 
 class SendKey(models.Model):
@@ -42,6 +50,7 @@ class StoredTask(models.Model):
 
     `snapshot` is JSON in the form of `schema_version` (`tasks.stored`): the task as it was at `snapshot_seq`; what
     happened since is in its events. SQL writes it (`tasks.journal_rows`), its end in the transaction that settles.
+    A task that `is_message` is only read as part of its thread.
     """
 
     id = models.CharField(max_length=64, primary_key=True)
@@ -59,9 +68,16 @@ class StoredTask(models.Model):
     snapshot_bytes = models.PositiveIntegerField()
     events_bytes = models.PositiveIntegerField()
     schema_version = models.PositiveSmallIntegerField()
+    is_message = models.BooleanField(
+        default=False, db_default=False, help_text="Its caller got the answer as a message, and no task."
+    )
+    is_indexed = models.BooleanField(
+        default=False, db_default=False, help_text="Its thread has the words of its last snapshot."
+    )
 
     class Meta:
         indexes = [
+            models.Index(fields=["caller"], condition=Q(is_indexed=False), name="stored_task_to_index"),
             models.Index(fields=["caller", "handle", "-updated_at"], name="stored_task_by_caller"),
             models.Index(fields=["updated_at"], name="stored_task_by_age"),
         ]
@@ -82,6 +98,57 @@ class StoredEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id}.{self.seq}"
+
+
+class Thread(models.Model):
+    """A conversation: the tasks of one A2A context of one caller at one agent, as the journal keeps them.
+
+    A thread begins with the first task that is read into it (`a2a_bridge.service.threads`), and is deleted with
+    its last task. `title` is the beginning of the first question until its caller gives it another.
+    """
+
+    public_id = models.UUIDField(default=uuid4, unique=True, editable=False, help_text="Its id in addresses.")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="threads", db_index=False)
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="threads", db_index=False)
+    context_id = models.TextField(help_text="The A2A context that its tasks have in common.")
+    title = models.CharField(max_length=MAX_TITLE_CHARS)
+    began_at = models.DateTimeField(help_text="When its first question was asked.")
+    last_asked_at = models.DateTimeField(help_text="When its last question was asked.")
+    archived_at = models.DateTimeField(null=True, help_text="When its caller took it out of the list.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["caller", "agent", "context_id"], name="one_thread_per_context"),
+        ]
+        indexes = [
+            models.Index(fields=["caller", "-last_asked_at", "-id"], name="thread_by_caller"),
+            models.Index(fields=["agent"], name="thread_by_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"thread {self.public_id}"
+
+
+class ThreadTask(models.Model):
+    """A task of a thread, with the words by which searches find the task.
+
+    `whose`: a word for the caller, so that the index of words finds the rows of one caller alone.
+    """
+
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="tasks", db_index=False)
+    task = models.OneToOneField(StoredTask, models.CASCADE, related_name="of_thread")
+    asked_at = models.DateTimeField(help_text="When its first question was asked.")
+    whose = models.CharField(max_length=24)
+    question = models.TextField(help_text="The searched text of its questions.")
+    answer = models.TextField(help_text="The searched text of its answers.")
+
+    full_text: ClassVar = THREAD_WORDS
+
+    class Meta:
+        indexes = [models.Index(fields=["thread", "asked_at", "id"], name="task_of_a_thread")]
+
+    def __str__(self) -> str:
+        return f"task of thread {self.thread_id}"
 
 
 class PushConfig(models.Model):

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet
 
-from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
+from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
 from accounts.models import ClientGrant, Credential, DeviceGrant, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
@@ -167,6 +167,8 @@ TABLES = (
     AccountTable("vote", Vote, ("proposal__owner",)),
     AccountTable("task", StoredTask, ("caller",), at_once=FEW),
     AccountTable("task_event", StoredEvent, ("task__caller",), at_once=FEW),
+    AccountTable("thread", Thread, ("caller",)),
+    AccountTable("thread_task", ThreadTask, ("thread__caller",), at_once=FEW),
     AccountTable("send_key", SendKey, ("caller",), at_once=FEW),
     AccountTable("push_config", PushConfig, ("caller",)),
     AccountTable("push", Push, ("config__caller",), at_once=FEW),

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask
+from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
@@ -185,11 +185,23 @@ def owner_of_everything(word: str, other: Person) -> Person:
             status="delivered",
             queued_at=now,
         )
-    for caller, handle in ((user, theirs.handle), (other.user, agent.handle)):
-        task = stored_task(caller, f"t-{user.pk}-{caller.pk}", handle, word)
+    for caller, asked_agent in ((user, theirs), (other.user, agent)):
+        task = stored_task(caller, f"t-{user.pk}-{caller.pk}", asked_agent.handle, word)
         StoredEvent.objects.create(task=task, seq=1, body=json.dumps({"text": word}))
+        thread = Thread.objects.create(
+            caller=caller, agent=asked_agent, context_id=word, title=word, began_at=now, last_asked_at=now
+        )
+        ThreadTask.objects.create(
+            thread=thread, task=task, asked_at=now, whose=f"u{caller.pk}x", question=word, answer=word
+        )
         SendKey.objects.create(
-            caller=caller, handle=handle, key=f"{user.pk}", body="b", task_id=task.pk, chat_id="c", result=word
+            caller=caller,
+            handle=asked_agent.handle,
+            key=f"{user.pk}",
+            body="b",
+            task_id=task.pk,
+            chat_id="c",
+            result=word,
         )
     sealed = seal_content(f"{word} in a session")
     log = SessionLog.objects.create(

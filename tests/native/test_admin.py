@@ -5,6 +5,7 @@ from django.test import Client
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
+from a2a_bridge.models import Thread
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
@@ -141,6 +142,8 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     Passkey.objects.create(user=bob.user, credential_id="AAAA", public_key="AAAA")
     make_client_grant(bob.user)
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
+    now = timezone.now()
+    Thread.objects.create(caller=bob.user, agent=agent, context_id="c", title="t", began_at=now, last_asked_at=now)
     have_team(bob.user, agent.session)
     have_network(bob.user)
     subscribed(bob.user)

@@ -48,7 +48,7 @@ WHERE v.column2 > a2a_bridge_storedtask.seq AND {_OURS} ON CONFLICT (task_id, se
 _BECOME = f"""
 UPDATE a2a_bridge_storedtask SET chat_id = %s, home = %s, state = %s, has_ended = %s, updated_at = %s,
   seq = %s, snapshot = %s, snapshot_seq = %s, snapshot_bytes = %s, events_bytes = events_bytes + %s,
-  schema_version = {VERSION}
+  schema_version = {VERSION}, is_indexed = false
 WHERE id = %s AND (seq < %s OR snapshot = '') AND {_OURS}
 """
 _GROW = f"""
