@@ -176,7 +176,7 @@ def test_every_kind_of_token_has_its_line() -> None:
 
 
 def test_the_changelog_knows_the_version() -> None:
-    assert f"] {VERSION}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{VERSION}] - " in (ROOT / "CHANGELOG.md").read_text()
 
 
 # Links.
