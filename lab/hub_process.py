@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from lab import ROOT
 from lab.hub_storage import HubStorage, hub_env
 from lab.processes import Program, free_port, printed, python
 from lab.statements import mint_tokens
@@ -30,6 +31,8 @@ class HubProcess:
 
     `command`: what a web process runs. `cores`: each web process may use one of them, in turn. Without `is_forked`
     no process is forked from one that has imported the libraries: its memory is its own, and it reads PYTHONPATH.
+    `code`: the checkout that each web process runs, and last the checkout that the worker runs; a test may change
+    one before it starts that process again.
     """
 
     home: HubStorage
@@ -39,6 +42,7 @@ class HubProcess:
     command: Sequence[str] = SERVE
     cores: Sequence[int] = ()
     is_forked: bool = True
+    code: list[Path] = field(default_factory=list)
     _tokens: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _env: dict[str, str] = field(default_factory=dict)
 
@@ -52,22 +56,25 @@ class HubProcess:
         command: Sequence[str] = SERVE,
         cores: Sequence[int] = (),
         name: str = "127.0.0.1",
+        code: Sequence[Path] = (),
         **env: object,
     ) -> Self:
         """Start the web processes, and the Celery worker if wanted; return when all are ready.
 
-        `name`: the host of `PUBLIC_URL`, if a client resolves another one to this machine.
+        `name`: the host of `PUBLIC_URL`, if a client resolves another one to this machine. `code`: by default
+        today's for all processes.
         """
         urls = [f"http://127.0.0.1:{free_port()}" for _ in range(processes)]
         public = urls[0].replace("127.0.0.1", name)
         settings = DEFAULTS | {"PUBLIC_URL": public} | {key: str(value) for key, value in env.items()}
         hub = cls(home, urls, _env=hub_env(settings | dict(home.env)))
         hub.command, hub.cores, hub.is_forked = command, cores, not cores
+        hub.code = [*code] or [ROOT] * (processes + 1)
         try:
             for index in range(processes):
                 hub.serve(index)
             if worker:
-                hub._start_worker()
+                hub.start_worker()
         except BaseException:
             hub.stop()
             raise
@@ -97,6 +104,7 @@ class HubProcess:
         """The program that is the web process of `urls[index]`. `env`: settings of this process alone."""
         port, ready = self.urls[index].rpartition(":")[2], f"ready {self.urls[index]}"
         program = self.program(self.command, f"serve-{index}", ready, PORT=port, **env)
+        self._run_code(program, self.code[index])
         program.core = self.cores[index % len(self.cores)] if self.cores else None
         return program
 
@@ -150,11 +158,19 @@ class HubProcess:
     def _mint(self, wanted: Iterable[tuple[str, str, bool]]) -> None:
         self._tokens |= mint_tokens(self._env, wanted)
 
-    def _start_worker(self) -> None:
+    def start_worker(self) -> None:
+        """Start the Celery worker with beat, and wait until it is ready."""
         schedule = str(self.home.folder / "beat-schedule")
         options = ["-B", "-s", schedule, "-c", "1", "-l", "INFO"]
         self.worker = self.program([*CELERY, "worker", *options], "celery", " ready.")
+        self._run_code(self.worker, self.code[-1])
         self.worker.start()
+
+    @staticmethod
+    def _run_code(program: Program, checkout: Path) -> None:
+        """Let a program run a checkout, not forked from a process that has imported today's code."""
+        if checkout != ROOT:
+            program.folder, program.is_forked = checkout, False
 
     @property
     def logs(self) -> Path:
