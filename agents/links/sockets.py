@@ -8,6 +8,7 @@ all protocols. The process therefore finds all sockets of its agents in one plac
 import asyncio
 import hmac
 import logging
+from collections import defaultdict, deque
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
@@ -104,7 +105,8 @@ class SocketLink:
         # committed too, but its socket not attached yet. Its `Evict` waits here.
         self._early = NewestEntries[int, Evict](MAX_EARLY_EVICTIONS)
         self._receipts: dict[str, asyncio.Future[PromptTaken | PromptRefused]] = {}
-        self._finals: dict[str, asyncio.Event] = {}
+        # The finals of each chat whose receipt has not come, oldest first: an agent may send a second final.
+        self._finals: defaultdict[str, deque[asyncio.Event]] = defaultdict(deque)
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
@@ -202,8 +204,9 @@ class SocketLink:
                 self._waiting.take(message)
                 self._tasks.start(self._post.send(message.reply_to, FinalReceived(message.chat_id)), name="got")
             case FinalReceived():
-                if got := self._finals.pop(message.chat_id, None):
-                    got.set()
+                if waiting := self._finals.get(message.chat_id):
+                    waiting[0].set()
+                    self._forget_final(message.chat_id, waiting[0])
             case Evict() | AgentFrame() | PermissionOutcome() | Hook() | CloseAgent() | Withdrawn():
                 if socket := self._sockets.get(message.connection_id):
                     self._tasks.start(socket.take(message), name="to agent")
@@ -267,7 +270,8 @@ class SocketLink:
     async def _send_final(self, home: str, final: Final) -> None:
         addressed = replace(final, reply_to=self._me)
         # Before sending, for the same reason as a receipt.
-        got = self._finals[final.chat_id] = asyncio.Event()
+        got = asyncio.Event()
+        self._finals[final.chat_id].append(got)
         # That no process received it proves nothing: the home may be resubscribing.
         await self._post.send(home, addressed)
         self._tasks.start(self._until_got(home, addressed, got), name=f"final {final.chat_id}")
@@ -284,7 +288,15 @@ class SocketLink:
                     # that is free is not released again.
                     await self._post.send(home, final)
         finally:
-            self._finals.pop(final.chat_id, None)
+            self._forget_final(final.chat_id, got)
+
+    def _forget_final(self, chat_id: str, got: asyncio.Event) -> None:
+        """Remove a final from those whose receipt has not come."""
+        waiting = self._finals.get(chat_id)
+        if waiting and got in waiting:
+            waiting.remove(got)
+            if not waiting:
+                del self._finals[chat_id]
 
     def _name_context(self, ask: Ask) -> str:
         """The agent's name for the conversation: callers choose their context ids, and two may choose the same.

@@ -225,6 +225,17 @@ async def test_a_final_is_sent_again_until_its_home_listens(ends: tuple[End, End
     assert (await replied(running)).text == "so"
 
 
+async def test_two_finals_of_one_chat_each_get_their_receipt(
+    ends: tuple[End, End], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent may send a second final after the first: neither is sent again once its home has it."""
+    monkeypatch.setattr("agents.links.sockets.FINAL_AGAIN_S", 0.3)
+    home, far = ends
+    await far.link.report("home", [Final("chat", 0, "first"), Final("chat", 0, "second")])
+    await asyncio.sleep(1)  # three times as long as a final without a receipt waits
+    assert home.released == ["chat", "chat"]
+
+
 async def test_a_final_that_comes_late_frees_the_claim_at_its_home(ends: tuple[End, End]) -> None:
     home, far = ends
     await far.link.report("home", [Final("chat", 0, "late")])
