@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
-from accounts.models import ClientGrant, Credential, Invitation, Passkey, ProviderIdentity
+from accounts.models import ClientGrant, Credential, Group, Invitation, Membership, Passkey, ProviderIdentity
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
@@ -135,6 +135,30 @@ class PasskeyAdmin(OwnerScopedAdmin):
     list_select_related = ("user",)
     ordering = ("-created_at",)
     fields = ("name", "user", "created_at", "last_used_at", "sign_count")
+
+
+@admin.register(Group, site=site)
+class GroupAdmin(OwnerScopedAdmin):
+    """The groups of the hub, for the staff; members see their groups on `/groups`."""
+
+    list_display = ("account", "name", "created_at")
+    list_select_related = ("account",)
+    search_fields = ("account__login", "name")
+    ordering = ("account__login",)
+    fields = ("account", "name", "created_at")
+
+
+@admin.register(Membership, site=site)
+class MembershipAdmin(OwnerScopedAdmin):
+    """The roles of users in groups; each user sees their own."""
+
+    owner_lookup = "user"
+    list_display = ("user", "group", "role", "added_by", "created_at")
+    list_filter = ("role",)
+    list_select_related = ("group", "user", "added_by")
+    search_fields = ("user__login", "group__account__login")
+    ordering = ("-created_at",)
+    fields = ("group", "user", "role", "added_by", "created_at")
 
 
 @admin.register(Invitation, site=site)

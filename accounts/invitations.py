@@ -149,7 +149,8 @@ def _may_set_up(user: User) -> bool:
     """True if a member of the staff may set up the account: a person's local account without a way to sign in."""
     has_password = bool(user.password) and user.has_usable_password()
     has_provider = user.github_id is not None or user.provider_identities.exists()
-    return not (has_password or has_provider or user.passkeys.exists() or user.is_staff or user.is_service)
+    is_person = not (user.is_service or user.is_group)
+    return is_person and not (has_password or has_provider or user.passkeys.exists() or user.is_staff)
 
 
 def _new_user(login: str) -> User:

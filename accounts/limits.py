@@ -3,7 +3,7 @@
 from django.db.models import Q
 
 from accounts import settings
-from accounts.models import ClientGrant, Credential
+from accounts.models import ClientGrant, Credential, Membership
 from accounts.quotas import AccountLimit, CountedRows
 
 Kind, Source = Credential.Kind, Credential.Source
@@ -24,4 +24,18 @@ MINTED_APP_TOKENS = AccountLimit(
     counted=[CountedRows(Credential.objects.live, "user", where=MINTED_APPS)],
     refusal="you hold {most} app tokens: revoke one first",
     counts="live ones; they are live tokens too",
+)
+GROUPS_MAINTAINED = AccountLimit(
+    "groups of which the user is a maintainer",
+    50,
+    counted=[CountedRows(Membership.objects.all, "user", where=Q(role=Membership.Role.MAINTAINER))],
+    refusal="you are a maintainer of {most} groups: leave or delete one first",
+    counts="checked when the user creates a group",
+)
+GROUP_MEMBERS = AccountLimit(
+    "members of the group",
+    1000,
+    counted=[CountedRows(Membership.objects.all, "group__account")],
+    refusal="the group has {most} members, which are the most: remove some first",
+    counts="members, maintainers and auditors of a group, which is an account too",
 )

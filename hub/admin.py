@@ -19,7 +19,7 @@ from hub.account_data.export import export_of
 
 LAST_ADMINISTRATOR = "This is the last administrator of the hub: give another account staff rights first."
 NOT_ONESELF = "You cannot suspend yourself: another administrator does that."
-NO_PROGRAM = "A program cannot be a member of the staff."
+NO_PROGRAM = "A program or a group cannot be a member of the staff."
 NOT_STAFF_NOW = "You have no staff rights any more, so nothing was changed."
 ERASED = "This account was erased, so nothing was changed."
 NO_RIGHTS_LEFT = "You have no staff rights any more."
@@ -60,7 +60,7 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
             raise ValidationError(NOT_STAFF_NOW)
         if user.closed_at is not None:
             raise ValidationError(ERASED)
-        if given["is_staff"] and user.is_service:
+        if given["is_staff"] and (user.is_service or user.is_group):
             raise ValidationError({"is_staff": NO_PROGRAM})
         lost = next((name for name in ("is_staff", "is_active") if not given[name]), None)
         if lost and administrators == {user.pk}:
@@ -81,7 +81,7 @@ class UserAdmin(OwnerScopedAdmin):
     actions = ("export",)
     form = AccessForm
     list_display = ("login", "is_active", "is_staff", "is_service", "github_id", "created_at")
-    list_filter = ("is_active", "is_staff", "is_service")
+    list_filter = ("is_active", "is_staff", "is_service", "is_group")
     search_fields = ("login",)
     ordering = ("login",)
     fieldsets = (
@@ -121,7 +121,7 @@ class UserAdmin(OwnerScopedAdmin):
     @admin.display(description="account of")
     def holder(self, user: User) -> str:
         """A person, or a program."""
-        return "a program" if user.is_service else "a person"
+        return "a group" if user.is_group else "a program" if user.is_service else "a person"
 
     @admin.display(description="signs in with")
     def signin_methods(self, user: User) -> SafeString:

@@ -1,6 +1,7 @@
 """The tables of accounts."""
 
 from accounts.models.credential import USERS_KINDS, ClientGrant, Credential, SigningKey, on_revoked
+from accounts.models.group import Group, Membership
 from accounts.models.sign_in import (
     DeviceGrant,
     Invitation,
@@ -19,9 +20,11 @@ __all__ = [
     "ClientGrant",
     "Credential",
     "DeviceGrant",
+    "Group",
     "Invitation",
     "LoginAttempt",
     "LoginCode",
+    "Membership",
     "Passkey",
     "ProviderIdentity",
     "SigningKey",

@@ -90,6 +90,22 @@ class Credential(models.Model):
         "JWT", default=False, db_default=False, help_text="Its text is a signed JWT, not random characters."
     )
     source = models.CharField(max_length=8, choices=Source, blank=True, default="", db_default="")
+    minted_by = models.ForeignKey(
+        User,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Of a group's token: the maintainer who made it.",
+    )
+    acts_for = models.ForeignKey(
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Of a browser's session: the account of the group for which its user acts on pages.",
+    )
     grant = models.ForeignKey(
         "accounts.ClientGrant",
         models.CASCADE,

@@ -34,8 +34,8 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person or service. The key to an account is a GitHub id, an issuer's subject, a passkey or a password; the
-    login is only its name.
+    """A person, a service or a group. The key to a person's account is a GitHub id, an issuer's subject, a passkey
+    or a password; the login is only its name.
 
     `is_active` False suspends the user and all that belongs to the user; `is_staff` shows all rows of the admin.
     The text of questions to their agents and sessions is blanked up to `questions_blanked_to`.
@@ -47,6 +47,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     is_service = models.BooleanField(default=False, db_default=False, help_text="A program, not a person.")
+    is_group = models.BooleanField(
+        default=False, db_default=False, help_text="The account of a group, for which its maintainers act."
+    )
     questions_kept_days = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -77,7 +80,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def identities(self) -> list[str]:
-        """The identity providers of the user; `service` for a service user."""
-        known = {"github": self.github_id is not None, "service": self.is_service}
+        """The identity providers of the user; `service` for a service user, `group` for the account of a group."""
+        known = {"github": self.github_id is not None, "service": self.is_service, "group": self.is_group}
         named = [provider for provider, is_known in known.items() if is_known]
         return named + [one.issuer for one in self.provider_identities.all()]

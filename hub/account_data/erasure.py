@@ -17,7 +17,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from a2a_bridge.models import SendKey, StoredTask
-from accounts.models import ClientGrant, Credential, Invitation, Passkey, ProviderIdentity, User
+from accounts.groups import last_maintained
+from accounts.models import ClientGrant, Credential, Invitation, Membership, Passkey, ProviderIdentity, User
 from agents.models import Agent, Event, File, Halt, OpMessage, PermissionRequest, QueuedAsk, Session, Share, Turn
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
@@ -47,6 +48,9 @@ KEPT_WORDS = frozenset(
 KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}
 NOTHING = "{}"  # for a payload that is about a session of the user
 MENTIONED = ("chatId", "routeId")
+
+
+LAST_MAINTAINER = "the last maintainer of @{group} cannot be erased: make another one, or erase the group first"
 
 
 class CannotClose(Exception):
@@ -150,8 +154,9 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
     The former login is kept until the rest is erased. Closing a closed account does nothing.
 
     Raises:
-        CannotClose: the hub would have no administrator left; or an administrator halted the user, who would
-            return with the same GitHub account as a new user, and the hub's operator did not ask.
+        CannotClose: the hub would have no administrator left, or a group no maintainer; or an administrator halted
+            the user, who would return with the same GitHub account as a new user, and the hub's operator did not
+            ask.
     """
     administrators = User.objects.lock_administrators()
     user = User.objects.select_for_update(no_key=True).get(pk=user_id)
@@ -159,10 +164,14 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
         return user
     if administrators == {user.pk}:
         raise CannotClose("the last administrator cannot be erased: make another one first")
+    if groups := last_maintained(user):
+        raise CannotClose(LAST_MAINTAINER.format(group=groups[0].slug))
     if not by_operator and Halt.objects.active().filter(by_staff=True, user=user).exists():
         raise CannotClose("an administrator halted this account: ask them to erase it")
     ClientGrant.objects.filter(user=user).revoke()
-    Credential.objects.filter(user=user).revoke()
+    Credential.objects.filter(Q(user=user) | Q(minted_by=user)).revoke()
+    Credential.objects.filter(acts_for=user).update(acts_for=None)
+    Membership.objects.filter(Q(user=user) | Q(group__account=user)).delete()
     Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
     for model in (ProviderIdentity, Passkey):
         model.objects.filter(user=user).delete()

@@ -10,7 +10,17 @@ from typing import Any
 from django.db.models import Model, Q, QuerySet
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
-from accounts.models import ClientGrant, Credential, DeviceGrant, LoginCode, Passkey, ProviderIdentity, User
+from accounts.models import (
+    ClientGrant,
+    Credential,
+    DeviceGrant,
+    Group,
+    LoginCode,
+    Membership,
+    Passkey,
+    ProviderIdentity,
+    User,
+)
 from agents.models import (
     Agent,
     AgentGrant,
@@ -120,12 +130,19 @@ def _was_asked(user: User) -> Q:
     return ~Q(caller=user) & Q(pk__in=Turn.objects.owned_by(user.pk).values("pk"))
 
 
+def _of_groups(user: User) -> Q:
+    """The group of an account, and the groups in which the user has a role."""
+    return Q(account=user) | Q(pk__in=Membership.objects.filter(user=user).values("group"))
+
+
 TABLES = (
     AccountTable("account", User, ("pk",), erased_by=()),
     AccountTable("token", Credential, ("user",)),
     AccountTable("client", ClientGrant, ("user",)),
     AccountTable("provider_identity", ProviderIdentity, ("user",), erased_by=()),
     AccountTable("passkey", Passkey, ("user",), erased_by=()),
+    AccountTable("group", Group, (), erased_by=("account",), choose=_of_groups),
+    AccountTable("membership", Membership, ("user", "group__account"), erased_by=("user",)),
     AccountTable("session", Session, ("owner",), erased_by=()),
     AccountTable("agent", Agent, ("owner",), erased_by=()),
     AccountTable("agent_grant", AgentGrant, ("agent__owner",), erased_by=("user",)),

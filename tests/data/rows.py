@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
+from accounts.groups import add_member, create_group
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
     Agent,
@@ -228,6 +229,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     make_client_grant(user, app_name=word, user_agent=word)
     ProviderIdentity.objects.create(user=user, issuer=f"https://{word}.example", subject=word)
     Passkey.objects.create(user=user, credential_id=word, public_key=word, name=word)
+    group = create_group(f"team-{user.pk}", "Team", made_by=other.user)
+    add_member(group, user, by=other.user)
     for login, maker in ((user.login, None), (f"{word}-guest", user)):
         Invitation.objects.create(digest=f"i-{login}", login=login, made_by=maker, expires_at=now)
     who.user.credentials.update(name=word, machine_id=word, user_agent=word, last_used_at=now - timedelta(hours=1))

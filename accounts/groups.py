@@ -1,0 +1,189 @@
+"""Creates groups, and adds, changes and removes their members (docs/adr/0190). Pages, REST and commands call it.
+
+Each function locks the account of the group first, so that changes of one group run one after another.
+"""
+
+from django.db import IntegrityError, transaction
+
+from accounts import audit_log
+from accounts.errors import SignInRefused
+from accounts.limits import GROUP_MEMBERS, GROUPS_MAINTAINED
+from accounts.models import Credential, Group, Membership, User
+from accounts.models.group import MAX_NAME_CHARS
+from accounts.quotas import lock_owner
+from accounts.tokens import BAD_LOGIN, LOGIN
+
+Role = Membership.Role
+
+
+class GroupRefused(SignInRefused):
+    """A change of a group is refused, and nothing was written; the text is for people."""
+
+    status = 409
+    code = "conflict"
+
+
+class BadGroup(GroupRefused):
+    """The name or the slug of a group cannot be taken."""
+
+    status = 400
+    code = "validation_failed"
+
+
+class LastMaintainer(GroupRefused):
+    """The group would have no maintainer."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"@{slug} would have no maintainer: make another member a maintainer first")
+
+
+class NotAMember(GroupRefused):
+    """The user has no role in the group."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self, login: str, slug: str) -> None:
+        super().__init__(f"@{login} is not in @{slug}")
+
+
+@transaction.atomic
+def create_group(slug: str, name: str, *, made_by: User) -> Group:
+    """Create a group whose first maintainer is the user who makes it.
+
+    Raises:
+        BadGroup: the slug or the name cannot be one, or an account has the slug as its login.
+        accounts.quotas.QuotaExceeded: the user maintains as many groups as one may.
+    """
+    name = _check_name(name)
+    if not LOGIN.match(slug):
+        raise BadGroup(f"slug: {BAD_LOGIN}")
+    _check_person(made_by)
+    GROUPS_MAINTAINED.check(made_by.pk)
+    try:
+        with transaction.atomic():
+            account = User.objects.create(login=slug.lower(), is_group=True)
+    except IntegrityError:
+        raise BadGroup(f"slug: @{slug.lower()} is taken") from None
+    group = Group.objects.create(account=account, name=name)
+    Membership.objects.create(group=group, user=made_by, role=Role.MAINTAINER, added_by=made_by)
+    _record(made_by, group, f"created the group @{account.login}")
+    return group
+
+
+@transaction.atomic
+def rename_group(group: Group, name: str, *, by: User) -> None:
+    """Change the name that people see; the slug stays.
+
+    Raises:
+        BadGroup: the name cannot be one.
+    """
+    group.name = _check_name(name)
+    group.save(update_fields=["name"])
+    _record(by, group, "renamed the group")
+
+
+@transaction.atomic
+def add_member(group: Group, user: User, role: str = Role.MEMBER, *, by: User | None) -> Membership:
+    """Give a user a role in the group; for a member the role changes. `by` None: by the hub itself.
+
+    Raises:
+        BadGroup: the account is a group or a program, or is suspended.
+        LastMaintainer: the only maintainer would get another role.
+        accounts.quotas.QuotaExceeded: the group has as many members as one may.
+    """
+    _check_person(user)
+    lock_owner(group.pk)
+    found = Membership.objects.filter(group=group, user=user).first()
+    if found is not None:
+        return _change_role(found, Role(role), by)
+    GROUP_MEMBERS.check(group.pk)
+    added = Membership.objects.create(group=group, user=user, role=Role(role), added_by=by)
+    _record(by, group, f"added @{user.login} as {role}")
+    return added
+
+
+@transaction.atomic
+def change_role(group: Group, user: User, role: str, *, by: User | None) -> Membership:
+    """Change the role of a member. Tokens of the group that a former maintainer made end.
+
+    Raises:
+        NotAMember: the user has no role in the group.
+        LastMaintainer: the only maintainer would get another role.
+    """
+    return _change_role(_locked_membership(group, user), Role(role), by)
+
+
+@transaction.atomic
+def remove_member(group: Group, user: User, *, by: User | None) -> None:
+    """Take a user out of the group. Tokens of the group that the user made end.
+
+    Raises:
+        NotAMember: the user has no role in the group.
+        LastMaintainer: the user is the only maintainer.
+    """
+    membership = _locked_membership(group, user)
+    if membership.role == Role.MAINTAINER:
+        _check_other_maintainer(membership)
+    membership.delete()
+    end_acts_of(group, user)
+    _record(by, group, f"removed @{user.login}")
+
+
+def end_acts_of(group: Group, user: User) -> None:
+    """Revoke the tokens of the group that the user made, and end the user's acting for it in browsers."""
+    Credential.objects.filter(user=group.account_id, minted_by=user).revoke()
+    Credential.objects.filter(user=user, acts_for=group.account_id).update(acts_for=None)
+
+
+def last_maintained(user: User) -> list[Group]:
+    """The groups of which the user is the only maintainer. Their accounts stay locked."""
+    own = Membership.objects.filter(user=user, role=Role.MAINTAINER).values_list("group_id", flat=True)
+    list(User.objects.select_for_update(no_key=True).filter(pk__in=list(own)).order_by("pk").values_list("pk"))
+    others = Membership.objects.filter(role=Role.MAINTAINER, user__closed_at=None).exclude(user=user)
+    kept = Membership.objects.filter(user=user, role=Role.MAINTAINER).exclude(group__in=others.values("group"))
+    return list(Group.objects.filter(pk__in=kept.values("group")).select_related("account").order_by("pk"))
+
+
+def _change_role(membership: Membership, role: Role, by: User | None) -> Membership:
+    if membership.role == role:
+        return membership
+    if membership.role == Role.MAINTAINER:
+        _check_other_maintainer(membership)
+        end_acts_of(membership.group, membership.user)
+    membership.role = role
+    membership.save(update_fields=["role"])
+    _record(by, membership.group, f"made @{membership.user.login} {role}")
+    return membership
+
+
+def _locked_membership(group: Group, user: User) -> Membership:
+    lock_owner(group.pk)
+    rows = Membership.objects.filter(group=group, user=user).select_related("group__account", "user")
+    if (found := rows.first()) is None:
+        raise NotAMember(user.login, group.slug)
+    return found
+
+
+def _check_other_maintainer(membership: Membership) -> None:
+    """Refuse the change of the only maintainer. The account of the group is locked."""
+    others = Membership.objects.filter(group=membership.group_id, role=Role.MAINTAINER).exclude(pk=membership.pk)
+    if not others.filter(user__closed_at=None).exists():
+        raise LastMaintainer(membership.group.slug)
+
+
+def _check_person(user: User) -> None:
+    if user.is_group or user.is_service or not user.is_active:
+        raise BadGroup(f"@{user.login} cannot be in a group: it is no active account of a person")
+
+
+def _check_name(name: str) -> str:
+    name = name.strip()
+    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise BadGroup(f"name: give 1 to {MAX_NAME_CHARS} printable characters")
+    return name
+
+
+def _record(by: User | None, group: Group, what: str) -> None:
+    if by is not None:
+        audit_log.record_act(by, Group, audit_log.name_rows([group]), what)

@@ -1,0 +1,118 @@
+"""Groups: who is in them with which role, and that a maintainer stays."""
+
+from dataclasses import replace
+
+import pytest
+
+from accounts import groups
+from accounts.groups import BadGroup, LastMaintainer, NotAMember
+from accounts.models import Credential, Group, Membership, User
+from accounts.quotas import QuotaExceeded
+from accounts.tokens import mint
+from hub.account_data.erasure import CannotClose, close
+from tests.native.rows import Person, person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+
+@pytest.fixture
+def team(alice: Person) -> Group:
+    return groups.create_group("Data-Team", " Data platform ", made_by=alice.user)
+
+
+def roles(group: Group) -> dict[str, str]:
+    return dict(Membership.objects.filter(group=group).values_list("user__login", "role"))
+
+
+def test_a_group_has_an_account_and_its_maker_maintains_it(alice: Person, team: Group) -> None:
+    assert (team.slug, team.name, team.account.is_group) == ("data-team", "Data platform", True)
+    assert team.pk == team.account_id
+    assert roles(team) == {alice.user.login: Role.MAINTAINER}
+
+
+@pytest.mark.parametrize("slug", ["", "a_b", "-a", "alice", "ALICE", "a/b", "a" * 40])
+def test_a_slug_is_a_free_login(alice: Person, slug: str) -> None:
+    with pytest.raises(BadGroup, match="slug: "):
+        groups.create_group(slug, "A", made_by=alice.user)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a" * 101, "a\0b", "a\nb"])
+def test_a_name_is_printable_and_short(alice: Person, name: str) -> None:
+    with pytest.raises(BadGroup, match="name: "):
+        groups.create_group("team", name, made_by=alice.user)
+    assert not User.objects.named("team")
+
+
+def test_members_come_change_and_go(alice: Person, bob: Person, team: Group) -> None:
+    groups.add_member(team, bob.user, by=alice.user)
+    groups.change_role(team, bob.user, Role.AUDITOR, by=alice.user)
+    assert roles(team)[bob.user.login] == Role.AUDITOR
+    assert not Membership.objects.asking().filter(user=bob.user).exists()
+    groups.add_member(team, bob.user, Role.MEMBER, by=alice.user)
+    assert Membership.objects.asking().filter(user=bob.user).exists()
+    groups.remove_member(team, bob.user, by=alice.user)
+    assert bob.user.login not in roles(team)
+    with pytest.raises(NotAMember):
+        groups.remove_member(team, bob.user, by=alice.user)
+
+
+def test_the_last_maintainer_stays(alice: Person, bob: Person, team: Group) -> None:
+    groups.add_member(team, bob.user, by=alice.user)
+    for change in (
+        lambda: groups.remove_member(team, alice.user, by=alice.user),
+        lambda: groups.change_role(team, alice.user, Role.MEMBER, by=alice.user),
+        lambda: groups.add_member(team, alice.user, Role.AUDITOR, by=alice.user),
+    ):
+        with pytest.raises(LastMaintainer):
+            change()
+    with pytest.raises(CannotClose, match="last maintainer of @data-team"):
+        close(alice.user.pk)
+    groups.change_role(team, bob.user, Role.MAINTAINER, by=alice.user)
+    groups.remove_member(team, alice.user, by=bob.user)
+    assert roles(team) == {bob.user.login: Role.MAINTAINER}
+
+
+def test_only_active_persons_are_members(alice: Person, bob: Person, team: Group) -> None:
+    other = groups.create_group("other", "Other", made_by=bob.user)
+    program = User.objects.create(login="program", is_service=True)
+    suspended = User.objects.create(login="suspended", is_active=False)
+    for account in (other.account, program, suspended):
+        with pytest.raises(BadGroup, match="no active account of a person"):
+            groups.add_member(team, account, by=alice.user)
+
+
+def test_what_a_former_maintainer_made_ends(alice: Person, bob: Person, team: Group) -> None:
+    groups.add_member(team, bob.user, Role.MAINTAINER, by=alice.user)
+    token = mint(team.account, Credential.Kind.APP, "ours").credential
+    Credential.objects.filter(pk=token.pk).update(minted_by=bob.user)
+    browser = Credential.objects.filter(user=bob.user, kind=Credential.Kind.SESSION)
+    browser.update(acts_for=team.account)
+    groups.change_role(team, bob.user, Role.MEMBER, by=alice.user)
+    token.refresh_from_db()
+    assert not token.is_live
+    assert not browser.exclude(acts_for=None).exists()
+
+
+def test_the_limits_of_groups_and_of_members(
+    alice: Person, bob: Person, team: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "GROUP_MEMBERS", replace(groups.GROUP_MEMBERS, limit=1))
+    monkeypatch.setattr(groups, "GROUPS_MAINTAINED", replace(groups.GROUPS_MAINTAINED, limit=1))
+    with pytest.raises(QuotaExceeded, match="the group has 1 members"):
+        groups.add_member(team, bob.user, by=alice.user)
+    with pytest.raises(QuotaExceeded, match="maintainer of 1 groups"):
+        groups.create_group("second", "Second", made_by=alice.user)
+
+
+def test_a_closed_account_leaves_its_groups_and_a_closed_group_has_no_members(
+    alice: Person, bob: Person, team: Group
+) -> None:
+    carol = person("carol")
+    groups.add_member(team, bob.user, by=alice.user)
+    groups.add_member(team, carol.user, by=alice.user)
+    close(carol.user.pk)
+    assert set(roles(team)) == {alice.user.login, bob.user.login}
+    close(team.pk)
+    assert not Membership.objects.filter(group=team).exists()
+    assert groups.create_group("data-team", "Again", made_by=bob.user).slug == "data-team"
