@@ -180,7 +180,7 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
     """
     if token is None:
         return None
-    live = Credential.objects.live().filter(digest=token.digest, kind__in=kinds, user__is_active=True)
+    live = Credential.objects.accepted().filter(digest=token.digest, kind__in=kinds)
     # At most one: digests are unique.
     found: Credential | None = next(iter(live.select_related("user").order_by()), None)
     if found is None:
@@ -202,7 +202,7 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
 
 def still_good(credential_ids: Collection[int]) -> set[int]:
     """The ids of those of these credentials that are still valid."""
-    live = Credential.objects.live().filter(pk__in=credential_ids, user__is_active=True)
+    live = Credential.objects.accepted().filter(pk__in=credential_ids)
     return set(live.values_list("pk", flat=True))
 
 

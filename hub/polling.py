@@ -13,8 +13,9 @@ from pathlib import Path
 
 from accounts.authn import still_good
 from agents.core import halt_rules, presence
-from agents.core.dispatch import HALTED
+from agents.core.dispatch import ACCESS_ENDED, HALTED
 from agents.core.halt_rules import ActiveHalt
+from agents.core.lost_access import find_asks_without_access
 from agents.models.choices import TurnFailure
 from hub.wiring import HubServices
 from kit.async_db import DbCall
@@ -96,8 +97,8 @@ class WaitingRows:
 
 
 class Revocations:
-    """Closes sockets and streams of a revoked or expired token, a suspended user or a share taken back, in 2 s
-    (docs/adr/0060). Call `look` each second.
+    """Closes sockets and streams of a revoked or expired token, a suspended user or a share taken back, and ends
+    asks of callers who may not ask the agent any more, in 2 s (docs/adr/0060, 0191). Call `look` each second.
     """
 
     def __init__(self, hub_services: HubServices, changes: Changes, call: DbCall) -> None:
@@ -112,7 +113,7 @@ class Revocations:
         """Close sockets and streams. Reads the rows after a commit, other held credentials, or an expiry."""
         hub_services = self._hub_services
         held = hub_services.callers.credential_ids | hub_services.operator_sockets.credential_ids
-        if not held and not hub_services.link.sockets:
+        if not held and not hub_services.link.sockets and not hub_services.dispatcher.open_turns:
             self._read_at = None
             return
         version, now = self._changes.version(), approximate_now()
@@ -141,6 +142,10 @@ class Revocations:
             found += gone
             hub_services.callers.dismiss(gone)
             operator_sockets.dismiss(gone)
+        if hub_services.dispatcher.open_turns:
+            for chat_id in await self._call(find_asks_without_access, hub_services.process_id):
+                found.append(chat_id)
+                hub_services.dispatcher.cancel(chat_id, ACCESS_ENDED)
         if operator_sockets.credential_ids:
             for lost in await self._call(find_lost_views, hub_services.process_id):
                 found.append(lost)

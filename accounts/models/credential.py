@@ -34,6 +34,11 @@ class CredentialQuerySet(models.QuerySet["Credential"]):
         unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=Now())
         return self.filter(unexpired, revoked_at=None)
 
+    def accepted(self) -> "CredentialQuerySet":
+        """The live credentials of active users; a token of a group ends with the suspension of its maker."""
+        by_active = models.Q(minted_by=None) | models.Q(minted_by__is_active=True)
+        return self.live().filter(by_active, user__is_active=True)
+
     @transaction.atomic
     def revoke(self) -> int:
         """Refuse these credentials from the next request on and notify listeners; returns how many were still

@@ -1,5 +1,6 @@
 """The admission rules: pure functions over the state that the ledger loaded under its locks."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -20,6 +21,7 @@ from agents.core.errors import (
     OverCallerCostLimit,
     OverCap,
     OverCostLimit,
+    OverGroupBudget,
     TooDeep,
     Unavailable,
     WaitAbandoned,
@@ -38,11 +40,11 @@ class AgentState(Struct):
 
     The fields are in the order of the columns that `agents.core.ledger.state` reads.
 
-    `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner and granted users may
-    ask. `link`: the link that delivers to the agent. `is_reachable`: the link needs no connection. `halted`: the
-    agent, its session or its owner is halted. `queue_max`, `queue_wait_s`: how many asks may wait for the agent,
-    and how long. `limit_microusd`: the cost at which a day's asks are refused; None: no limit. `cost_microusd`:
-    the cost of the day's ended turns.
+    `budget` None: asks to a session are not counted. `open_to_all`: if not, only its owner, members of the group
+    that owns it, and granted users may ask. `link`: the link that delivers to the agent. `is_reachable`: the link
+    needs no connection. `halted`: the agent, its session or its owner is halted. `queue_max`, `queue_wait_s`: how
+    many asks may wait for the agent, and how long. `limit_microusd`: the cost at which a day's asks are refused;
+    None: no limit. `cost_microusd`: the cost of the day's ended turns.
     """
 
     published: bool
@@ -101,6 +103,8 @@ class AdmissionState(Struct):
 
     `granted`: pairs of agent and user. `blocked`: pairs of owner and caller. `halted`: callers. `ended`: the
     parents of these asks that were canceled or failed. `callers`: limits of single callers, by agent and caller.
+    `groups`: the groups of a caller that have a budget at an agent, by agent and caller; these budgets are in
+    `callers`, by agent and group.
     `claims`: the number of live claims, by session and caller. `open_asks`: chat id, task id and home of the open
     turn or waiting ask, by session, caller and message key. `queues`: the waiting asks by session, first to last.
     """
@@ -112,6 +116,7 @@ class AdmissionState(Struct):
     halted: set[int] = field(default_factory=set)
     ended: frozenset[str] = frozenset()
     callers: dict[tuple[int, int], CallerSpending] = field(default_factory=dict)
+    groups: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     claims: dict[int, dict[int, int]] = field(default_factory=dict)
     open_asks: dict[tuple[int, int, str], tuple[str, ...]] = field(default_factory=dict)
     queues: dict[int, list[QueuePosition]] = field(default_factory=dict)
@@ -127,16 +132,19 @@ def decide_ask(
     If the agent is busy and has a queue, an ask that may wait gets a position in the queue instead of a refusal.
     `in_queue`: the ask has a position already. An ask that may not wait is refused while others wait.
 
-    Budgets are checked last, because they are the only rules that spend: the agent's, then the caller's own. A
-    cost limit is compared with the cost of ended turns, so asks that run at the same time may exceed the limit
-    (docs/howto/limit-costs.md).
+    Budgets are checked last, because they are the only rules that spend: the agent's, then those of the caller's
+    groups, then the caller's own. A cost limit is compared with the cost of ended turns, so asks that run at the
+    same time may exceed the limit (docs/howto/limit-costs.md).
     """
     target, caller_id, own = ask.target, ask.caller_id, None
     agent_id, session_id = target.agent_id, target.session_id
+    groups: Sequence[CallerSpending] = ()
     if agent_id is None:
         asked = state.sessions.get(session_id)
     else:
         asked, own = state.agents.get(agent_id), state.callers.get((agent_id, caller_id))
+        if state.groups:
+            groups = [state.callers[agent_id, one] for one in state.groups.get((agent_id, caller_id), ())]
     if asked is None or not asked.published:
         return NotPublished()
     if asked.session_id != session_id:
@@ -149,11 +157,11 @@ def decide_ask(
         chat_id, task_id, home = same
         if chat_id != ask.chat_id:  # otherwise this is the ask's own position in the queue
             return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)  # docs/adr/0089
-    now = _denial_for_now(ask, asked, own, state)
+    now = _denial_for_now(ask, asked, own, groups, state)
     if not asked.queue_max:
         decided: Denied | MustWait | None = now
     elif ask.queues:
-        decided = _decide_queued(ask, asked, own, state, now, in_queue=in_queue)
+        decided = _decide_queued(ask, asked, own, groups, state, now, in_queue=in_queue)
     else:  # an ask that may not wait does not overtake waiting asks, unless it continues its task
         is_passing = state.queues.get(session_id) and not ask.continues_task
         decided = now or (Busy() if is_passing else None)
@@ -164,13 +172,22 @@ def decide_ask(
     asked.spent += 1
     if own is not None:
         own.spent += 1
+    for group in groups:
+        group.spent += 1
     return asked
 
 
 def _denial_for_now(
-    ask: Ask, asked: AgentState, own: CallerSpending | None, state: AdmissionState
+    ask: Ask,
+    asked: AgentState,
+    own: CallerSpending | None,
+    groups: Sequence[CallerSpending],
+    state: AdmissionState,
 ) -> Denied | None:
-    """Check the present state of the agent: online, claims, cap, budgets. `own`: the caller's own limits."""
+    """Check the present state of the agent: online, claims, cap, budgets. `own`: the caller's own limits.
+
+    `groups`: the limits of the caller's groups.
+    """
     if not (asked.is_reachable or asked.connection_id is not None):
         return Offline()
     if held := state.claims.get(asked.session_id):
@@ -181,15 +198,22 @@ def _denial_for_now(
         is_message_to_session = ask.credential_id is not None and ask.target.agent_id is None
         if own_turns >= asked.cap and not is_message_to_session:
             return OverCap(own_turns)
-    return _spent_denial(asked, own)
+    return _spent_denial(asked, own, groups)
 
 
-def _spent_denial(asked: AgentState, own: CallerSpending | None) -> Denied | None:
-    """Check the budget and the limit on costs: the agent's, then the caller's own."""
+def _spent_denial(
+    asked: AgentState, own: CallerSpending | None, groups: Sequence[CallerSpending]
+) -> Denied | None:
+    """Check the budget and the limit on costs: the agent's, then the budgets of the caller's groups, then the
+    caller's own.
+    """
     if asked.budget is not None and asked.spent >= asked.budget:
         return OverBudget(asked.budget)
     if asked.limit_microusd is not None and asked.cost_microusd >= asked.limit_microusd:
         return OverCostLimit()
+    for group in groups:
+        if group.budget is not None and group.spent >= group.budget:
+            return OverGroupBudget(group.budget)
     if own is None:
         return None
     if own.budget is not None and own.spent >= own.budget:
@@ -201,6 +225,7 @@ def _decide_queued(
     ask: Ask,
     asked: AgentState,
     own: CallerSpending | None,
+    groups: Sequence[CallerSpending],
     state: AdmissionState,
     refusal: Denied | None,
     *,
@@ -220,7 +245,7 @@ def _decide_queued(
         return WaitAbandoned()
     if isinstance(refusal, Offline) and not has_position:
         return refusal
-    if spent := _spent_denial(asked, own):
+    if spent := _spent_denial(asked, own, groups):
         return spent
     if refusal is None and not ahead:
         if has_position:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Lower
 
-from accounts.models import User
+from accounts.models import Membership, User
 from agents import limits
 from agents.core.admission import CallerSpending
 from agents.core.agent_moves import NotMovable, check_move, lock_sessions
@@ -53,7 +53,10 @@ def find_caller_spending(agent: Agent, caller_id: int | None) -> CallerSpending 
 
 
 def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int, CallerSpending]:
-    """A caller's own daily limits at several agents, by agent; agents without such limits are left out."""
+    """A caller's own daily limits at several agents, by agent; agents without such limits are left out.
+
+    If a group of the caller has less left of its budget, the budget of the group stands for the caller's own.
+    """
     if caller_id is None:
         return {}
     found = {
@@ -61,12 +64,20 @@ def callers_spending(agents: Iterable[Agent], caller_id: int | None) -> dict[int
         for agent in agents
     }
     today = db_now().date()
-    for row in CallerBudget.objects.filter(agent_id__in=found, caller_id=caller_id):
+    groups = Membership.objects.asking().filter(user_id=caller_id).values("group_id")
+    of_caller = Q(caller_id=caller_id) | Q(caller_id__in=groups, daily_budget__isnull=False)
+    of_groups: dict[int, list[CallerSpending]] = {}
+    for row in CallerBudget.objects.filter(of_caller, agent_id__in=found):
+        spent, cost = (row.queries, row.cost_microusd) if row.day == today else (0, 0)
+        if row.caller_id != caller_id:
+            of_groups.setdefault(row.agent_id, []).append(CallerSpending(row.daily_budget, spent))
+            continue
         spending = found[row.agent_id]
         if row.daily_budget is not None:
             spending.budget = row.daily_budget
-        if row.day == today:
-            spending.spent, spending.cost_microusd = row.queries, row.cost_microusd
+        spending.spent, spending.cost_microusd = spent, cost
+    for agent_id, budgets in of_groups.items():
+        found[agent_id] = min([found[agent_id], *budgets], key=lambda one: one.left)
     return {pk: one for pk, one in found.items() if one.budget is not None or one.limit_microusd is not None}
 
 

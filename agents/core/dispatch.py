@@ -29,6 +29,7 @@ NO_REPLY = failed(TurnFailure.TIMEOUT)
 CANCELED = failed(TurnFailure.CANCELED)
 SHUTDOWN = failed(TurnFailure.SHUTDOWN)
 HALTED = failed(TurnFailure.HALTED)
+ACCESS_ENDED = failed(TurnFailure.ACCESS_ENDED)
 NEVER_LEFT = replace(failed(TurnFailure.NOT_DELIVERED), returns_budget=True)
 MAY_WORK = replace(failed(TurnFailure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
 

@@ -227,6 +227,24 @@ class OverCallerBudget(Denied):
         self.budget = budget
 
 
+class OverGroupBudget(Denied):
+    """The budget of one of the caller's groups at the agent is spent on this UTC day."""
+
+    entry = RefusalReason(
+        reason="group_budget_spent",
+        kind=RefusalKind.SPENT,
+        text="your group hit its daily budget ({denied.budget}) at {agent}, free again at 00:00 UTC",
+        agent="the caller's group hit its daily budget ({denied.budget}) at {agent}, free again at 00:00 UTC",
+        caller="Your group had asked this agent as often as it may in a day.",
+        owner="The budget of the caller’s group was used up for the day.",
+        advice="The questions of your group to it are used up. They come back at midnight UTC.",
+    )
+
+    def __init__(self, budget: int) -> None:
+        super().__init__()
+        self.budget = budget
+
+
 class OverCallerCostLimit(Denied):
     """The caller's asks of this UTC day cost as much as its owner allows one caller."""
 

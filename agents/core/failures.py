@@ -121,6 +121,18 @@ _ENTRIES = (
         claim=ClaimState.LINGERS_CONNECTED,
     ),
     FailureReason(
+        reason=TurnFailure.ACCESS_ENDED,
+        text="you may not ask {agent} any more",
+        agent="the caller may not ask {agent} any more",
+        label="access ended",
+        is_fault=False,
+        caller="You lost access to the agent before it had answered.",
+        owner="The caller lost access to the agent meanwhile.",
+        advice="Its owner, or a maintainer of its group, can give you access again.",
+        when="the caller left a group, or the owner closed the agent to the caller",
+        claim=ClaimState.LINGERS,
+    ),
+    FailureReason(
         reason=TurnFailure.AGENT_FAILED,
         text="the agent failed",
         agent="{agent} failed",

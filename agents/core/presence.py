@@ -95,7 +95,8 @@ def find_revoked(process_id: str) -> list[int]:
     an agent resumed while its token was being revoked.
     """
     gone = Q(credential__revoked_at__isnull=False) | Q(credential__expires_at__lt=db_now())
-    refused = Connection.objects.filter(gone | Q(session__owner__is_active=False), process_id=process_id)
+    is_suspended = Q(session__owner__is_active=False) | Q(credential__minted_by__is_active=False)
+    refused = Connection.objects.filter(gone | is_suspended, process_id=process_id)
     found = dict(refused.values_list("pk", "credential_id"))
     if found:
         revoked = Credential.objects.filter(pk__in=set(found.values()), revoked_at__isnull=False)

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Membership, User
 from agents.models.session import Session
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import approximate_now
@@ -299,13 +299,14 @@ PUBLISHED = Q(status=Agent.Status.PUBLISHED, owner__is_active=True)
 def _open_to(user_id: int | None) -> Q:
     if user_id is None:
         return Q(access=Agent.Access.PUBLIC)
-    granted = AgentGrant.objects.filter(user_id=user_id).values("agent_id")
+    groups = Membership.objects.asking().filter(user_id=user_id).values("group_id")
+    granted = AgentGrant.objects.filter(Q(user_id=user_id) | Q(user_id__in=groups)).values("agent_id")
     limited = Q(access=Agent.Access.LIMITED, pk__in=granted)
-    return Q(access=Agent.Access.PUBLIC) | Q(owner_id=user_id) | limited
+    return Q(access=Agent.Access.PUBLIC) | Q(owner_id=user_id) | Q(owner_id__in=groups) | limited
 
 
 class AgentGrant(models.Model):
-    """A user whom a limited agent answers."""
+    """A user whom a limited agent answers, or the account of a group whose members it answers."""
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="grants")
     user = models.ForeignKey(User, models.CASCADE, related_name="agent_grants")

@@ -10,7 +10,8 @@ from agents.models.agent import MAX_BUDGET, Agent
 
 
 class CallerBudget(models.Model):
-    """The daily budget of one caller at one agent, and the part that is spent.
+    """The daily budget of one caller at one agent, and the part that is spent. The caller may be the account of a
+    group: then the asks of all its members count, too.
 
     `daily_budget` null: the agent's `caller_budget`. `queries` are the asks accepted on the UTC day `day`, and
     `cost_microusd` what they cost, counted by the ledger while a budget or a limit on the cost holds for this

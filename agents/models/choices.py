@@ -39,6 +39,7 @@ class TurnFailure(StrEnum):
     NOT_RECORDED = "not_recorded"
     CANCELED = "canceled"
     HALTED = "halted_meanwhile"
+    ACCESS_ENDED = "access_ended"
     AGENT_FAILED = "agent_failed"
     REJECTED = "rejected"
     AGENT_CANCELED = "agent_canceled"

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Case, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.lookups import Exact
 
-from accounts.models import User
+from accounts.models import Membership, User
 from agents.models import Session, Share
 from agents.models.session import SEEN_AT
 from agents.transcript.announcements import announce_lost_access
@@ -31,11 +31,12 @@ class SessionRole(IntEnum):
 
 
 def sessions_visible_to(user_id: int, *, at_least: SessionRole = SessionRole.VIEWER) -> QuerySet[Session, Any]:
-    """Sessions in which the user has that role: own ones, and shared ones of an owner who is not suspended.
+    """Sessions in which the user has that role: own ones, those of groups that the user maintains, and shared ones
+    of an owner who is not suspended.
 
     Each row has `role_rank`, the caller's `SessionRole` in it, `seen_at`, and its owner loaded.
     """
-    mine = Q(owner_id=user_id)
+    mine = Q(owner_id=user_id) | Q(owner_id__in=_maintained(user_id))
     lent = Q(pk__in=Share.objects.filter(user_id=user_id).values("session_id"), owner__is_active=True)
     seen: Any = Session.objects.filter(mine | lent).select_related("owner")
     ranked = seen.annotate(role_rank=_role_rank(user_id), seen_at=SEEN_AT)
@@ -76,11 +77,16 @@ class NotAllowed(Exception):
         self.needed = needed
 
 
+def _maintained(user_id: int) -> QuerySet[Any, Any]:
+    return Membership.objects.maintaining().filter(user_id=user_id).values("group_id")
+
+
 def _role_rank(user_id: int) -> Case:
     share = Share.objects.filter(session_id=OuterRef("pk"), user_id=user_id)
     shared = Subquery(share.values("role")[:1])
     return Case(
         When(owner_id=user_id, then=Value(int(SessionRole.OWNER))),
+        When(owner_id__in=_maintained(user_id), then=Value(int(SessionRole.OWNER))),
         *[
             When(Exact(shared, Value(role.word)), then=Value(int(role)))
             for role in (SessionRole.PROMPTER, SessionRole.APPROVER)

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
+from accounts.models import Membership
 from agents.core.explanations import explain
 from agents.models import Attachment, Event, File, OpMessage, PermissionRequest, Share, Turn
 from agents.models.choices import Outcome
@@ -78,8 +79,10 @@ def find_lost_views(process_id: str) -> list[RecheckAccess]:
     lost.
     """
     shared = Exists(Share.objects.filter(session_id=OuterRef("session_id"), user_id=OuterRef("user_id")))
+    maintainers = Membership.objects.maintaining().filter(group=OuterRef("session__owner_id"))
     others = Attachment.objects.filter(process_id=process_id).exclude(session__owner_id=F("user_id"))
     lost = others.exclude(shared, session__owner__is_active=True).distinct()
+    lost = lost.exclude(Exists(maintainers.filter(user=OuterRef("user_id"))))
     return [
         RecheckAccess(session_id, user_id) for session_id, user_id in lost.values_list("session_id", "user_id")
     ]

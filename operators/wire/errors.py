@@ -18,6 +18,7 @@ from agents.core.errors import (
     OverCallerBudget,
     OverCallerCostLimit,
     OverCap,
+    OverGroupBudget,
     RateLimited,
     Unavailable,
 )
@@ -81,6 +82,7 @@ OWN_TEXTS: Mapping[type[Denied], str] = {
     OverCap: "it already holds {denied.held} of your questions",
     OverBudget: "its daily budget ({denied.budget}) is spent",
     OverCallerBudget: "your own daily budget at it ({denied.budget}) is spent, free again at 00:00 UTC",
+    OverGroupBudget: "the daily budget of your group at it ({denied.budget}) is spent, free again at 00:00 UTC",
     OverCallerCostLimit: (
         "your questions reached its cost limit of today for one caller, free again at 00:00 UTC"
     ),

@@ -24,6 +24,10 @@ DENIALS = [
         errors.OverCallerBudget(5),
         "the caller hit their daily budget (5) at @alice/helper, free again at 00:00 UTC",
     ),
+    (
+        errors.OverGroupBudget(5),
+        "the caller's group hit its daily budget (5) at @alice/helper, free again at 00:00 UTC",
+    ),
     (errors.OverCostLimit(), "@alice/helper reached its cost limit of today, free again at 00:00 UTC"),
     (
         errors.OverCallerCostLimit(),
@@ -49,6 +53,7 @@ FAILURES = {
     TurnFailure.NOT_RECORDED: "the hub could not record the reply of @alice/helper",
     TurnFailure.CANCELED: "the question to @alice/helper was canceled",
     TurnFailure.HALTED: "@alice/helper or the caller was halted before it replied",
+    TurnFailure.ACCESS_ENDED: "the caller may not ask @alice/helper any more",
     TurnFailure.AGENT_FAILED: "@alice/helper failed",
     TurnFailure.REJECTED: "@alice/helper refused the question",
     TurnFailure.AGENT_CANCELED: "@alice/helper canceled the question",

@@ -16,6 +16,7 @@ from agents.core.errors import (
     OverCallerCostLimit,
     OverCap,
     OverCostLimit,
+    OverGroupBudget,
     RateLimited,
     TooDeep,
     WaitAbandoned,
@@ -37,6 +38,10 @@ SAID = [
     (
         OverCallerBudget(5),
         "you hit your daily budget (5) at agent @owner/slug, free again at 00:00 UTC",
+    ),
+    (
+        OverGroupBudget(5),
+        "your group hit its daily budget (5) at agent @owner/slug, free again at 00:00 UTC",
     ),
     (OverCostLimit(), "agent @owner/slug reached its cost limit of today, free again at 00:00 UTC"),
     (

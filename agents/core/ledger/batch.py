@@ -241,7 +241,7 @@ class _Batch:
         queued: list[QueuedRow] = []
         writes: list[sql.Query] = []
         spent: dict[int, int] = {}  # by agent
-        spent_own: dict[tuple[int, int], int] = {}  # by agent and caller, where callers have budgets of their own
+        spent_own: dict[tuple[int, int], int] = {}  # by agent and caller or group with a budget
         for i, admit in self._work.admits.items():
             ask = admit.ask
             there = not ask.files or files_are_there(database, ask)
@@ -259,6 +259,8 @@ class _Batch:
                     spent[agent_id] = spent.get(agent_id, 0) + 1
                     if (own := (agent_id, ask.caller_id)) in state.callers:
                         spent_own[own] = spent_own.get(own, 0) + 1
+                    for group_id in state.groups.get(own, ()) if state.groups else ():
+                        spent_own[agent_id, group_id] = spent_own.get((agent_id, group_id), 0) + 1
                 continue
             self.results[i] = decided
             if isinstance(decided, Denied):

@@ -18,12 +18,25 @@ from kit import sql
 MARKDOWN = "text/markdown"
 _FIND = statement("""
 SELECT a.handle_key, a.access, a.owner_id, a.id, a.session_id, a.handle, a.wait_s, a.agent_style, a.max_body_bytes,
-       a.task_store, CAST(a.output_modes AS text),
+       a.task_store, CAST(a.output_modes AS text), u.is_group,
        EXISTS (SELECT 1 FROM agents_followup f WHERE f.agent_id = a.id AND f.shown_at IS NULL)
 FROM agents_agent a JOIN accounts_user u ON u.id = a.owner_id
 WHERE a.handle_key = ANY(:handles) AND a.deleted_at IS NULL AND a.status = 'published' AND u.is_active
 """)
-_GRANTED = statement("SELECT agent_id, user_id FROM agents_agentgrant WHERE agent_id = ANY(:agents)")
+# Pairs of agent and user: users whom a limited agent names; members of groups that it names; and members of the
+# group that owns the agent. A grant names a group by the group's account (docs/adr/0190).
+_GRANTS = statement("""
+SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
+WHERE a.access = 'limited' AND a.id = ANY(:agents) AND g.user_id = ANY(:users)
+UNION ALL
+SELECT g.agent_id, m.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
+JOIN accounts_membership m ON m.group_id = g.user_id JOIN accounts_user u ON u.id = m.group_id
+WHERE a.access = 'limited' AND a.id = ANY(:agents) AND m.user_id = ANY(:users)
+  AND m.role <> 'auditor' AND u.is_active
+UNION ALL
+SELECT a.id, m.user_id FROM agents_agent a JOIN accounts_membership m ON m.group_id = a.owner_id
+WHERE a.id = ANY(:agents) AND m.user_id = ANY(:users) AND m.role <> 'auditor'
+""")
 _HOOKED = statement("""
 SELECT s.public_id, s.id, s.credential_id, c.id, c.process_id
 FROM agents_session s LEFT JOIN agents_connection c ON c.session_id = s.id WHERE s.public_id = ANY(:sessions)
@@ -38,6 +51,8 @@ SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
 FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
 WHERE c.digest = ANY(:digests) AND c.revoked_at IS NULL AND u.is_active
   AND (c.expires_at IS NULL OR c.expires_at > {now})
+  AND (c.minted_by_id IS NULL OR EXISTS (
+    SELECT 1 FROM accounts_user p WHERE p.id = c.minted_by_id AND p.is_active))
 """,
     now=Statement(_CLOCK, sql.NOW["postgresql"]),
     stale=Statement(
@@ -98,18 +113,20 @@ FROM agents_queuedask q JOIN agents_process p ON p.id = q.home AND p.beat_at > {
 JOIN accounts_user u ON u.id = q.caller_id AND u.is_active
 WHERE q.waits_until > {now} AND q.session_id = ANY(:lines) ORDER BY q.id
 """)
-_GRANTS = statement("""
-SELECT g.agent_id, g.user_id FROM agents_agentgrant g JOIN agents_agent a ON a.id = g.agent_id
-WHERE a.access = 'limited' AND a.id = ANY(:agents)
-""")
-
+# Columns: agent, caller, the caller's group (null: the caller's own budget), then the fields of `CallerSpending`.
 _CALLERS = statement("""
-SELECT a.id, u.id, COALESCE(b.daily_budget, a.caller_budget), CASE WHEN b.day = {day} THEN b.queries ELSE 0 END,
+SELECT a.id, u.id, NULL, COALESCE(b.daily_budget, a.caller_budget),
+       CASE WHEN b.day = {day} THEN b.queries ELSE 0 END,
        a.caller_limit_microusd, CASE WHEN b.day = {day} THEN b.cost_microusd ELSE 0 END
 FROM agents_agent a CROSS JOIN accounts_user u
 LEFT JOIN agents_callerbudget b ON b.agent_id = a.id AND b.caller_id = u.id
 WHERE a.id = ANY(:agents) AND u.id = ANY(:callers)
   AND COALESCE(b.daily_budget, a.caller_budget, a.caller_limit_microusd) IS NOT NULL
+UNION ALL
+SELECT b.agent_id, m.user_id, b.caller_id, b.daily_budget,
+       CASE WHEN b.day = {day} THEN b.queries ELSE 0 END, NULL, 0
+FROM agents_callerbudget b JOIN accounts_membership m ON m.group_id = b.caller_id AND m.role <> 'auditor'
+WHERE b.agent_id = ANY(:agents) AND m.user_id = ANY(:callers) AND b.daily_budget IS NOT NULL
 """)
 # Turns that are open, that were answered, or that the agent itself failed or rejected; not turns that were
 # canceled, that failed for another reason, or that were deleted.
@@ -140,7 +157,8 @@ class LookUp(Struct, frozen=True):
 def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     """Look up identities, published agents and sessions for a whole batch; nothing is cached.
 
-    The function makes one round trip for all, and a second one for the grants of limited agents.
+    The function makes one round trip for all, and a second one for the grants of limited agents, and of private
+    agents of groups.
     """
     database = thread_database()
     digests: set[str] = set()
@@ -165,12 +183,13 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
             identities[digest] = Identity(*columns)
         for row in found.fetchall():
             agents[row[0]] = row
-            if row[1] == "limited":
+            if row[1] == "limited" or (row[1] == "private" and row[11]):
                 limited.append(row[3])
         for row in hooked.fetchall() if hooked else ():
             sessions[UUID(str(row[0]))] = HookedSession(*row[1:])
-        if limited:
-            granted = {(row[0], row[1]) for row in database.send(_GRANTED, agents=limited).fetchall()}
+        if limited and identities:
+            users = {one.user_id for one in identities.values()}
+            granted = {(row[0], row[1]) for row in database.send(_GRANTS, agents=limited, users=users).fetchall()}
     results: list[LookUpResult] = []
     for one in wanted:
         identity, session = identities.get(one.digest), sessions.get(one.session)
@@ -178,7 +197,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
             session = None  # the session last registered with another token
         target = None
         if one.handle and (agent := agents.get(one.handle.lower())):
-            _, access, owner_id, agent_id, session_id, handle, *settings, modes, has_follow_ups = agent
+            _, access, owner_id, agent_id, session_id, handle, *settings, modes, _, has_follow_ups = agent
             user_id = identity.user_id if identity is not None else None
             if access == "public" or user_id == owner_id or (agent_id, user_id) in granted:
                 wait_s, style, max_body_bytes, task_store = settings
@@ -253,11 +272,15 @@ def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
         else:
             state.blocked.add((owner_id, caller_id))
     if limited:
-        state.granted.update(database.send(_GRANTS, agents=limited).fetchall())
+        state.granted.update(database.send(_GRANTS, agents=limited, users=caller_ids).fetchall())
     if budgeting:
         spending = database.send(_CALLERS, agents=budgeting, callers=caller_ids)
-        for agent_id, caller_id, *columns in spending.fetchall():
-            state.callers[agent_id, caller_id] = CallerSpending(*columns)
+        for agent_id, caller_id, group_id, *columns in spending.fetchall():
+            if group_id is None:
+                state.callers[agent_id, caller_id] = CallerSpending(*columns)
+                continue
+            state.callers.setdefault((agent_id, group_id), CallerSpending(*columns))
+            state.groups.setdefault((agent_id, caller_id), []).append(group_id)
     if waited_for:
         queued = database.send(_QUEUED_ASKS, lines=waited_for)
         for session_id, caller_id, *open_ask, message_key in queued.fetchall():

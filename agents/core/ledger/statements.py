@@ -171,6 +171,13 @@ _RETURN_BUDGET = (
         " WHERE agent_id = :agent AND day = :counted_on AND queries > 0"
         " AND caller_id = (SELECT caller_id FROM agents_turn WHERE chat_id = :chat_id)"
     ),
+    # Not the budget of a group that the caller joined later: the ask was not counted there.
+    statement(
+        "UPDATE agents_callerbudget SET queries = queries - 1"
+        " WHERE agent_id = :agent AND day = :counted_on AND queries > 0 AND caller_id IN ("
+        "SELECT m.group_id FROM agents_turn t JOIN accounts_membership m ON m.user_id = t.caller_id"
+        " WHERE t.chat_id = :chat_id AND m.role <> 'auditor' AND m.created_at <= t.asked_at)"
+    ),
     statement("UPDATE agents_turn SET usage_day = NULL WHERE chat_id = :chat_id"),
 )
 
@@ -249,6 +256,8 @@ def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[st
 
 
 def return_budget(database: Database, chat_id: str, agent_id: int | None, day: object) -> None:
-    """Subtract an ask that never reached its agent from the counts of its day: the agent's and the caller's."""
+    """Subtract an ask that never reached its agent from the counts of its day: the agent's, the caller's and those
+    of the caller's groups.
+    """
     for one in _RETURN_BUDGET:
         database.send(one, agent=agent_id, counted_on=day, chat_id=chat_id)
