@@ -47,7 +47,8 @@ def test_owners_can_tell_the_reasons_apart() -> None:
 def test_a_cancel_and_a_refusal_are_no_faults() -> None:
     assert not any(one.is_fault for one in (*BY_REASON[Outcome.DENIED].values(), *COMPLETED.values()))
     calm = {reason for reason, one in FAILURES.items() if not one.is_fault}
-    assert calm == {TurnFailure.CANCELED, TurnFailure.REJECTED, TurnFailure.HALTED, TurnFailure.AGENT_CANCELED}
+    by_agent = {TurnFailure.REJECTED, TurnFailure.AGENT_CANCELED}
+    assert calm == by_agent | {TurnFailure.CANCELED, TurnFailure.HALTED, TurnFailure.ACCESS_ENDED}
     canceled = FAILURES[TurnFailure.CANCELED]
     assert (canceled.label, canceled.caller, canceled.counted) == (
         "canceled",
