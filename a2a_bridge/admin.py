@@ -1,9 +1,9 @@
-"""The threads of callers in the admin."""
+"""Threads and shared answers in the admin: what is shown to whom, and a way to end it. Links are never shown."""
 
 from django.contrib import admin
 from django.db.models import Q
 
-from a2a_bridge.models import Thread
+from a2a_bridge.models import AnswerShare, Thread
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 
 ThreadFilter = make_filter(
@@ -25,3 +25,27 @@ class ThreadAdmin(OwnerScopedAdmin):
     fields = ("public_id", *list_display, "context_id")
     readonly_fields = ("public_id",)
     ordering = ("-pk",)
+
+
+@admin.register(AnswerShare, site=site)
+class AnswerShareAdmin(OwnerScopedAdmin):
+    """Answers that callers show to others. Deleting a row ends the share."""
+
+    owner_lookup = "owner"
+    writes = ("delete",)
+    list_display = ("title", "agent", "audience", "user", "owner", "created_at", "expires_at")
+    list_filter = ("audience", "created_at")
+    list_select_related = ("agent", "user", "owner")
+    search_fields = ("title", "agent__handle", "owner__login")
+    ordering = ("-pk",)
+    fields = (
+        "title",
+        "agent",
+        "task_id",
+        "audience",
+        "user",
+        "owner",
+        "content_bytes",
+        "created_at",
+        "expires_at",
+    )

@@ -2,7 +2,7 @@
 
 from threading import Event
 
-from a2a_bridge.service import follow_ups, push_delivery, repeats
+from a2a_bridge.service import follow_ups, push_delivery, repeats, shares
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.tasks import journal
 from kit.jobs import job
@@ -40,3 +40,9 @@ def push_due(stopping: Event | None = None) -> int:
 def forget_pushes() -> int:
     """Delete the push addresses of deleted tasks; returns their number."""
     return push_delivery.forget_configs()
+
+
+@job("a2a.forget_shares")
+def forget_shares() -> int:
+    """Delete shared answers that have expired; returns their number."""
+    return shares.forget_expired()

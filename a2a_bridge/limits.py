@@ -1,8 +1,10 @@
 """The limits of an account that count rows of `a2a_bridge`."""
 
+from django.db.models import Sum
+
 from a2a_bridge import settings
-from a2a_bridge.models import PushConfig
-from accounts.quotas import AccountLimit, CountedRows
+from a2a_bridge.models import AnswerShare, PushConfig
+from accounts.quotas import MIB, AccountLimit, CountedRows
 
 PUSH_CONFIGS = AccountLimit(
     "push configs",
@@ -13,4 +15,18 @@ PUSH_CONFIGS = AccountLimit(
 )
 PUSH_CONFIGS_OF_TASK = AccountLimit(
     "push configs of a task", 10, refusal="the task has {most} push configs already", one_more="-32602"
+)
+SHARES = AccountLimit(
+    "shared answers",
+    (settings, "SHARES_PER_OWNER"),
+    counted=[CountedRows(AnswerShare.objects.all, "owner")],
+    refusal="you share {held} answers, and {most} are the most: end a share first, on /shares",
+)
+SHARED_BYTES = AccountLimit(
+    "content of shared answers",
+    100,
+    counted=[CountedRows(AnswerShare.objects.all, "owner", number=Sum("content_bytes"))],
+    unit=MIB,
+    refusal="your shared answers may have {most} MiB together: end a share first, on /shares",
+    counts="questions, answers and their files, once for each user, link or the like",
 )

@@ -1,14 +1,15 @@
 """Tables of the bridge."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import Membership, User
 from agents.models import Agent
+from kit.clock import db_now
 from kit.full_text import PLACE, TEXT, FullText
 from webhooks.models import MAX_URL_CHARS, Sendable
 
@@ -206,3 +207,91 @@ class Push(Sendable):
 
     def __str__(self) -> str:
         return f"push {self.pk}"
+
+
+class AnswerShareQuerySet(models.QuerySet["AnswerShare"]):
+    def open(self) -> "AnswerShareQuerySet":
+        """The shares that show their answer now: not expired, and still allowed by the agent's owner."""
+        return self.filter(
+            expires_at__gt=db_now(),
+            agent__caller_sharing=True,
+            agent__deleted_at=None,
+            agent__owner__is_active=True,
+            owner__is_active=True,
+        )
+
+    def shared_with(self, user_id: int) -> "AnswerShareQuerySet":
+        """What others share with this user: by name, by a group, or with everyone who is signed in."""
+        groups = Membership.objects.asking().filter(user=user_id).values("group")
+        is_for = Q(user=user_id) | Q(user__in=groups) | Q(audience=AnswerShare.Audience.EVERYONE)
+        return self.filter(is_for).exclude(owner=user_id)
+
+
+class AnswerShare(models.Model):
+    """An answer, or all answers of a thread, that the caller shows to others with the questions (docs/adr/0194).
+
+    `content` is a copy, made when the answer was shared: JSON, a list of tasks of A2A 1.0 (`wire.shared`). The row
+    is deleted when its owner ends the share, or deletes the thread. `title`: the beginning of the question.
+    """
+
+    class Audience(models.TextChoices):
+        USER = "user", "one user"
+        GROUP = "group", "a group"
+        EVERYONE = "everyone", "everyone who is signed in"
+        LINK = "link", "everyone who has the link"
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="answer_shares", db_index=False)
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="answer_shares")
+    task_id = models.CharField(max_length=64, blank=True, help_text="Blank of a thread.")
+    context_id = models.TextField(help_text="The A2A context of the task or thread.")
+    audience = models.CharField(max_length=8, choices=Audience)
+    user = models.ForeignKey(
+        User,
+        models.CASCADE,
+        null=True,
+        related_name="answers_shown",
+        db_index=False,
+        help_text="The user who may read it, or the account of the group.",
+    )
+    digest = models.CharField(max_length=64, null=True, unique=True, help_text="Of the link.")  # noqa: DJ001
+    title = models.CharField(max_length=200)
+    content = models.TextField()
+    content_bytes = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    objects: ClassVar[Any] = AnswerShareQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "agent", "context_id", "task_id", "user"],
+                condition=Q(audience__in=["user", "group"]),
+                name="an_answer_is_shared_once_with_a_user",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "agent", "context_id", "task_id"],
+                condition=Q(audience="everyone"),
+                name="an_answer_is_shared_once_with_everyone",
+            ),
+            models.CheckConstraint(
+                condition=Q(audience__in=["user", "group"], user__isnull=False, digest=None)
+                | Q(audience="everyone", user=None, digest=None)
+                | Q(audience="link", user=None, digest__isnull=False),
+                name="an_answer_share_names_its_audience",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="answer_share_by_owner"),
+            models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="answer_share_by_user"),
+            models.Index(fields=["-id"], condition=Q(audience="everyone"), name="answer_share_with_everyone"),
+            models.Index(fields=["expires_at"], name="answer_share_by_expiry"),
+        ]
+
+    def __str__(self) -> str:
+        return f"answer share {self.pk}"
+
+    @property
+    def is_of_thread(self) -> bool:
+        """True if the share shows a whole thread."""
+        return not self.task_id

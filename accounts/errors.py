@@ -139,7 +139,7 @@ class TooFast(SignInRefused):
     status = 429
     code = "rate_limited"
 
-    def __init__(self, retry_in_s: int) -> None:
-        text = f"too many sign-ins or codes from here: come back in {retry_in_s} s"
+    def __init__(self, retry_in_s: int, what: str = "too many sign-ins or codes from here") -> None:
+        text = f"{what}: come back in {retry_in_s} s"
         super().__init__(text, retry_after(retry_in_s))
         self.retry_in_s = retry_in_s

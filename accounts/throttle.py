@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from contextlib import suppress
 from functools import cache
 
 from django.http import HttpRequest
@@ -18,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 REDIS_WITHIN_S = 0.2
 GUESSES_PER_MINUTE = 10
+MISSED_LINKS_PER_MINUTE = 10
+MISSED_LINK = "missed link"
+MISSED_LINKS = "too many links from here lead nowhere"
 PASSWORDS_PER_MINUTE = 10
 PASSWORDS_PER_HOUR = 60
 PASSWORDS_OF_ADDRESS_PER_MINUTE = 5
@@ -34,6 +38,29 @@ def check_address(request: HttpRequest, what: str) -> None:
         TooFast: there were SIGNIN_RATE_PER_MINUTE in the last minute.
     """
     _hit(what, address_of(request), RateLimitItemPerMinute(settings.SIGNIN_RATE_PER_MINUTE))
+
+
+def check_missed_links(request: HttpRequest) -> None:
+    """Refuse an address that opened many links that the hub does not have, also if it has this one.
+
+    Raises:
+        TooFast: the address missed MISSED_LINKS_PER_MINUTE in the last minute (`count_missed_link`).
+    """
+    item, who = RateLimitItemPerMinute(MISSED_LINKS_PER_MINUTE), address_of(request)
+    try:
+        if _limiter().test(item, "signin", MISSED_LINK, who):
+            return
+        window = _limiter().get_window_stats(item, "signin", MISSED_LINK, who)
+    except Exception as failure:  # noqa: BLE001  any failure of the store opens the limit, as in `_hit`
+        logger.warning("rate.open", extra={"failure": type(failure).__name__})
+        return
+    raise TooFast(max(1, math.ceil(window.reset_time - time.time())), MISSED_LINKS)
+
+
+def count_missed_link(request: HttpRequest) -> None:
+    """Count a link that the hub does not have."""
+    with suppress(TooFast):
+        _hit(MISSED_LINK, address_of(request), RateLimitItemPerMinute(MISSED_LINKS_PER_MINUTE))
 
 
 def check_code_guesses(user_id: int) -> None:

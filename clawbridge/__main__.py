@@ -90,7 +90,11 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "login": "sign_in",
     "logout": "sign_in",
     "reply": "ask",
+    "share": "shares",
+    "shared": "shares",
+    "shares": "shares",
     "tasks": "lists",
+    "unshare": "shares",
 }
 CHECKOUT = Path(__file__).parent.parent
 WITHOUT_HUB = "no hub is installed beside this command: in a checkout run `pipx install .`, then `clawbridge-hub`"

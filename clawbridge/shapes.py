@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -191,6 +191,48 @@ class QuestionPage(msgspec.Struct, frozen=True):
 
     items: list[QuestionEntry]
     next: str | None
+
+
+class ShareEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """An answer that the caller shares. `url`: None of a link after the answer that made it."""
+
+    id: int
+    agent: str
+    title: str
+    audience: str
+    login: str | None
+    url: str | None
+    expires_at: datetime
+    is_shown: bool
+
+
+class ReceivedShare(msgspec.Struct, frozen=True, rename="camel"):
+    """An answer that another user shows the caller."""
+
+    id: int
+    shared_by: str
+    agent: str
+    title: str
+    expires_at: datetime
+
+
+Entry = TypeVar("Entry")
+
+
+class SharePage(msgspec.Struct, Generic[Entry], frozen=True):
+    """`GET /api/v1/shares` and `/api/v1/shares/received`, newest first."""
+
+    items: list[Entry]
+    total: int
+
+
+class SharedAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """A shared answer, with the beginning of its question."""
+
+    shared_by: str
+    agent: str
+    title: str
+    tasks: list[Task]
 
 
 MAX_NAME_BYTES = 200  # bytes of a name, of the 255 that file systems allow

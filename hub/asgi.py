@@ -19,6 +19,7 @@ django.setup(set_prefix=False)
 from a2a_bridge.surface.addresses import CARDS  # noqa: E402
 from a2a_bridge.surface.api import PATH as QUESTIONS_PATH  # noqa: E402
 from a2a_bridge.surface.asgi import RPC_PATHS, split, without_slash  # noqa: E402
+from a2a_bridge.surface.sharing import PATH as SHARES_PATH  # noqa: E402
 from agents.links.channel.events import EVENT_PATH  # noqa: E402
 from agnt.endpoint.http import PATHS as AGNT_PATHS  # noqa: E402
 from gateway.surface.addresses import (  # noqa: E402
@@ -155,6 +156,8 @@ def _serve_api(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:
                 return runtime.hub_services.operators(request, call, found.groupdict(), send)
         if request.path == QUESTIONS_PATH:
             return runtime.hub_services.questions(request, send)
+        if request.path == SHARES_PATH and request.method == "POST":
+            return runtime.hub_services.sharing(request, send)
     return bounded_django.serve(request, send)
 
 

@@ -195,6 +195,7 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget frames": {"task": "gateway.forget_frames", "schedule": 3600.0},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
+    "forget shares": {"task": "a2a.forget_shares", "schedule": 3600.0},
     "forget envelopes": {"task": "agnt.forget_seen", "schedule": 60.0, "options": {"expires": 60}},
     "check metering": {"task": "agnt.check_metering", "schedule": 300.0, "options": {"expires": 300}},
     "invoice": {"task": "agnt.send_invoices", "schedule": 3600.0},

@@ -22,6 +22,7 @@ from a2a_bridge.surface.api import QuestionList
 from a2a_bridge.surface.asgi import Bridge
 from a2a_bridge.surface.cards import find_extended_card
 from a2a_bridge.surface.http_json import HttpJsonBinding
+from a2a_bridge.surface.sharing import ShareEndpoint
 from a2a_bridge.wire.errors import too_many_streams
 from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
@@ -191,6 +192,7 @@ class HubServices:
             runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
         )
         self.questions = QuestionList(reader, rest, _preview)
+        self.sharing = ShareEndpoint(reader, rest)
         self.operators = Operators(prompt_service, rest)
         self.agent_socket = partial(
             AgentSocket,

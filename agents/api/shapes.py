@@ -70,6 +70,7 @@ class ApiAgent(TypedDict):
     createdAt: Time
     isolated: bool
     callerApprovals: bool
+    callerSharing: bool
     claudeMd: str | None
     personalizationPrompt: str | None
     liveView: Annotated[bool, Always(False)]

@@ -136,6 +136,13 @@ class Agent(models.Model):
         help_text="A2A callers see what it asks permission for, tool and input, and may approve or deny it, as you"
         " may.",
     )
+    caller_sharing = models.BooleanField(
+        "callers may share answers",
+        default=True,
+        db_default=True,
+        help_text="Callers may show what it answered to others, by name or by a link. Off: what they shared is not"
+        " shown any more.",
+    )
     daily_budget = models.PositiveIntegerField(
         default=1000,
         validators=[MaxValueValidator(MAX_BUDGET)],

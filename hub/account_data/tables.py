@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet
 
-from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
+from a2a_bridge.models import AnswerShare, Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
 from accounts.models import (
     ClientGrant,
     Credential,
@@ -186,6 +186,7 @@ TABLES = (
     AccountTable("task_event", StoredEvent, ("task__caller",), at_once=FEW),
     AccountTable("thread", Thread, ("caller",)),
     AccountTable("thread_task", ThreadTask, ("thread__caller",), at_once=FEW),
+    AccountTable("answer_share", AnswerShare, ("owner",), erased_by=("owner", "user"), at_once=FEW),
     AccountTable("send_key", SendKey, ("caller",), at_once=FEW),
     AccountTable("push_config", PushConfig, ("caller",)),
     AccountTable("push", Push, ("config__caller",), at_once=FEW),

@@ -10,6 +10,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from a2a_bridge.surface.api import OPERATIONS as QUESTIONS
 from a2a_bridge.surface.described import OPERATIONS as A2A
+from a2a_bridge.surface.sharing import OPERATIONS as SHARING
 from agents.links.channel.events import OPERATIONS as HOOKS
 from agnt.endpoint.metadata import OPERATIONS as AGNT
 from gateway.surface.health import OPERATIONS as GATEWAY
@@ -89,7 +90,7 @@ _OF_HUB = (
 
 _OF_AGNT = AGNT if settings.AGNT else ()
 OPERATIONS: tuple[DescribedOperation, ...] = (
-    *(*A2A, *MCP, *CHAT, *QUESTIONS, *HOOKS, *OPERATORS, *GATEWAY),
+    *(*A2A, *MCP, *CHAT, *QUESTIONS, *SHARING, *HOOKS, *OPERATORS, *GATEWAY),
     *(*_OF_AGNT, *_OF_HUB),
 )
 

@@ -5,6 +5,7 @@ import { copyText } from "./copy.js";
 import { about, sightOf } from "./dialects.js";
 import { explainError } from "./explain.js";
 import { inBytes } from "./elements.js";
+import { openShare, startSharing } from "./share.js";
 import { readTask } from "./task_turns.js";
 import { Turn } from "./turn.js";
 
@@ -55,6 +56,7 @@ export function startAsking(handle, { onEnd }) {
     again: (turn) => ask(turn.parts),
     edit: (turn) => fill(turn.question),
     copy: (turn) => copyText(turn.text, turn.reply.element),
+    share: ({ taskId }) => openShare({ taskId }),
     raw: (turn, button) => {
       button.ariaPressed = String(button.ariaPressed !== "true");
       turn.setRaw(button.ariaPressed === "true");
@@ -215,6 +217,7 @@ export function startAsking(handle, { onEnd }) {
     return result;
   }
 
+  if ($("share")) startSharing();
   const opened = new URLSearchParams(location.search).get("task");
   if (opened) open(opened);
   // The button is disabled until now: without this script the browser would submit the form, and the question would be lost.
@@ -238,7 +241,7 @@ function actionsOf(turn, isFollowing, isNow) {
 // The actions at a turn that the page does not follow now.
 function leftActions(turn) {
   const shown = turn.text ? ["copy", "raw"] : [];
-  if (turn.state === "COMPLETED" || turn.asksBack) return shown;
+  if (turn.state === "COMPLETED" || turn.asksBack) return turn.taskId ? [...shown, "share"] : shown;
   if (turn.isEnded && turn.state !== "CANCELED" && !turn.isTaken && turn.request) return [...shown, "retry", "edit"];
   if (turn.isEnded) return [...shown, "again", "edit"];
   if (turn.taskId && turn.isTaken) return [...shown, "follow", "cancel"];

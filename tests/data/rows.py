@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from a2a_bridge.models import Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
+from a2a_bridge.models import AnswerShare, Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
 from accounts.groups import add_member, create_group
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
@@ -203,6 +203,20 @@ def owner_of_everything(word: str, other: Person) -> Person:
             task_id=task.pk,
             chat_id="c",
             result=word,
+        )
+    for owner, of, to in ((user, theirs, other.user), (other.user, agent, user)):
+        AnswerShare.objects.create(
+            owner=owner,
+            agent=of,
+            task_id=f"s-{user.pk}",
+            context_id=word,
+            audience="user",
+            user=to,
+            title=word,
+            content=json.dumps([word]),
+            content_bytes=1,
+            created_at=now,
+            expires_at=now + timedelta(days=1),
         )
     sealed = seal_content(f"{word} in a session")
     log = SessionLog.objects.create(

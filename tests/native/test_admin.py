@@ -35,6 +35,7 @@ from tests.native.rows import (
     make_turn,
     spend,
 )
+from tests.native.test_shares import make_share
 from tests.webhooks.subscriptions import happen, subscribed
 
 STAFF_ONLY = [
@@ -148,6 +149,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     create_group("team", "Team", made_by=bob.user)
     have_team(bob.user, agent.session)
     have_network(bob.user)
+    make_share(bob)
     subscribed(bob.user)
     happen(bob.user)
     act(browser(staff.session), AGENTS, "unpublish", agent)  # which the log of the admin has

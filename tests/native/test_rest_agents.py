@@ -20,7 +20,15 @@ FIELDS = {
     *("id", "handle", "ownerLogin", "sessionId", "routingName", "name", "tagline", "description", "status"),
     *("access", "online", "isolated", "concurrencyCap", "dailyBudgetQueries", "callerBudgetQueries", "waitS"),
     *("agentStyle", "queriesToday", "queriesAllTime", "lastQueryAt", "publishedAt", "createdAt", "taskStore"),
-    *("callerApprovals", "claudeMd", "personalizationPrompt", "liveView", "publicAsk", "liveViewEnabledAt"),
+    *(
+        "callerApprovals",
+        "callerSharing",
+        "claudeMd",
+        "personalizationPrompt",
+        "liveView",
+        "publicAsk",
+        "liveViewEnabledAt",
+    ),
     *("suggestedPrompts", "skills", "defaultInputModes", "defaultOutputModes", "maxBodyBytes", "queueing"),
 }
 COSTS = {"dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"}

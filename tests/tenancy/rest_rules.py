@@ -59,6 +59,14 @@ ASKING: dict[str, Rule] = {
     f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),
     f"GET {V}/peers": Rule(may=May.SIGNED_IN),
     f"GET {V}/questions": Rule(may=May.SIGNED_IN),
+    f"GET {V}/shares": Rule(may=May.SIGNED_IN),
+    f"POST {V}/shares": Rule(may=May.BY_HAND, test="test_what_cannot_be_shared_is_named"),
+    f"GET {V}/shares/received": Rule(may=May.SIGNED_IN),
+    f"GET {V}/shares/{{share_id}}": Rule(may=May.MINE),
+    f"DELETE {V}/shares/{{share_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
+    f"GET {V}/shared-links/{{token}}": Rule(
+        may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
+    ),
 }
 
 AGENTS: dict[str, Rule] = {

@@ -18,6 +18,7 @@ django.setup()
 from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from a2a_bridge.models import AnswerShare  # noqa: E402
 from accounts.models import Credential, User  # noqa: E402
 from accounts.tokens import TokenLimits, get_or_create_local_user, mint  # noqa: E402
 from agents.models import (  # noqa: E402
@@ -108,8 +109,26 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     )
     names |= {"key_id": key.key_id}
     names |= _team(owner, f"seat-{name}")
+    names |= {"share_id": _shared_answer(owner, agent, name).pk}
     names |= _network(owner, f"venue-{name}")
     return names | (_webhook(owner) if has_webhook else {})
+
+
+def _shared_answer(owner: User, agent: Agent, name: str) -> AnswerShare:
+    """An answer that has a link."""
+    now, secret = timezone.now(), canary(owner, "owner")
+    return AnswerShare.objects.create(
+        owner=owner,
+        agent=agent,
+        task_id=f"task-{name}",
+        audience="link",
+        digest=f"{owner.login} {name}",
+        title=secret,
+        content=json.dumps([{"id": secret}]),
+        content_bytes=1,
+        created_at=now,
+        expires_at=now + LATER,
+    )
 
 
 def _team(owner: User, name: str) -> Names:

@@ -121,6 +121,12 @@ PAGES: dict[str, Rule] = {
     "PAGE /device": Rule(may=May.BROWSER),
     "PAGE /account": Rule(may=May.BROWSER),
     "PAGE /questions": Rule(may=May.BROWSER),
+    "PAGE /shares": Rule(may=May.BROWSER),
+    "PAGE /shares/{share_id}/end": Rule(may=May.BY_HAND, test="test_the_page_lists_what_one_shares_and_ends_it"),
+    "PAGE /shared/{share_id}": Rule(may=May.BY_HAND, test="test_a_named_user_reads_the_answer_and_no_other_does"),
+    "PAGE /s/{token}": Rule(
+        may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
+    ),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/alerts": Rule(may=May.BROWSER),

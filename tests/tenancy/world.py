@@ -45,6 +45,7 @@ ABSENT = {
             "delivery_id",
             "proposal_id",
             "letter_id",
+            "share_id",
         ),
         999_999_999,
     ),

@@ -236,7 +236,7 @@ def _filled_in(request: HttpRequest, card: ServerCard | None) -> dict[str, Any]:
     """The entered values; empty fields get the value of the card."""
     names = (*EDITABLE, "slug", "allowed_logins", "caller_budgets")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
-    typed |= {name: name in request.POST for name in ("isolated", "caller_approvals")}
+    typed |= {name: name in request.POST for name in ("isolated", "caller_approvals", "caller_sharing")}
     if card is not None:
         said = {"name": card.name, "description": card.description, "slug": make_slug(card.name)}
         typed |= {name: text for name, text in said.items() if not typed[name].strip()}
