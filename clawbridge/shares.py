@@ -19,19 +19,23 @@ AUDIENCES = {"everyone": "everyone who is signed in", "link": "everyone who has 
 @click.command()
 @click.argument("task", shell_complete=complete_task)
 @click.option("--with", "logins", metavar="LOGIN", multiple=True, help="A user who may read it; may be repeated.")
+@click.option("--group", "groups", metavar="GROUP", multiple=True, help="A group of yours; may be repeated.")
 @click.option("--everyone", is_flag=True, help="Everyone who is signed in may read it.")
 @click.option("--link", is_flag=True, help="Make a link; everyone who has it may read the answer.")
 @click.option(
     "--days", type=click.IntRange(1), help="Until it ends: 7 for a link, else as long as the hub allows."
 )
+@click.option("--thread", is_flag=True, help="TASK is the id of a thread: show all of it.")
 @json_option("Print the shares as one line of JSON.")
 @with_hub
 def share(
     task: str,
     logins: tuple[str, ...],
+    groups: tuple[str, ...],
     everyone: bool,
     link: bool,
     days: int | None,
+    thread: bool,
     as_json: bool,
     connect: Connect,
 ) -> None:
@@ -43,14 +47,14 @@ def share(
       clawbridge share task-4f1c --link --days 1
     """
     wanted: list[dict[str, str]] = [{"audience": "user", "login": login} for login in logins]
+    wanted += [{"audience": "group", "login": group} for group in groups]
     wanted += [{"audience": "everyone"}] if everyone else []
     wanted += [{"audience": "link"}] if link else []
     if not wanted:
-        raise bad_arguments("with whom? Use --with LOGIN, --everyone or --link")
+        raise bad_arguments("with whom? Use --with LOGIN, --group GROUP, --everyone or --link")
+    what = {"threadId" if thread else "taskId": task, "days": days}
     with connect() as client:
-        made = [
-            client.call(HubRequest("POST", SHARES, body={"taskId": task, "days": days, **one})) for one in wanted
-        ]
+        made = [client.call(HubRequest("POST", SHARES, body=what | one)) for one in wanted]
         shown = convert(client.url, made, list[ShareEntry])
     if as_json:
         write_json({"items": made})

@@ -35,7 +35,7 @@ from tests.native.rows import (
     make_turn,
     spend,
 )
-from tests.native.test_shares import make_share
+from tests.native.test_answer_shares import make_share
 from tests.webhooks.subscriptions import happen, subscribed
 
 STAFF_ONLY = [
