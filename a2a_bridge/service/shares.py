@@ -212,10 +212,10 @@ def find_shown(listed: Iterable[AnswerShare]) -> set[int]:
     return set(AnswerShare.objects.open().filter(pk__in=[one.pk for one in listed]).values_list("pk", flat=True))
 
 
-def end_shares(owner_id: int, share_ids: Sequence[int]) -> int:
-    """Delete shares of this owner; returns the number of those that were there."""
-    count, _ = AnswerShare.objects.filter(owner=owner_id, pk__in=share_ids).delete()
-    return count
+def end_share(owner_id: int, share_id: int) -> bool:
+    """Delete a share of this owner; False if the owner has no such share."""
+    count, _ = AnswerShare.objects.filter(owner=owner_id, pk=share_id).delete()
+    return bool(count)
 
 
 def end_shares_of_thread(thread: Thread) -> int:

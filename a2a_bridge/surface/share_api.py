@@ -23,7 +23,7 @@ from accounts.paging import PageQuery, page
 from accounts.rest import caller_of
 from accounts.throttle import check_missed_links, count_missed_link
 from kit.clock import iso
-from kit.describe import Page, Time, Url
+from kit.describe import ErrorBody, Page, Time, Url
 
 NO_SHARE = "no such share: it is not for you, it has ended, or there was none"
 NO_LINK = "the link shows nothing: it has ended or expired, or there was none"
@@ -127,7 +127,7 @@ class OneShare(APIView):
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, share_id: int) -> Response:
         """End a share of yours: nobody sees the answer by it any more, and its copy is deleted."""
-        if not shares.end_shares(caller_of(request).pk, [share_id]):
+        if not shares.end_share(caller_of(request).pk, share_id):
             raise NotFound(NO_SHARE)
         return Response(status=204)
 
@@ -138,7 +138,7 @@ class SharedLink(APIView):
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
-    @extend_schema(responses=SharedAnswer, auth=[])
+    @extend_schema(responses={200: SharedAnswer, 429: ErrorBody}, auth=[])
     def get(self, request: Request, token: str) -> Response:
         """The answer that a link shows; its token is the last part of the link.
 

@@ -39,7 +39,7 @@ def shares_page(request: HttpRequest, user: User) -> HttpResponse:
 @user_post
 def end_share(request: HttpRequest, user: User, share_id: int) -> HttpResponse:
     """End a share of the user's."""
-    if shares.end_shares(user.pk, [share_id]):
+    if shares.end_share(user.pk, share_id):
         messages.success(request, "The share has ended: its copy of the answer is deleted.")
     return HttpResponseRedirect(f"{reverse('shares')}#mine")
 

@@ -66,6 +66,7 @@ class Seeded:
     asked: str = ""
     networks: int = 0
     key_webhook: int = 0
+    ended_share: int = 0
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -129,6 +130,7 @@ class Seeded:
         values |= {"agent_name": FORGOTTEN} if name == "deleteOneTeamAgent" else {}
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
+        values |= {"share_id": self.ended_share} if name == "deleteOneShare" else {}
         values |= {"webhook_id": self.key_webhook} if AGNT_KEY in schemes_of(operation) else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
@@ -155,7 +157,11 @@ def seed(hub: HubProcess) -> Seeded:
     form = {"file": ("day.txt", b"what a day", "text/plain")}
     webhook = seeded.call("POST", "/webhooks", json={"url": HOOK, "events": ["*"]})["id"]
     seeded.call("POST", f"/webhooks/{webhook}/test")
+    shares = [seeded.call("POST", "/shares", json={"taskId": task_id, "audience": "link"}) for _ in range(2)]
+    seeded.ended_share = shares[1]["id"]
     seeded.names = {
+        "share_id": shares[0]["id"],
+        "token": shares[0]["url"].rpartition("/")[2],
         "owner": "demo",
         "login": "alice",
         "metric": "events.total",

@@ -51,6 +51,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "getExportSession",  # or an agent and a session that are there
     "postImportSessions",  # or a file that is one
     "postImportVenues",
+    "shareAnswer",  # or a task of one's own
     "createChatCompletion",
     "createResponse",
     "sendMessage",  # and these a sound message, or a task that has not ended
