@@ -115,6 +115,14 @@ async def _share(page: Page) -> None:
     await page.get_by_role("dialog").wait_for()
 
 
+async def _share_answer(page: Page) -> None:
+    await _send("Ask", QUESTION, shows="Answered in")(page)
+    await page.get_by_role("button", name="Share", exact=True).click()
+    await page.get_by_label("Logins").fill("bob, unknown-login")
+    await page.locator("#share").get_by_role("button", name="Share", exact=True).click()
+    await page.get_by_text("No user has the login").wait_for()
+
+
 async def _join(page: Page) -> None:
     await INVITE(page)
     await page.goto(await page.get_by_role("textbox", name="The new link").input_value())
@@ -203,6 +211,15 @@ PAGES = [
     Listed("questions", "/questions", "asker", _see("A lifetime is how long")),
     Listed("questions-empty", "/questions", "newcomer", like="questions"),
     Listed("questions-refused", "/questions?day=yesterday", "alice", complaint="400", like="questions"),
+    Listed("shares", "/shares", "alice"),
+    Listed("shares-received", "/shares", "bob", like="shares"),
+    Listed("shares-empty", "/shares", "newcomer", like="shares"),
+    Listed("shared", "/shared/{shared}", "bob", _see("Sales by region")),
+    Listed("shared-link", "/s/{link}", act=_see("Sales by region"), like="shared"),
+    Listed("shared-absent", "/shared/999999", "newcomer", complaint="404"),
+    Listed("shared-signed-out", "/shared/999999", complaint="404", like="shared-absent"),
+    Listed("shared-link-absent", "/s/0123456789abcdef", complaint="404", like="shared-absent"),
+    Listed("share-dialog", "/agents/{agent}", "alice", _share_answer, complaint="400"),
     Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_send("Sign in", {"Login": "no such login"}), complaint="400"),
     Listed("account", "/account", "alice", like="account-new-token"),

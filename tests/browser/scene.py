@@ -134,8 +134,20 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "unasked": str(offline.agent["id"]),
         "webhook": str(await _tell(hub, stack)),
         "remote": str(await _change_card(hub, stack)),
+        **await _share_answers(hub, analyst),
         **await asyncio.to_thread(make_rows, hub, "make_scene()"),
     }
+
+
+async def _share_answers(hub: HubProcess, analyst: ChannelAgent) -> dict[str, str]:
+    """An answer with everything that alice shares with bob, with everyone, and by a link."""
+    token = hub.mint("alice", "session")
+    task = await send(hub.url, analyst.handle, "What do the **numbers** of this year say?", token)
+    made = {}
+    for whom in ({"audience": "user", "login": "bob"}, {"audience": "everyone", "days": 30}, {"audience": "link"}):
+        answer = await api(hub, "alice", "POST", "/shares", {"taskId": task["id"], **whom})
+        made[whom["audience"]] = answer
+    return {"shared": str(made["user"]["id"]), "link": made["link"]["url"].rpartition("/")[2]}
 
 
 async def _agent(
