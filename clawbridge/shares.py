@@ -128,7 +128,7 @@ def shared(address: str, as_json: bool, connect: Connect) -> None:
 @json_option("Print `{id}`.")
 @with_hub
 def unshare(share_id: int, as_json: bool, connect: Connect) -> None:
-    """End a share of yours, by its id of `clawbridge shares`: nobody sees the answer by it any more."""
+    """End a share of yours, by its id of `clawbridge shares`: it shows the answer no longer."""
     with connect() as client:
         client.call(HubRequest("DELETE", f"{SHARES}/{share_id}"))
     if as_json:

@@ -126,7 +126,7 @@ class OneShare(APIView):
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, share_id: int) -> Response:
-        """End a share of yours: nobody sees the answer by it any more, and its copy is deleted."""
+        """End a share of yours: it shows the answer no longer, and its copy is deleted."""
         if not shares.end_share(caller_of(request).pk, share_id):
             raise NotFound(NO_SHARE)
         return Response(status=204)

@@ -136,7 +136,7 @@ async def test_what_cannot_be_shared_is_named(embedded_hub: HubProcess) -> None:
             (nora, {"taskId": "task-unknown", "audience": "link"}, 404, "no such task"),
             (olaf, {"taskId": done["id"], "audience": "link"}, 404, "no such task"),
             (nora, {"taskId": failed["id"], "audience": "link"}, 409, "no answer"),
-            (nora, {"taskId": done["id"], "audience": "user", "login": "nobody-here"}, 400, "nobody-here"),
+            (nora, {"taskId": done["id"], "audience": "user", "login": "unknown-login"}, 400, "unknown-login"),
             (nora, {"taskId": done["id"], "audience": "user", "login": "nora"}, 400, "you can read it"),
             (nora, {"taskId": done["id"], "audience": "user"}, 400, "login"),
             (nora, {"taskId": done["id"], "audience": "link", "login": "olaf"}, 400, "login"),
