@@ -10,7 +10,16 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
-from accounts.models import ClientGrant, Credential, Group, Invitation, Membership, Passkey, ProviderIdentity
+from accounts.models import (
+    ClientGrant,
+    Credential,
+    Group,
+    GroupInvitation,
+    Invitation,
+    Membership,
+    Passkey,
+    ProviderIdentity,
+)
 
 ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 
@@ -159,6 +168,17 @@ class MembershipAdmin(OwnerScopedAdmin):
     search_fields = ("user__login", "group__account__login")
     ordering = ("-created_at",)
     fields = ("group", "user", "role", "added_by", "created_at")
+
+
+@admin.register(GroupInvitation, site=site)
+class GroupInvitationAdmin(OwnerScopedAdmin):
+    """Links to join groups, for the staff; shows neither the link nor its hash."""
+
+    list_display = ("group", "role", "made_by", "used_by", "created_at", "expires_at", "used_at")
+    list_select_related = ("group", "made_by", "used_by")
+    search_fields = ("group__account__login",)
+    ordering = ("-created_at",)
+    fields = ("group", "role", "made_by", "used_by", "created_at", "expires_at", "used_at")
 
 
 @admin.register(Invitation, site=site)

@@ -21,12 +21,15 @@ def name_rows(rows: Sequence[Model]) -> list[Row]:
 
 
 def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag: int = CHANGE) -> None:
-    """Record an action of a user on these rows; beyond 100 rows the last entry says that there were more."""
+    """Record an action of a user on these rows; beyond 100 rows the last entry says that there were more.
+
+    For a group the entry names the maintainer who acts for it.
+    """
     kind = ContentType.objects.get_for_model(model)
     named = list(rows[:ROWS_NAMED]) or [("", "")]
     LogEntry.objects.bulk_create(
         LogEntry(
-            user_id=user.pk,
+            user_id=(user.acted_by or user).pk,
             content_type=kind,
             object_id=key,
             object_repr=name,

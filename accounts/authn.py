@@ -101,10 +101,14 @@ class Identity(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A signed-in user with the credential of the request."""
+    """A signed-in user with the credential of the request.
+
+    `acts_for`: the account of a group that the browser's session names; not checked (`accounts.acting`).
+    """
 
     user: User
     identity: Identity
+    acts_for: int | None = None
 
 
 class Presented(Struct, frozen=True):
@@ -197,7 +201,7 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
         scopes=found.scopes,
         only_agent=found.only_agent,
     )
-    return Caller(user, identity)
+    return Caller(user, identity, found.acts_for_id)
 
 
 def still_good(credential_ids: Collection[int]) -> set[int]:

@@ -67,7 +67,7 @@ def create_group(slug: str, name: str, *, made_by: User) -> Group:
         raise BadGroup(f"slug: @{slug.lower()} is taken") from None
     group = Group.objects.create(account=account, name=name)
     Membership.objects.create(group=group, user=made_by, role=Role.MAINTAINER, added_by=made_by)
-    _record(made_by, group, f"created the group @{account.login}")
+    record_group_act(made_by, group, f"created the group @{account.login}")
     return group
 
 
@@ -80,7 +80,7 @@ def rename_group(group: Group, name: str, *, by: User) -> None:
     """
     group.name = _check_name(name)
     group.save(update_fields=["name"])
-    _record(by, group, "renamed the group")
+    record_group_act(by, group, "renamed the group")
 
 
 @transaction.atomic
@@ -99,7 +99,7 @@ def add_member(group: Group, user: User, role: str = Role.MEMBER, *, by: User | 
         return _change_role(found, Role(role), by)
     GROUP_MEMBERS.check(group.pk)
     added = Membership.objects.create(group=group, user=user, role=Role(role), added_by=by)
-    _record(by, group, f"added @{user.login} as {role}")
+    record_group_act(by, group, f"added @{user.login} as {role}")
     return added
 
 
@@ -127,7 +127,7 @@ def remove_member(group: Group, user: User, *, by: User | None) -> None:
         _check_other_maintainer(membership)
     membership.delete()
     end_acts_of(group, user)
-    _record(by, group, f"removed @{user.login}")
+    record_group_act(by, group, f"removed @{user.login}")
 
 
 def end_acts_of(group: Group, user: User) -> None:
@@ -153,7 +153,7 @@ def _change_role(membership: Membership, role: Role, by: User | None) -> Members
         end_acts_of(membership.group, membership.user)
     membership.role = role
     membership.save(update_fields=["role"])
-    _record(by, membership.group, f"made @{membership.user.login} {role}")
+    record_group_act(by, membership.group, f"made @{membership.user.login} {role}")
     return membership
 
 
@@ -184,6 +184,16 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _record(by: User | None, group: Group, what: str) -> None:
+def record_group_act(by: User | None, group: Group, what: str) -> None:
+    """Record in the audit log what a user did to a group; nothing for the hub itself."""
     if by is not None:
         audit_log.record_act(by, Group, audit_log.name_rows([group]), what)
+
+
+def find_maintained(user: User, slug: str) -> Group | None:
+    """The group of this slug, if the user maintains it."""
+    if not slug.isprintable():
+        return None
+    rows = Membership.objects.maintaining().filter(user=user, group__account__login__iexact=slug)
+    found = rows.select_related("group__account").first()
+    return found.group if found else None

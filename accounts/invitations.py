@@ -68,6 +68,8 @@ def invite(login: str, *, is_admin: bool, made_by: User | None) -> Invited:
         raise BadLogin(login)
     if user is not None and not user.is_active:
         raise CannotInvite(f"@{user.login} is suspended")
+    if user is not None and user.is_group:
+        raise CannotInvite(f"@{user.login} is a group, as which no user signs in")
     if user is not None and made_by is not None and not _may_set_up(user):
         raise CannotInvite(
             f"@{user.login} is of the staff or can sign in already: the hub's operator makes such a link, with"

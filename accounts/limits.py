@@ -3,7 +3,7 @@
 from django.db.models import Q
 
 from accounts import settings
-from accounts.models import ClientGrant, Credential, Membership
+from accounts.models import ClientGrant, Credential, GroupInvitation, Membership
 from accounts.quotas import AccountLimit, CountedRows
 
 Kind, Source = Credential.Kind, Credential.Source
@@ -38,4 +38,11 @@ GROUP_MEMBERS = AccountLimit(
     counted=[CountedRows(Membership.objects.all, "group__account")],
     refusal="the group has {most} members, which are the most: remove some first",
     counts="members, maintainers and auditors of a group, which is an account too",
+)
+GROUP_INVITATIONS = AccountLimit(
+    "open links to join the group",
+    100,
+    counted=[CountedRows(GroupInvitation.objects.open, "group__account")],
+    refusal="the group has {most} open links to join: revoke some first",
+    counts="links that are not used, revoked or expired; of a group, which is an account too",
 )

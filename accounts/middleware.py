@@ -10,6 +10,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
 from accounts import settings
+from accounts.acting import find_acted_for
 from accounts.authn import find_caller, presented_by
 from accounts.error_responses import (
     API_PATHS,
@@ -81,6 +82,7 @@ class CredentialMiddleware(AuthenticationMiddleware):
             if token is not None and token.is_foreign:
                 return json_error(403, FORBIDDEN_ORIGIN, FORBIDDEN_ORIGIN_TEXT)
         request.user = SimpleLazyObject(lambda: _user(request))  # type: ignore[assignment]
+        request.acted_for = SimpleLazyObject(lambda: _acted_for(request))  # type: ignore[attr-defined]
         return None
 
 
@@ -97,5 +99,11 @@ def _is_known(request: HttpRequest) -> bool:
 
 def _user(request: HttpRequest) -> User | AnonymousUser:
     """The user of a browser's session: an app's token is for the API, not for pages or the admin."""
-    caller = find_caller(request)
+    request.caller = caller = find_caller(request)  # type: ignore[attr-defined]
     return caller.user if caller and caller.identity.kind == Credential.Kind.SESSION else AnonymousUser()
+
+
+def _acted_for(request: HttpRequest) -> User | None:
+    """The account of the group for which the browser's user acts; for the bar of all pages."""
+    caller = request.caller if request.user.is_authenticated else None  # type: ignore[attr-defined]
+    return find_acted_for(caller) if caller else None

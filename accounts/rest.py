@@ -238,11 +238,14 @@ class HasScope(BasePermission):
 class HasUnlimitedToken(BasePermission):
     """For calls that make or revoke tokens: by them a limited token could get beyond its scopes."""
 
-    message = "this takes a token that is not limited to scopes or to an agent"
+    message = "this takes a user's token that is not limited to scopes or to an agent"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """True if the credential of the request is not limited."""
-        return isinstance(request.auth, Identity) and not request.auth.is_limited
+        """True if the credential of the request is not limited, and not one of a group, which would outlive its
+        maker.
+        """
+        is_limited = not isinstance(request.auth, Identity) or request.auth.is_limited
+        return not is_limited and not caller_of(request).is_group
 
 
 class HasBrowserSession(BasePermission):

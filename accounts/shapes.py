@@ -14,6 +14,8 @@ from kit.clock import iso
 from kit.describe import Time, Url
 from kit.rows import RowSource, show
 
+GroupRole = Literal["member", "maintainer", "auditor"]
+
 
 class ApiUser(TypedDict):
     """A person with an account."""
@@ -134,6 +136,40 @@ class DeviceGranted(TypedDict):
 
     access_token: Annotated[str, RowSource("token")]
     token_type: Literal["Bearer"]
+
+
+class ApiGroup(TypedDict):
+    """A group of the caller; `slug` is the login of its account, and `role` the caller's role in it."""
+
+    slug: Annotated[str, RowSource("group.slug")]
+    name: Annotated[str, RowSource("group.name")]
+    role: GroupRole
+    createdAt: Annotated[Time, RowSource("group.created_at")]
+
+
+class ApiMember(TypedDict):
+    """A user in a group."""
+
+    login: Annotated[str, RowSource("user.login")]
+    role: GroupRole
+    addedBy: Annotated[str | None, RowSource("added_by.login")]
+    createdAt: Time
+
+
+class ApiGroupInvitation(TypedDict):
+    """An open link to join a group."""
+
+    id: int
+    role: GroupRole
+    madeBy: Annotated[str, RowSource("made_by.login")]
+    createdAt: Time
+    expiresAt: Time
+
+
+class NewGroupInvitation(ApiGroupInvitation):
+    """A new link to join a group with its address, this once."""
+
+    url: Url
 
 
 Shape = TypeVar("Shape")

@@ -95,8 +95,11 @@ def mint(
     app_name: str = "",
     limits: TokenLimits | None = None,
     grant: ClientGrant | None = None,
+    minted_by: User | None = None,
 ) -> Minted:
     """Make a credential for a user. A sign-in session lasts 30 days, other tokens as limited or until revoked.
+
+    `minted_by`: of a token of a group, the maintainer, with whose role the token ends.
 
     Raises:
         NoSuchSeat: the token would connect an agent that cannot be this user's; nothing was stored.
@@ -124,6 +127,7 @@ def mint(
         only_agent=limits.only_agent.lower(),
         is_jwt=limits.is_jwt,
         grant=grant,
+        minted_by=minted_by or user.acted_by,
     )
     if limits.is_jwt and expires_at:
         return _save_as_jwt(credential, expires_at)
@@ -220,6 +224,7 @@ def rotate(old: Credential, *, overlap: timedelta, user_agent: str) -> Minted:
         machine_id=old.machine_id,
         app_name=old.app_name,
         limits=limits,
+        minted_by=old.minted_by,
     )
     ends_at = minted.credential.created_at + overlap
     still = Credential.objects.filter(pk=old.pk)

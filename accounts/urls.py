@@ -4,6 +4,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from accounts.api import account as account_api
+from accounts.api import groups as groups_api
 from accounts.api import sign_in as sign_in_api
 from accounts.api import token_endpoint
 from accounts.pages import account, consent, invitations, sign_in
@@ -15,6 +16,17 @@ urlpatterns = [
     path("tokens/channel", account_api.ChannelTokens.as_view(), name="channel-tokens"),
     path("tokens/<int:token_id>", account_api.OneToken.as_view(), name="token"),
     path("tokens/<int:token_id>/rotate", account_api.RotateToken.as_view(), name="rotate-token"),
+    path("groups", groups_api.Groups.as_view(), name="groups-rest"),
+    path("groups/<str:slug>", groups_api.OneGroup.as_view(), name="group-rest"),
+    path("groups/<str:slug>/members", groups_api.Members.as_view(), name="group-members"),
+    path("groups/<str:slug>/members/<str:login>", groups_api.OneMember.as_view(), name="group-member"),
+    path("groups/<str:slug>/invitations", groups_api.GroupInvitations.as_view(), name="group-invitations"),
+    path(
+        "groups/<str:slug>/invitations/<int:invitation_id>",
+        groups_api.OneGroupInvitation.as_view(),
+        name="group-invitation",
+    ),
+    path("groups/<str:slug>/tokens", groups_api.GroupTokens.as_view(), name="group-tokens"),
     path("auth-sessions", account_api.AuthSessions.as_view(), name="auth-sessions"),
     path("auth-sessions/<str:prefix>/revoke", account_api.RevokeAuthSession.as_view(), name="revoke-auth-session"),
     path("auth/logout", account_api.Logout.as_view(), name="logout"),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.error_responses import json_error
 from accounts.models import Credential, User
-from accounts.pages import user_form, user_json, user_read
+from accounts.pages import owner_form, owner_json, owner_read
 from accounts.pages.account import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
@@ -26,7 +26,7 @@ NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."
 NOT_SHOWN = "ck_live_…"
 
 
-@user_form
+@owner_form
 def connect(request: HttpRequest, owner: User) -> HttpResponse:
     """A form for the name of an agent; a POST mints the agent's token and shows it once, with the commands to
     copy.
@@ -46,7 +46,7 @@ def connect(request: HttpRequest, owner: User) -> HttpResponse:
     return _waiting(request, minted.credential, token=minted.token)
 
 
-@user_read
+@owner_read
 def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """The page with the commands, without the token; the page says whether the agent has connected."""
     credential = _find_token(owner, credential_id)
@@ -55,7 +55,7 @@ def waiting(request: HttpRequest, owner: User, credential_id: int) -> HttpRespon
     return _waiting(request, credential)
 
 
-@user_json
+@owner_json
 def state(request: HttpRequest, owner: User, credential_id: int) -> HttpResponse:
     """`{"connected": bool}`; once the agent is connected also `name`, `href` and `action` of the next step."""
     credential = _find_token(owner, credential_id)

@@ -1,7 +1,7 @@
 """The tables of accounts."""
 
 from accounts.models.credential import USERS_KINDS, ClientGrant, Credential, SigningKey, on_revoked
-from accounts.models.group import Group, Membership
+from accounts.models.group import Group, GroupInvitation, Membership
 from accounts.models.sign_in import (
     DeviceGrant,
     Invitation,
@@ -21,6 +21,7 @@ __all__ = [
     "Credential",
     "DeviceGrant",
     "Group",
+    "GroupInvitation",
     "Invitation",
     "LoginAttempt",
     "LoginCode",

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models.user import User
@@ -47,6 +48,11 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         """The memberships of maintainers, who act for the group."""
         return self.filter(role=Membership.Role.MAINTAINER, group__account__is_active=True)
 
+    def auditing(self) -> "MembershipQuerySet":
+        """The memberships of maintainers and auditors, who read the audit of what the group owns."""
+        roles = (Membership.Role.MAINTAINER, Membership.Role.AUDITOR)
+        return self.filter(role__in=roles, group__account__is_active=True)
+
 
 class Membership(models.Model):
     """The role of a user in a group."""
@@ -72,3 +78,27 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"membership {self.pk}"
+
+
+class GroupInvitationQuerySet(models.QuerySet["GroupInvitation"]):
+    def open(self) -> "GroupInvitationQuerySet":
+        """The invitations that are neither used, revoked nor expired."""
+        return self.filter(used_at=None, expires_at__gt=Now())
+
+
+class GroupInvitation(models.Model):
+    """A link by which one user joins a group in a role. The row has only the hash of the link's token."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    group = models.ForeignKey(Group, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Membership.Role, default=Membership.Role.MEMBER)
+    made_by = models.ForeignKey(User, models.CASCADE, related_name="+")
+    used_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[GroupInvitationQuerySet] = GroupInvitationQuerySet.as_manager()  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return f"group invitation {self.pk}"

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from accounts.models.credential import Credential
+from accounts.models.group import GroupInvitation
 from kit import batches
 from kit.clock import db_now
 
@@ -152,6 +153,6 @@ def delete_expired() -> None:
 
     Until then a second use of a code still revokes.
     """
-    for model in (LoginAttempt, LoginCode, DeviceGrant, Invitation):
+    for model in (LoginAttempt, LoginCode, DeviceGrant, Invitation, GroupInvitation):
         batches.delete(model.objects.filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))
     batches.delete(Credential.objects.exclude(grant=None).filter(expires_at__lt=db_now() - KEPT_AFTER_EXPIRY))

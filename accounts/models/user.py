@@ -68,6 +68,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    # Set on the account of a group by the code that lets a maintainer act for the group; no column.
+    acted_by: "User | None" = None
+
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "login"
     REQUIRED_FIELDS: ClassVar[list[str]] = []

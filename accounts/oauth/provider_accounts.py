@@ -92,7 +92,7 @@ def link_oidc(login: str, issuer: str, subject: str) -> User:
     """
     with transaction.atomic():
         user = User.objects.select_for_update().filter(login__iexact=login).first()
-        if user is None:
+        if user is None or user.is_group:
             raise CannotLink(f"there is no account @{login}")
         if holder := ProviderIdentity.objects.filter(issuer=issuer, subject=subject).first():
             raise CannotLink(f"this subject belongs to @{holder.user.login} already")
@@ -157,7 +157,7 @@ def rename(login: str, new: str) -> User:
 
 def _local(login: str) -> User:
     user = User.objects.select_for_update().filter(login__iexact=login).first()
-    if user is None:
+    if user is None or user.is_group:
         raise CannotLink(f"there is no account @{login}")
     if user.github_id is not None:
         raise CannotLink(f"@{user.login} is linked to GitHub id {user.github_id} already")

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.acting import find_acted_for, record_page_act
 from accounts.authn import Caller, find_caller
 from accounts.error_responses import json_error
 from accounts.models import User
@@ -18,6 +19,7 @@ from accounts.models import User
 Args = ParamSpec("Args")
 View = Callable[Concatenate[HttpRequest, Args], HttpResponseBase]
 UserView = Callable[Concatenate[HttpRequest, User, Args], HttpResponseBase]
+BAD_REQUEST = 400
 SIGN_IN = "sign in to see this"
 
 
@@ -37,15 +39,23 @@ def require_user(
     refuse: Callable[[HttpRequest], HttpResponseBase] = to_signin,
     *,
     is_for: Callable[[User], bool] = lambda user: True,
+    acts: bool = False,
 ) -> View[Args]:
-    """Call the view with the signed-in user if the page is for this user; others get the response of `refuse`."""
+    """Call the view with the signed-in user if the page is for this user; others get the response of `refuse`.
+
+    `acts`: the view gets the account of the group for which the user acts, if any, and a POST is recorded.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: Args.args, **kwargs: Args.kwargs) -> HttpResponseBase:
         caller = signed_in(request)
         if caller is None or not is_for(caller.user):
             return refuse(request)
-        return view(request, caller.user, *args, **kwargs)
+        account = (find_acted_for(caller) if acts else None) or caller.user
+        response = view(request, account, *args, **kwargs)
+        if request.method == "POST" and response.status_code < BAD_REQUEST:
+            record_page_act(request, account)
+        return response
 
     return guarded
 
@@ -72,7 +82,7 @@ def user_part(view: UserView[Args]) -> View[Args]:
 
 def user_json(view: UserView[Args]) -> View[Args]:
     """Data for the script of a page: a visitor who is not signed in gets 401."""
-    return never_cache(require_safe(require_user(view, lambda request: json_error(401, "unauthorized", SIGN_IN))))
+    return never_cache(require_safe(require_user(view, _ask_to_sign_in)))
 
 
 def user_form(view: UserView[Args]) -> View[Args]:
@@ -83,6 +93,31 @@ def user_form(view: UserView[Args]) -> View[Args]:
 def user_post(view: UserView[Args]) -> View[Args]:
     """The target of a form on a page of the signed-in user."""
     return never_cache(require_POST(require_user(view)))
+
+
+def owner_read(view: UserView[Args]) -> View[Args]:
+    """Like `user_read`, for the group for which the user acts, if any."""
+    return never_cache(require_safe(require_user(view, acts=True)))
+
+
+def owner_page(view: UserView[Args]) -> View[Args]:
+    """Like `user_page`, for the group for which the user acts, if any."""
+    return never_cache(gzip_page(require_safe(require_user(view, acts=True))))
+
+
+def owner_json(view: UserView[Args]) -> View[Args]:
+    """Like `user_json`, for the group for which the user acts, if any."""
+    return never_cache(require_safe(require_user(view, _ask_to_sign_in, acts=True)))
+
+
+def owner_form(view: UserView[Args]) -> View[Args]:
+    """Like `user_form`, for the group for which the user acts, if any."""
+    return never_cache(require_http_methods(["GET", "HEAD", "POST"])(require_user(view, acts=True)))
+
+
+def owner_post(view: UserView[Args]) -> View[Args]:
+    """Like `user_post`, for the group for which the user acts, if any."""
+    return never_cache(require_POST(require_user(view, acts=True)))
 
 
 def staff_page(view: UserView[Args]) -> View[Args]:
@@ -102,3 +137,7 @@ def staff_post(view: UserView[Args]) -> View[Args]:
 
 def _require_staff(view: UserView[Args]) -> View[Args]:
     return require_user(view, absent, is_for=lambda user: user.is_staff)
+
+
+def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    return json_error(401, "unauthorized", SIGN_IN)

@@ -30,6 +30,7 @@ from accounts.tokens import (
 PASSKEY = "passkey"
 MAX_PASSWORD_CHARS = 1024
 BAD_PASSWORD = "Login and password do not go together, or the account is suspended."  # noqa: S105  it is a sentence
+IS_GROUP = "{login} is a group: sign in as yourself, and act for the group on its page."
 SUSPENDED = "{login} is suspended. An operator can lift that in the admin."
 
 
@@ -44,6 +45,8 @@ def signin(request: HttpRequest) -> HttpResponse:
         user = get_or_create_local_user(login)
     except BadLogin:
         return _signin_page(request, login=login, error=BAD_LOGIN, status=400)
+    if user.is_group:
+        return _signin_page(request, login=login, error=IS_GROUP.format(login=user.login), status=403)
     if not user.is_active:
         return _signin_page(request, login=login, error=SUSPENDED.format(login=user.login), status=403)
     return _signed_in(request, user, request.POST.get("next"))

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from agents.pages import groups
 from agents.pages.desk import alerts, audit, overview, publishing, remote
 from agents.pages.directory import agent_availability, agent_page, directory, home
 
@@ -10,6 +11,10 @@ urlpatterns = [
     path("agents", directory, name="directory"),
     path("agents/<str:owner>/<str:slug>", agent_page, name="agent-page"),
     path("agents/<str:owner>/<str:slug>/standing", agent_availability, name="agent-standing"),
+    path("groups", groups.my_groups, name="groups"),
+    path("groups/join/<str:token>", groups.join, name="group-join"),
+    path("groups/<str:slug>", groups.group, name="group"),
+    path("acting", groups.act, name="act"),
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),

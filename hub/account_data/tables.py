@@ -15,6 +15,7 @@ from accounts.models import (
     Credential,
     DeviceGrant,
     Group,
+    GroupInvitation,
     LoginCode,
     Membership,
     Passkey,
@@ -213,5 +214,6 @@ TABLES = (
     AccountTable("", Mail, ("owner",)),
     AccountTable("", LoginCode, ("user",)),
     AccountTable("", DeviceGrant, ("user",)),
+    AccountTable("", GroupInvitation, ("made_by",)),
 )
 EXPORTED = tuple(one for one in TABLES if one.name)

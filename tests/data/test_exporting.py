@@ -32,6 +32,7 @@ NOT_EXPORTED = {
     "LoginCode",  # minutes old, and a hash
     "DeviceGrant",
     "Invitation",  # a day old, and a hash
+    "GroupInvitation",  # a week old at most, and a hash
     "SigningKey",
     "Blob",  # its bytes are in the file
     "Process",

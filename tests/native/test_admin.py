@@ -8,6 +8,7 @@ from django.utils import timezone
 from a2a_bridge.models import Thread
 from accounts.admin_site import site
 from accounts.authn import COOKIE
+from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, CallerBlock, Halt, RemoteServer, Session
@@ -146,7 +147,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     Invitation.objects.create(digest="0" * 64, login="new", expires_at=timezone.now())
     now = timezone.now()
     Thread.objects.create(caller=bob.user, agent=agent, context_id="c", title="t", began_at=now, last_asked_at=now)
-    create_group("team", "Team", made_by=bob.user)
+    invite_to_group(create_group("team", "Team", made_by=bob.user), "member", by=bob.user)
     have_team(bob.user, agent.session)
     have_network(bob.user)
     make_share(bob)

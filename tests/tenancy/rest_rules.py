@@ -13,6 +13,7 @@ USAGE = {
 NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
 NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
 ADMIN = Rule(may=May.STAFF)
+GROUP = Rule(may=May.BY_HAND, test="test_a_group_is_absent_for_others_by_rest")
 
 SESSIONS: dict[str, Rule] = {
     f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
@@ -114,6 +115,18 @@ ACCOUNTS: dict[str, Rule] = {
     f"DELETE {V}/me/account": Rule(may=May.BY_HAND, test="test_erasing_takes_the_login_and_a_session"),
     f"GET {V}/me/retention": Rule(may=May.SIGNED_IN),
     f"PUT {V}/me/retention": Rule(may=May.SIGNED_IN, body={"questionsKeptDays": None}),
+    f"GET {V}/groups": Rule(may=May.SIGNED_IN),
+    f"POST {V}/groups": Rule(may=May.BY_HAND, test="test_a_group_is_made_and_changed_by_rest"),
+    f"GET {V}/groups/{{slug}}": GROUP,
+    f"PATCH {V}/groups/{{slug}}": GROUP,
+    f"GET {V}/groups/{{slug}}/members": GROUP,
+    f"PUT {V}/groups/{{slug}}/members/{{login}}": GROUP,
+    f"DELETE {V}/groups/{{slug}}/members/{{login}}": GROUP,
+    f"GET {V}/groups/{{slug}}/invitations": GROUP,
+    f"POST {V}/groups/{{slug}}/invitations": GROUP,
+    f"DELETE {V}/groups/{{slug}}/invitations/{{invitation_id}}": GROUP,
+    f"POST {V}/groups/{{slug}}/tokens": GROUP,
+    f"DELETE {V}/groups/{{slug}}/account": GROUP,
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),
     f"DELETE {V}/tokens/{{token_id}}": Rule(may=May.MINE, ok=(204,), writes=True),

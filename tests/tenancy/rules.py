@@ -136,6 +136,15 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),
+    "PAGE /groups": Rule(may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"),
+    "PAGE /groups/{slug}": Rule(
+        may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"
+    ),
+    "PAGE /groups/{slug}/erase": Rule(
+        may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"
+    ),
+    "PAGE /groups/join/{token}": Rule(may=May.BY_HAND, test="test_a_link_lets_one_user_join_once"),
+    "PAGE /acting": Rule(may=May.BY_HAND, test="test_only_a_maintainer_acts_for_a_group"),
     "PAGE /desk/agents/{agent_id}/remote": Rule(may=May.BY_HAND, test="test_a_server_is_its_owners_alone"),
     "PAGE /desk/agents/{agent_id}": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/delete": OWN_PAGE,

@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 
 from accounts.models import User
-from accounts.pages import user_form, user_page, user_post
+from accounts.pages import owner_form, owner_page, owner_post
 from accounts.quotas import QuotaExceeded
 from kit.clock import db_now
 from kit.ids import read_row_id
@@ -80,7 +80,7 @@ class SubscriptionForm:
         return None
 
 
-@user_form
+@owner_form
 def webhooks(request: HttpRequest, user: User) -> HttpResponse:
     """The page of the user's webhooks, with the form that makes another; a POST shows its secret this once."""
     if request.method != "POST":
@@ -116,7 +116,7 @@ def _own_view(
                 raise PermissionDenied
             return act(request, own, **more)
 
-        return user_post(view) if posts else user_page(view)
+        return owner_post(view) if posts else owner_page(view)
 
     return decorate
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from accounts.errors import TooFast
 from accounts.models import User
-from accounts.pages import user_form
+from accounts.pages import owner_form
 from accounts.throttle import CONFIRMATIONS_PER_DAY, CONFIRMATIONS_PER_HOUR
 from agents import settings
 from agents.core.alerts import describe_alert
@@ -94,7 +94,7 @@ MEANS = {
 }
 
 
-@user_form
+@owner_form
 def alerts(request: HttpRequest, owner: User) -> HttpResponse:
     """The form and the lists of alerts. `?confirm=` shows a button whose POST confirms the mail address."""
     token = (request.POST or request.GET).get("confirm", "")[:MAX_TOKEN_CHARS]

@@ -10,12 +10,19 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
 from django.shortcuts import render
 from django.views.decorators.gzip import gzip_page
 
 from accounts.models import MAX_LOGIN_CHARS, User
-from accounts.pages import user_form, user_read
+from accounts.pages import owner_form, owner_read
 from agents import settings
 from agents.core import figures
 from agents.core.directory import (
@@ -32,7 +39,7 @@ from agents.core.reasons import Explanation
 from agents.models import Agent, CallerBlock, Turn
 from agents.models.turn import PUBLIC_ASKER
 from agents.pages.availability import states_of
-from agents.pages.desk import charts, get_own_agent
+from agents.pages.desk import charts, get_audited_agent
 from agents.transcript.replies import StoredReply, find_replies
 from kit.clock import db_now, iso
 from kit.concurrency import DOWNLOADS, take_slot
@@ -50,11 +57,14 @@ OUTCOMES = {str(outcome or OPEN): label for outcome, label in OUTCOME_LABELS.ite
 
 
 @gzip_page
-@user_form
+@owner_form
 def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The audit page; a POST blocks or unblocks a caller and redirects to the page."""
-    agent = get_own_agent(agent_id, owner)
+    agent = get_audited_agent(agent_id, owner)
+    is_own = agent.owner_id == owner.pk
     if request.method == "POST":
+        if not is_own:
+            raise Http404
         _block_or_not(request, owner)
         return HttpResponseRedirect(request.get_full_path())
     window = read_window(request.GET, db_now())
@@ -67,6 +77,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
     context = {
         **_about(agent, window),
+        "is_own": is_own,
         "cut_at": cut_at,
         "most": f"{figures.MAX_TURNS:,}",
         "days": days,
@@ -79,7 +90,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         "reasons": [(explain(one.outcome, one.reason), one.reason, one.count) for one in figures.by_reason(turns)],
         "asker_count": figures.count_askers(turns),
         "askers": askers,
-        "blocked": _blocked(owner, [one.login for one in askers]),
+        "blocked": _blocked(agent.owner, [one.login for one in askers]),
         "recent": page,
         "asks": _ask_rows(list(page)),
         "outcomes": OUTCOMES,
@@ -92,10 +103,10 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     return render(request, "desk/audit.html", context)
 
 
-@user_read
+@owner_read
 def audit_as_csv(request: HttpRequest, owner: User, agent_id: int) -> HttpResponseBase:
     """The CSV file of the window's asks, filtered as on the page."""
-    agent = get_own_agent(agent_id, owner)
+    agent = get_audited_agent(agent_id, owner)
     window = read_window(request.GET, db_now())
     turns = Turn.objects.filter(agent=agent, asked_at__gte=window.since)
     chosen, _ = _choose(Filters(request, FILTERS), turns)
@@ -253,7 +264,7 @@ SUMS: dict[str, Any] = {
 COST_COLUMNS = ("day", "agent", "caller", "asks", "asks_with_cost", "cost_usd", "input_tokens", "output_tokens")
 
 
-@user_read
+@owner_read
 def costs(request: HttpRequest, owner: User) -> HttpResponse:
     """The page of costs: the sums of the days, and a table by agent, by caller or by day."""
     window, by = _read_utc_window(request), request.GET.get("by", "")
@@ -278,7 +289,7 @@ def costs(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "desk/costs.html", context)
 
 
-@user_read
+@owner_read
 def costs_as_csv(request: HttpRequest, owner: User) -> HttpResponseBase:
     """The CSV file of costs: a line for each day, agent and caller, the newest day first."""
     take_slot(request, DOWNLOADS, owner.pk)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
 
 from accounts.models import User
-from accounts.pages import user_form, user_json, user_read
+from accounts.pages import owner_form, owner_json, owner_read
 from agents.core.bulk_changes import (
     MAX_AT_ONCE,
     BulkAction,
@@ -135,7 +135,7 @@ class DeskSessionRow:
     role: str
 
 
-@user_read
+@owner_read
 def desk(request: HttpRequest, owner: User) -> HttpResponse:
     """The desk: three lists, each with its own pages; `?archived=1` adds archived sessions."""
     agents = (
@@ -166,7 +166,7 @@ def desk(request: HttpRequest, owner: User) -> HttpResponse:
     return render(request, "desk/desk.html", context)
 
 
-@user_json
+@owner_json
 def states(request: HttpRequest, owner: User) -> HttpResponse:
     """`{"sessions": {id: state}, "agents": {id: used today}}` for each `?session=` and `?agent=`."""
     sessions = sessions_visible_to(owner.pk).filter(public_id__in=_uuids(request.GET.getlist("session")))
@@ -245,7 +245,7 @@ WORDS = {
 KEPT = "halted by an administrator, who has to lift that"
 
 
-@user_form
+@owner_form
 def bulk(request: HttpRequest, owner: User) -> HttpResponse:
     """GET previews the change, POST makes it and shows the results; agents of other owners are left out."""
     given = request.POST if request.method == "POST" else request.GET

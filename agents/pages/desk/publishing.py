@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from accounts.models import User
-from accounts.pages import user_form, user_read
+from accounts.pages import owner_form, owner_read
 from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
 from agents.core.agent_moves import NotMovable
@@ -24,7 +24,7 @@ from kit.ids import read_uuid
 Status = Agent.Status
 
 
-@user_form
+@owner_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Publish a session as an agent; `?session=` names the session."""
     session = _wanted_session(request, owner)
@@ -47,13 +47,13 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@user_read
+@owner_read
 def published(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The page after publishing, with the next steps: ask the agent, see its page, share its handle."""
     return render(request, "desk/published.html", {"agent": get_own_agent(agent_id, owner)})
 
 
-@user_form
+@owner_form
 def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """Change an agent; the actions publish, unpublish, halt and resume ignore the other fields of the form."""
     agent = get_own_agent(agent_id, owner)
@@ -75,7 +75,7 @@ def edit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
         return _page(request, form, agent=get_own_agent(agent_id, owner), status=409)
 
 
-@user_form
+@owner_form
 def delete(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """GET asks for confirmation, POST deletes the agent."""
     agent = get_own_agent(agent_id, owner)

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from accounts.models import User
-from accounts.pages import user_form
+from accounts.pages import owner_form
 from accounts.quotas import QuotaExceeded
 from accounts.sealing import SecretUnreadable
 from agents.core import directory
@@ -134,7 +134,7 @@ class NewRemoteForm(AgentForm):
     )
 
 
-@user_form
+@owner_form
 def publish(request: HttpRequest, owner: User) -> HttpResponse:
     """Publish a remote server as an agent; the action `check` shows the card, and fills empty fields from it."""
     if request.method != "POST":
@@ -159,7 +159,7 @@ def publish(request: HttpRequest, owner: User) -> HttpResponse:
     return show_published(request, made)
 
 
-@user_form
+@owner_form
 def server(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     """The address and state of a remote agent's server; a POST fetches the card again, or moves the server."""
     agent = get_own_agent(agent_id, owner)
