@@ -65,25 +65,25 @@ class GroupView(APIView):
 
     permission_classes = [IsAuthenticated, HasUnlimitedToken]
 
-    def membership(self, request: Request, slug: str, *, maintains: bool = False) -> Membership:
+    def membership(self, request: Request, group_slug: str, *, maintains: bool = False) -> Membership:
         """The caller's membership in the group.
 
         Raises:
             NotFound: there is no such group, the caller is not in it, or does not maintain it.
         """
-        rows = Membership.objects.filter(user=caller_of(request), group__account__login__iexact=slug)
-        found = rows.select_related("group__account").first() if slug.isprintable() else None
+        rows = Membership.objects.filter(user=caller_of(request), group__account__login__iexact=group_slug)
+        found = rows.select_related("group__account").first() if group_slug.isprintable() else None
         if found is None or (maintains and found.role != Role.MAINTAINER):
             raise NotFound(ABSENT)
         return found
 
-    def maintained(self, request: Request, slug: str) -> Group:
+    def maintained(self, request: Request, group_slug: str) -> Group:
         """The group, if the caller maintains it.
 
         Raises:
             NotFound: see `membership`.
         """
-        return self.membership(request, slug, maintains=True).group
+        return self.membership(request, group_slug, maintains=True).group
 
 
 class Groups(APIView):
@@ -107,14 +107,14 @@ class OneGroup(GroupView):
     """`/groups/{slug}`"""
 
     @extend_schema(responses=ApiGroup)
-    def get(self, request: Request, slug: str) -> Response:
+    def get(self, request: Request, group_slug: str) -> Response:
         """One group of the caller."""
-        return Response(show(ApiGroup, self.membership(request, slug)))
+        return Response(show(ApiGroup, self.membership(request, group_slug)))
 
     @extend_schema(request=GroupBody, responses=ApiGroup)
-    def patch(self, request: Request, slug: str) -> Response:
+    def patch(self, request: Request, group_slug: str) -> Response:
         """Rename the group."""
-        membership = self.membership(request, slug, maintains=True)
+        membership = self.membership(request, group_slug, maintains=True)
         name = GroupBody.read(request).validated_data["name"]
         groups.rename_group(membership.group, name, by=caller_of(request))
         return Response(show(ApiGroup, membership))
@@ -124,9 +124,9 @@ class Members(GroupView):
     """`/groups/{slug}/members`"""
 
     @extend_schema(parameters=[PageQuery], responses=Page[ApiMember])
-    def get(self, request: Request, slug: str) -> Response:
+    def get(self, request: Request, group_slug: str) -> Response:
         """The members of the group, by login."""
-        group = self.membership(request, slug).group
+        group = self.membership(request, group_slug).group
         rows = group.memberships.select_related("user", "added_by").order_by("user__login")
         return page(request, rows, show_each(ApiMember))
 
@@ -135,19 +135,19 @@ class OneMember(GroupView):
     """`/groups/{slug}/members/{login}`"""
 
     @extend_schema(request=RoleBody, responses={200: ApiMember, 409: ErrorBody, 429: ErrorBody})
-    def put(self, request: Request, slug: str, login: str) -> Response:
+    def put(self, request: Request, group_slug: str, login: str) -> Response:
         """Add a user in a role, or change the role of a member; 409: no maintainer would be left."""
-        group = self.maintained(request, slug)
+        group = self.maintained(request, group_slug)
         role = RoleBody.read(request).validated_data["role"]
         added = groups.add_member(group, _get_user(login), role, by=caller_of(request))
         return Response(show(ApiMember, added))
 
     @extend_schema(responses={204: None, 409: ErrorBody})
-    def delete(self, request: Request, slug: str, login: str) -> Response:
+    def delete(self, request: Request, group_slug: str, login: str) -> Response:
         """Remove a member, or leave the group; 409: no maintainer would be left."""
         user = _get_user(login)
         is_self = user == caller_of(request)
-        group = self.membership(request, slug, maintains=not is_self).group
+        group = self.membership(request, group_slug, maintains=not is_self).group
         groups.remove_member(group, user, by=caller_of(request))
         return Response(status=204)
 
@@ -156,16 +156,16 @@ class GroupInvitations(GroupView):
     """`/groups/{slug}/invitations`"""
 
     @extend_schema(responses=Items[ApiGroupInvitation])
-    def get(self, request: Request, slug: str) -> Response:
+    def get(self, request: Request, group_slug: str) -> Response:
         """The open links to join the group, newest first."""
-        group = self.maintained(request, slug)
+        group = self.maintained(request, group_slug)
         found = GroupInvitation.objects.open().filter(group=group).select_related("made_by").order_by("-pk")
         return Response({"items": show_each(ApiGroupInvitation)(found)})
 
     @extend_schema(request=RoleBody, responses={201: NewGroupInvitation, 429: ErrorBody})
-    def post(self, request: Request, slug: str) -> Response:
+    def post(self, request: Request, group_slug: str) -> Response:
         """Make a link by which one user joins the group, once, within 7 days; the answer alone has it."""
-        group = self.maintained(request, slug)
+        group = self.maintained(request, group_slug)
         role = RoleBody.read(request).validated_data["role"]
         invited = invite_to_group(group, role, by=caller_of(request))
         shown = show(NewGroupInvitation, invited.invitation, url=invited.url)
@@ -176,9 +176,9 @@ class OneGroupInvitation(GroupView):
     """`/groups/{slug}/invitations/{id}`"""
 
     @extend_schema(responses={204: None})
-    def delete(self, request: Request, slug: str, invitation_id: int) -> Response:
+    def delete(self, request: Request, group_slug: str, invitation_id: int) -> Response:
         """Revoke an open link to join."""
-        group = self.maintained(request, slug)
+        group = self.maintained(request, group_slug)
         check_no_fields(request)
         if not revoke_group_invitation(group, invitation_id, by=caller_of(request)):
             raise NotFound("no such open link")
@@ -189,9 +189,9 @@ class GroupTokens(GroupView):
     """`/groups/{slug}/tokens`"""
 
     @extend_schema(request=NewGroupToken, responses={201: MintedChannelToken, 429: ErrorBody})
-    def post(self, request: Request, slug: str) -> Response:
+    def post(self, request: Request, group_slug: str) -> Response:
         """Make a token of the group; it ends when the caller is no maintainer any more."""
-        account: Any = self.maintained(request, slug).account
+        account: Any = self.maintained(request, group_slug).account
         body = NewGroupToken.read(request)
         wanted = body.validated_data
         account.acted_by = caller_of(request)

@@ -59,9 +59,9 @@ class GroupAccount(APIView):
     permission_classes = [HasBrowserSession]
 
     @extend_schema(parameters=[SLUG_TYPED], responses={204: None, 400: ErrorBody, 409: ErrorBody})
-    def delete(self, request: Request, slug: str) -> Response:
+    def delete(self, request: Request, group_slug: str) -> Response:
         """Delete a group that the caller maintains, with all that it owns; its rows are gone within minutes."""
-        group = find_maintained(caller_of(request), slug)
+        group = find_maintained(caller_of(request), group_slug)
         if group is None:
             raise NotFound("you are in no group of this name")
         if request.query_params.get("slug") != group.slug:
@@ -75,6 +75,6 @@ class GroupAccount(APIView):
 
 urlpatterns = [
     path("me/export", Export.as_view(), name="export"),
-    path("groups/<str:slug>/account", GroupAccount.as_view(), name="group-account-rest"),
+    path("groups/<str:group_slug>/account", GroupAccount.as_view(), name="group-account-rest"),
     path("me/account", Account.as_view(), name="account-rest"),
 ]

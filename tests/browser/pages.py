@@ -159,6 +159,16 @@ ROTATE = _send("Make a new secret", {}, shows="Copy it now")
 INVITE = _send("Make a link", {"Login": "new-colleague"}, shows="Copy it now", checks=["An administrator"])
 
 
+BAD_GROUP = _send("Create the group", {"Name": "Mine", "Short name": "no slug"})
+MAKE_LINK = _send("Make a link", {}, shows="Copy it now")
+
+
+async def _open_link(page: Page) -> None:
+    await MAKE_LINK(page)
+    await page.goto(await page.get_by_role("textbox", name="The new link").input_value())
+    await page.get_by_role("button", name="Join the group").wait_for()
+
+
 async def _mint(page: Page) -> None:
     await page.get_by_label("New token, for").select_option("jwt")
     await page.get_by_label("Its name").fill("laptop")
@@ -225,6 +235,14 @@ PAGES = [
     Listed("account", "/account", "alice", like="account-new-token"),
     Listed("account-erase", "/account/erase", "alice"),
     Listed("account-new-token", "/account", "alice", _mint),
+    Listed("groups", "/groups", "owner"),
+    Listed("groups-refused", "/groups", "newcomer", BAD_GROUP, complaint="400"),
+    Listed("group", "/groups/data-team", "owner", MAKE_LINK),
+    Listed("group-member", "/groups/data-team", "alice", like="group"),
+    Listed("group-empty", "/groups/quiet-team", "owner", like="group"),
+    Listed("group-erase", "/groups/data-team/erase", "owner"),
+    Listed("group-join", "/groups/data-team", "owner", _open_link),
+    Listed("group-join-gone", "/groups/join/unknown", "alice", complaint="404"),
     Listed("device", "/device", "alice", like="device-unknown-code"),
     Listed("device-unknown-code", "/device", "alice", ASK_CODE, complaint="400"),
     Listed("device-known-code", "/device", "alice", _allow_device),

@@ -2,11 +2,14 @@
 
 from django.utils import timezone
 
-from accounts.tokens import get_or_create_local_user
-from agents.models import Agent
+from accounts.group_invitations import invite_to_group
+from accounts.groups import add_member, create_group
+from accounts.models import Membership
+from accounts.tokens import get_or_create_local_user, mint_channel
+from agents.models import Agent, CallerBudget
 from tests.browser.network_rows import make_hostile, make_network
 from tests.browser.team_rows import make_team
-from tests.native.rows import make_client_grant, make_turn
+from tests.native.rows import make_agent, make_client_grant, make_turn
 
 __all__ = ["make_hostile", "make_scene"]
 SLOWEST_MS = (23 * 3600 + 59 * 60) * 1000
@@ -23,4 +26,19 @@ def make_scene() -> dict[str, str]:
     alice, now = get_or_create_local_user("alice"), timezone.now()
     make_client_grant(alice, app_name="Coding agent", refreshed_at=now)
     make_client_grant(alice, app_name="Copied agent", revoked_at=now, reused_at=now)
+    _make_groups(slow)
     return {"proposal": str(make_team("captain")), "slow": str(slow.pk), **make_network("host")}
+
+
+def _make_groups(limited: Agent) -> None:
+    """A group of the owner with an agent, a budget, tokens and a link to join, and a group with nothing."""
+    owner, alice = limited.owner, get_or_create_local_user("alice")
+    team = create_group("data-team", "Data platform", made_by=owner)
+    create_group("quiet-team", "Quiet", made_by=owner)
+    add_member(team, alice, Membership.Role.AUDITOR, by=owner)
+    add_member(team, get_or_create_local_user("bob"), by=owner)
+    make_agent(team.account, "pipelines", tagline="Says why a pipeline is late")
+    CallerBudget.objects.create(agent=limited, caller=team.account, daily_budget=50)
+    team.account.acted_by = owner
+    mint_channel(team.account, "build server", user_agent="")
+    invite_to_group(team, Membership.Role.MEMBER, by=owner)

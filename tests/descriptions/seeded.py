@@ -21,6 +21,7 @@ ASKED = {"postResolvePermission"}  # these one whose agent asks leave
 SENT_TO_WEBHOOK = {"postSendTest", "postReplay"}  # not while it is paused
 AGNT_KEY = "agntKey"
 PERMISSION = "leave-1"
+TEAM = "demo-team"  # a group
 FORGOTTEN = "dreamer"  # an agent of the team that is deleted
 NOT_OFFERED = {  # known, and a 404 whatever is asked
     "deleteOneDesktop",
@@ -98,6 +99,10 @@ class Seeded:
                 self.call("DELETE", f"/admin/halts/{halt['id']}")
         if operation.definition.raw["operationId"] in ASKED:
             self.asked = asyncio.run(_register(self, asks_leave=True))
+        if operation.definition.raw["operationId"] == "deleteOneMember":
+            self.call("PUT", f"/groups/{TEAM}/members/{self.names['login']}", json={})
+        if operation.definition.raw["operationId"] == "deleteOneGroupInvitation":
+            self.names["invitation_id"] = self.call("POST", f"/groups/{TEAM}/invitations", json={})["id"]
         if operation.definition.raw["operationId"] in SENT_TO_WEBHOOK:
             url = f"{self.hub.url}/api/v1/webhooks/{self.names['webhook_id']}"
             headers = bearer(self.tokens["bearer"])
@@ -159,11 +164,14 @@ def seed(hub: HubProcess) -> Seeded:
     seeded.call("POST", f"/webhooks/{webhook}/test")
     shares = [seeded.call("POST", "/shares", json={"taskId": task_id, "audience": "link"}) for _ in range(2)]
     seeded.ended_share = shares[1]["id"]
+    seeded.call("POST", "/groups", json={"slug": TEAM, "name": "The team"})
     seeded.names = {
         "share_id": shares[0]["id"],
         "token": shares[0]["url"].rpartition("/")[2],
         "owner": "demo",
         "login": "alice",
+        "group_slug": TEAM,
+        "invitation_id": seeded.call("POST", f"/groups/{TEAM}/invitations", json={})["id"],
         "metric": "events.total",
         "slug": "echo",
         "agent_id": agent["id"],

@@ -72,7 +72,7 @@ def test_a_maintainer_adds_changes_and_removes_members(alice: Person, bob: Perso
     post(client, "remove", id=row)
     assert role_of(bob, team) is None
     for action, fields, text in (
-        ("add", {"login": "nobody-here", "role": "member"}, "No user has the login"),
+        ("add", {"login": "no-such-user", "role": "member"}, "No user has the login"),
         ("add", {"login": "bob", "role": "king"}, "Choose a role"),
         ("remove", {"id": row}, "not in the group any more"),
         ("leave", {}, "would have no maintainer"),

@@ -1,0 +1,68 @@
+"""A member who is removed from a group: open streams, and views of sessions, end; others go on."""
+
+import asyncio
+import time
+from typing import Any
+from uuid import uuid4
+
+from lab.agents import Stall, online
+from lab.callers import bearer, call, open_stream, question, web
+from lab.hub_process import HubProcess
+
+WITHIN_S = 20.0  # documented as 2 s; without it they would stay open
+
+
+async def change(hub: HubProcess, who: str, method: str, path: str, body: Any = None) -> Any:
+    """A call of REST; the JSON of its answer."""
+    async with web(hub.urls[-1]) as client:
+        answer = await client.request(
+            method, f"/api/v1{path}", json=body, headers=bearer(hub.mint(who, "session"))
+        )
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else None
+
+
+async def make_team(hub: HubProcess, *members: str) -> str:
+    """A group of `head` with these members; its slug."""
+    slug = f"team-{uuid4().hex[:8]}"
+    await change(hub, "head", "POST", "/groups", {"slug": slug, "name": "Team"})
+    for login in members:
+        hub.mint(login, "session")
+        await change(hub, "head", "PUT", f"/groups/{slug}/members/{login}", {})
+    return slug
+
+
+async def read_to_the_end(stream: Any) -> str:
+    """The text of a stream until it ends."""
+    lines = []
+    try:
+        while True:
+            lines.append(await stream.next_line())
+    except EOFError:
+        return "\n".join(lines)
+
+
+async def test_a_removed_member_loses_the_open_stream_and_another_member_keeps_it(hub: HubProcess) -> None:
+    """On the grown hub at another process than that where the member is removed."""
+    team = await make_team(hub, "goes", "stays")
+    agent: dict[str, Any] = {"access": "limited", "allowedLogins": [team], "concurrencyCap": 5}
+    goes, stays = hub.mint("goes", "session"), hub.mint("stays", "session")
+    async with (
+        online(hub, Stall, agent=agent) as theirs,
+        online(hub, Stall, agent=agent) as others,
+        open_stream(hub.urls[0], theirs.handle, "wait", goes) as ends,
+        open_stream(hub.urls[0], others.handle, "wait", stays) as goes_on,
+    ):
+        await ends.next_line()
+        await goes_on.next_line()
+        await change(hub, "head", "DELETE", f"/groups/{team}/members/goes")
+        since = time.monotonic()
+        said = await asyncio.wait_for(read_to_the_end(ends), WITHIN_S)
+        assert time.monotonic() - since < WITHIN_S
+        assert "you may not ask" in said
+        again = await call(hub.urls[0], theirs.handle, goes, "SendMessage", question("once more"))
+        assert "error" in again.json()
+        reading = asyncio.create_task(read_to_the_end(goes_on))
+        done, _ = await asyncio.wait({reading}, timeout=3)
+        assert not done, reading.result()
+        reading.cancel()
