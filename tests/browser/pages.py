@@ -159,7 +159,8 @@ ROTATE = _send("Make a new secret", {}, shows="Copy it now")
 INVITE = _send("Make a link", {"Login": "new-colleague"}, shows="Copy it now", checks=["An administrator"])
 
 
-BAD_GROUP = _send("Create the group", {"Name": "Mine", "Short name": "no slug"})
+BAD_GROUP = _send("Create the group", {"#name": "Mine", "Short name": "no slug"})
+ACT = _send("Act for this group", {}, shows="for @data-team")
 MAKE_LINK = _send("Make a link", {}, shows="Copy it now")
 
 
@@ -240,6 +241,7 @@ PAGES = [
     Listed("group", "/groups/data-team", "owner", MAKE_LINK),
     Listed("group-member", "/groups/data-team", "alice", like="group"),
     Listed("group-empty", "/groups/quiet-team", "owner", like="group"),
+    Listed("group-acting", "/groups/data-team", "owner", ACT),
     Listed("group-erase", "/groups/data-team/erase", "owner"),
     Listed("group-join", "/groups/data-team", "owner", _open_link),
     Listed("group-join-gone", "/groups/join/unknown", "alice", complaint="404"),

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from accounts import groups
 from accounts.groups import BadGroup, LastMaintainer, NotAMember
+from accounts.invitations import CannotInvite, invite
 from accounts.models import Credential, Group, Membership, User
+from accounts.oauth.provider_accounts import CannotLink, link, rename
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint
 from hub.account_data.erasure import CannotClose, close
@@ -116,3 +119,30 @@ def test_a_closed_account_leaves_its_groups_and_a_closed_group_has_no_members(
     close(team.pk)
     assert not Membership.objects.filter(group=team).exists()
     assert groups.create_group("data-team", "Again", made_by=bob.user).slug == "data-team"
+
+
+def test_the_operator_lists_and_changes_groups(
+    alice: Person, bob: Person, team: Group, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("group")
+    assert capsys.readouterr().out == "@data-team\tData platform\n"
+    call_command("group", "@data-team", add="bob", role="maintainer")
+    assert capsys.readouterr().out == "@alice\tmaintainer\n@bob\tmaintainer\n"
+    call_command("group", "data-team", remove="alice")
+    assert roles(team) == {"bob": Role.MAINTAINER}
+    for arguments, options, text in (
+        (["unknown"], {}, "there is no group @unknown"),
+        (["data-team"], {"remove": "bob"}, "no maintainer"),
+        (["data-team"], {"add": "unknown"}, "no user has the login unknown"),
+    ):
+        with pytest.raises(CommandError, match=text):
+            call_command("group", *arguments, **options)
+
+
+def test_no_link_and_no_sign_in_make_the_account_of_a_group_a_persons(team: Group) -> None:
+    with pytest.raises(CannotInvite, match="is a group"):
+        invite(team.slug, is_admin=False, made_by=None)
+    with pytest.raises(CannotLink):
+        link(team.slug, 7)
+    with pytest.raises(CannotLink):
+        rename(team.slug, "other")

@@ -5,9 +5,10 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from lab.agents import Stall, online
+from lab.agents import Echo, Stall, online
 from lab.callers import bearer, call, open_stream, question, web
 from lab.hub_process import HubProcess
+from tests.operators.operator import Operator
 
 WITHIN_S = 20.0  # documented as 2 s; without it they would stay open
 
@@ -66,3 +67,31 @@ async def test_a_removed_member_loses_the_open_stream_and_another_member_keeps_i
         done, _ = await asyncio.wait({reading}, timeout=3)
         assert not done, reading.result()
         reading.cancel()
+
+
+async def test_a_maintainer_who_gets_a_lesser_role_sees_nothing_more_of_a_session(hub: HubProcess) -> None:
+    team = await make_team(hub, "second")
+    await change(hub, "head", "PUT", f"/groups/{team}/members/second", {"role": "maintainer"})
+    made = await change(hub, "head", "POST", f"/groups/{team}/tokens", {"name": "agent", "kind": "channel"})
+    async with (
+        Echo(hub.url, made["token"]) as agent,
+        Operator(hub.url, hub.mint("head", "session")) as stays,
+        Operator(hub.urls[-1], hub.mint("second", "session")) as goes,
+    ):
+        await stays.subscribe(agent.session_id)
+        await goes.subscribe(agent.session_id)
+        await change(hub, "head", "PUT", f"/groups/{team}/members/second", {"role": "member"})
+        assert (await goes.heard("error", within_s=WITHIN_S))["code"] == "forbidden"
+        await stays.answer("prompt", sessionId=agent.session_id, text="alone?")
+        await stays.event("reply", text="echo: alone?")
+        assert goes.of("event") == []
+
+
+async def test_the_agent_of_a_group_is_cut_off_when_the_maker_of_its_token_leaves(hub: HubProcess) -> None:
+    team = await make_team(hub, "second")
+    await change(hub, "head", "PUT", f"/groups/{team}/members/second", {"role": "maintainer"})
+    made = await change(hub, "second", "POST", f"/groups/{team}/tokens", {"name": "agent", "kind": "channel"})
+    async with Echo(hub.urls[-1], made["token"]) as agent:
+        await change(hub, "second", "DELETE", f"/groups/{team}/members/second")
+        assert (await agent.heard("error"))["code"] == "token_revoked"
+        await asyncio.wait_for(agent.closed.wait(), WITHIN_S)
