@@ -241,7 +241,7 @@ PAGES = [
     Listed("group", "/groups/data-team", "owner", MAKE_LINK),
     Listed("group-member", "/groups/data-team", "alice", like="group"),
     Listed("group-empty", "/groups/quiet-team", "owner", like="group"),
-    Listed("group-acting", "/groups/data-team", "owner", ACT),
+    Listed("group-acting", "/groups/data-team", "keeper", ACT),
     Listed("group-erase", "/groups/data-team/erase", "owner"),
     Listed("group-join", "/groups/data-team", "owner", _open_link),
     Listed("group-join-gone", "/groups/join/unknown", "alice", complaint="404"),
