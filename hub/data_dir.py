@@ -19,6 +19,7 @@ COMMANDS_ON_A_HUB = frozenset(
         "link_github",
         "link_oidc",
         "invite",
+        "group",
         "move_database",
         "export_account",
         "erase_account",
