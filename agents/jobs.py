@@ -10,6 +10,7 @@ from django.db.models import F, Q, QuerySet
 from accounts.models import ClientGrant, Credential, User, delete_expired
 from agents.core import presence
 from agents.core.alerts import watch_agents
+from agents.core.failure_groups import group_failures as group_new_failures
 from agents.core.mail import MailOutbox, forget_old_mails
 from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import (
@@ -17,6 +18,7 @@ from agents.models import (
     Alert,
     Connection,
     Event,
+    FailureGroup,
     Process,
     QueuedAsk,
     RemoteName,
@@ -106,7 +108,11 @@ def retain(turns_kept_days: int) -> int:
     batches.delete(RemoteName.objects.filter(used_at__lt=before))
     batches.delete(Credential.objects.spent_before(now - CREDENTIALS_KEPT).filter(connections=None))
     batches.delete(ClientGrant.objects.spent_before(now - CREDENTIALS_KEPT))
-    return _delete_oldest(Turn.objects.exclude(outcome=None), "asked_at", before)
+    deleted = _delete_oldest(Turn.objects.exclude(outcome=None), "asked_at", before)
+    batches.delete(
+        FailureGroup.objects.filter(last_at__lt=before)
+    )  # after their turns, which would be grouped again
+    return deleted
 
 
 @job("agents.blank_questions")
@@ -133,6 +139,12 @@ def forget_events(events_kept_days: int) -> int:
 def watch() -> int:
     """Raise and end the alerts of owners; returns their number."""
     return watch_agents()
+
+
+@job("agents.group_failures")
+def group_failures() -> int:
+    """Count failed and refused asks into groups; returns the number of asks."""
+    return group_new_failures()
 
 
 @job("agents.send_mails")
@@ -176,14 +188,14 @@ def _load_first_owners(owners: QuerySet[User]) -> list[User]:
 
 def _blank_questions_of(owner: User, until: datetime) -> int:
     since, blanked = owner.questions_blanked_to, 0
-    asked = Turn.objects.exclude(outcome=None).exclude(question="").filter(asked_at__lt=until)
+    asked = Turn.objects.exclude(outcome=None).exclude(question="", failure_text=None).filter(asked_at__lt=until)
     if since is not None:
         asked = asked.filter(asked_at__gte=since - STILL_OPEN)
     own_agents = Agent.objects.filter(owner=owner).values("pk")
     own_sessions = Session.objects.filter(owner=owner).values("pk")
     for turns in (asked.filter(agent__in=own_agents), asked.filter(agent=None, session__in=own_sessions)):
         for ids in batches.key_batches(turns, BLANKED_AT_ONCE):
-            blanked += Turn.objects.filter(pk__in=ids).update(question="")
+            blanked += Turn.objects.filter(pk__in=ids).update(question="", failure_text=None)
     User.objects.filter(pk=owner.pk, questions_kept_days=owner.questions_kept_days).update(
         questions_blanked_to=until
     )

@@ -87,6 +87,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "agents": "lists",
     "artifacts": "artifacts",
     "ask": "ask",
+    "failures": "failures",
     "groups": "groups",
     "login": "sign_in",
     "logout": "sign_in",

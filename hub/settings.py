@@ -178,6 +178,7 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "deliver": {"task": "webhooks.deliver_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "mail": {"task": "agents.send_mails", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "group failures": {"task": "agents.group_failures", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "watch agents": {"task": "agents.watch", "schedule": 60.0, "options": {"expires": 60}},
     "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},
     "trim tasks": {"task": "a2a.trim_tasks", "schedule": 300.0, "options": {"expires": 300}},

@@ -22,7 +22,8 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
+from django.db.models import BooleanField, QuerySet
+from django.db.models.expressions import RawSQL
 
 Row = tuple[Any, ...]
 
@@ -172,6 +173,15 @@ class AnyRow:
         if self._query is None:  # not in `__init__`: modules must not use the connection while they are imported
             self._query = Query(*self._found.order_by().values("pk")[:1].query.sql_with_params())
         return bool(rows(*self._query))
+
+
+def is_one_of(column: str, values: Sequence[str]) -> RawSQL:
+    """The condition that a column has one of these values, which are constants of the code, as literals.
+
+    SQLite uses a partial index only for a query that repeats the index's condition, with its literals.
+    """
+    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return RawSQL(f"{column} IN ({listed})", (), output_field=BooleanField())  # noqa: S611
 
 
 def _converted(row: Row, converters: Mapping[int, tuple[Sequence[Callable[..., Any]], Any]]) -> Row:

@@ -23,6 +23,7 @@ OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
 OF_ASK = "handle, agentId, askerLogin, routeId, question"
 OF_ALERT = "handle, agentId, alert, threshold, value, since"
+OF_FAILURE = "handle, agentId, failureId, reason, text, count, firstAt, lastAt"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
 OF_BOOKING = "booking_id, venue_id, status, from, slot_id, slot_time, party_size"
 SIGNATURE = "X-Clawborrator-Signature"
@@ -49,6 +50,8 @@ CATALOG = (
     EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
     EventType("alert.raised", "an alert that you switched on began", OF_ALERT),
     EventType("alert.ended", "the alert ended", f"{OF_ALERT}, endedAt"),
+    EventType("failure.opened", "your agent failed in a way that it had not failed before", OF_FAILURE),
+    EventType("failure.reopened", "a failure that you had resolved occurred again", OF_FAILURE),
     EventType("session.connected", "a session you see came online", OF_SESSION),
     EventType("session.disconnected", "a session you see went offline", OF_SESSION),
     EventType("file.uploaded", "a file was put into a session you see", OF_FILE),

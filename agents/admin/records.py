@@ -13,8 +13,9 @@ from accounts.audit_log import record_reading
 from accounts.models import User
 from agents.core import halt_rules
 from agents.core.explanations import BY_REASON, explain
+from agents.core.failure_groups import describe_group
 from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
-from agents.models import Agent, Connection, DailyUsage, Halt, Process, RemoteServer, Session, Turn
+from agents.models import Agent, Connection, DailyUsage, FailureGroup, Halt, Process, RemoteServer, Session, Turn
 from agents.models.halt import REASON_CHARS
 from agents.pages.desk.audit import csv_of
 from kit.ids import read_row_id
@@ -152,6 +153,24 @@ class DailyUsageAdmin(OwnerScopedAdmin):
     list_filter = ("day",)
     search_fields = ("agent__handle",)
     ordering = ("-day", "agent")
+
+
+@admin.register(FailureGroup, site=site)
+class FailureGroupAdmin(OwnerScopedAdmin):
+    """The failures of agents, in groups; owners change their states on the desk."""
+
+    owner_lookup = "agent__owner"
+    list_display = ("shown_text", "agent", "reason", "state", "count", "first_at", "last_at", "reopened_at")
+    list_select_related = ("agent",)
+    list_filter = ("state", "reason")
+    search_fields = ("agent__handle", "shape")
+    fields = (*list_display, "resolved_at")
+    ordering = ("-last_at", "-pk")
+
+    @admin.display(description="failure")
+    def shown_text(self, group: FailureGroup) -> str:
+        """The shape of the texts, or what the reason means."""
+        return to_line(describe_group(group), SHORT_CHARS)
 
 
 SHORT_CHARS = 60

@@ -30,6 +30,7 @@ from agents.api.admin_figures import StatsActiveUsers, StatsOverview, StatsTimes
 from agents.api.agent_control import AdminHalt, AdminHalts, Blocks, BulkChanges, CardChange, HaltAgent, OneBlock
 from agents.api.agents import AgentByHandle, Agents, OneAgent, get_own_agent
 from agents.api.events import Events, OpMessages, SessionTimeline
+from agents.api.failures import AlertRules, Failures, OneAlertRule, OneFailure
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
 from agents.api.remote import RemoteCards
 from agents.api.session_access import OneShare, Permissions, ResolvePermission, Shares
@@ -158,6 +159,10 @@ urlpatterns = [
     path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
+    path("failures", Failures.as_view(), name="failures"),
+    path("failures/<int:failure_id>", OneFailure.as_view(), name="failure"),
+    path("alert-rules", AlertRules.as_view(), name="alert-rules"),
+    path("alert-rules/<str:kind>", OneAlertRule.as_view(), name="alert-rule"),
     path("admin/", include(admin_urlpatterns)),
     path("peers", Peers.as_view(), name="peers"),
     path("sessions", Sessions.as_view(), name="sessions"),

@@ -5,7 +5,7 @@ transaction that locks it, which also writes the webhook deliveries and the mail
 same time send them once.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
-from agents import settings
+from agents.core.alert_texts import write_mail
 from agents.core.directory import usage_today
 from agents.core.mail import find_addresses, queue_mails
-from agents.models import Agent, Alert, AlertRule, Halt, Session, Turn
+from agents.models import Agent, Alert, AlertRule, FailureGroup, Halt, Session, Turn
 from agents.models.alert import AlertKind
 from agents.models.choices import Outcome
 from agents.models.session import SEEN_AT, online_sessions
@@ -31,8 +31,16 @@ AGENTS_AT_ONCE = 500
 ENDED_AT_ONCE = 500
 FAILURES_WITHIN = timedelta(hours=1)
 MIN_ASKS = 5
+NEW_WITHIN = timedelta(hours=1)  # of a group of failures that was opened; older ones begin no alert
+MAX_NEW_FAILURES = 10  # open alerts about groups of one agent; the page of failures has all
 
-ConditionKey = tuple[int, AlertKind]  # an agent's id, and the kind of the alert
+
+class ConditionKey(NamedTuple):
+    """The agent and the kind of an alert; for `NEW_FAILURE` also the group of failures."""
+
+    agent_id: int
+    kind: AlertKind
+    failure_group_id: int | None = None
 
 
 class WatchedAgent(NamedTuple):
@@ -83,7 +91,7 @@ def _find_watched() -> QuerySet[Agent]:
 def _compare(agents: Sequence[WatchedAgent], now: datetime) -> int:
     """Raise and end the alerts of these agents; returns the number of alerts."""
     of_these = Alert.objects.open().filter(agent_id__in=[agent.agent_id for agent in agents])
-    rows = {(row.agent_id, AlertKind(row.kind)): row for row in of_these}
+    rows = {_key(row): row for row in of_these}
     raised = {key for key, row in rows.items() if row.raised_at is not None}
     holding = find_conditions(agents, now, raised)
     _begin({key: found for key, found in holding.items() if key not in rows}, now)
@@ -96,8 +104,8 @@ def _begin(new: Mapping[ConditionKey, Condition], now: datetime) -> None:
     """Insert a row for each of these conditions."""
     Alert.objects.bulk_create(
         [
-            Alert(agent_id=agent_id, kind=kind, threshold=one.threshold, value=one.value, since=one.since or now)
-            for (agent_id, kind), one in new.items()
+            Alert(**key._asdict(), threshold=one.threshold, value=one.value, since=one.since or now)
+            for key, one in new.items()
         ],
         ignore_conflicts=True,  # another process may have inserted the row
     )
@@ -106,10 +114,10 @@ def _begin(new: Mapping[ConditionKey, Condition], now: datetime) -> None:
 @transaction.atomic
 def _raise(found: Mapping[ConditionKey, Condition], now: datetime) -> int:
     """Raise the alerts of these conditions, except of agents that have not been offline long enough."""
-    waiting = Alert.objects.open().filter(raised_at=None, agent_id__in={agent_id for agent_id, _ in found})
+    waiting = Alert.objects.open().filter(raised_at=None, agent_id__in={key.agent_id for key in found})
     due = []
     for row in _lock(waiting):
-        one = found.get((row.agent_id, AlertKind(row.kind)))
+        one = found.get(_key(row))
         if one is None:
             continue
         row.raised_at, row.threshold, row.value, row.since = now, one.threshold, one.value, one.since or row.since
@@ -135,10 +143,16 @@ def _end(alert_ids: Collection[int], now: datetime) -> int:
     return len(raised)
 
 
+def _key(row: Alert) -> ConditionKey:
+    return ConditionKey(row.agent_id, AlertKind(row.kind), row.failure_group_id)
+
+
 def _lock(rows: QuerySet[Alert]) -> list[Alert]:
     """Lock these rows, and return them as they are now; rows that another process has locked are left out."""
     return list(
-        rows.select_for_update(skip_locked=True, of=("self",)).select_related("agent__session").order_by("pk")
+        rows.select_for_update(skip_locked=True, of=("self",))
+        .select_related("agent__session", "failure_group")
+        .order_by("pk")
     )
 
 
@@ -161,7 +175,7 @@ def _queue_notices(alerts: Sequence[Alert]) -> None:
 def _mails(alerts: Sequence[Alert], addresses: dict[int, str]) -> Iterable[tuple[int, str, str, str]]:
     for alert in alerts:
         if to := addresses.get(alert.agent.owner_id):
-            yield alert.agent.owner_id, to, *_mail(alert)
+            yield alert.agent.owner_id, to, *write_mail(alert)
 
 
 def _event(alert: Alert) -> OutboxEvent:
@@ -174,6 +188,8 @@ def _event(alert: Alert) -> OutboxEvent:
         "value": alert.value,
         "since": iso(alert.since),
     }
+    if alert.failure_group_id is not None:
+        payload["failureId"] = alert.failure_group_id
     if alert.ended_at is not None:
         payload["endedAt"] = iso(alert.ended_at)
     return OutboxEvent(
@@ -183,53 +199,6 @@ def _event(alert: Alert) -> OutboxEvent:
         session_id=str(agent.session.public_id),
         routing_name=f"@{agent.session.routing_name}",
     )
-
-
-RAISED = {
-    AlertKind.OFFLINE: "@{handle} is offline",
-    AlertKind.BUDGET: "@{handle} has used {value} % of its budget for today",
-    AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in the last hour",
-}
-PAST = {
-    AlertKind.OFFLINE: "@{handle} was offline",
-    AlertKind.BUDGET: "@{handle} had used {value} % of its budget for the day",
-    AlertKind.FAILURES: "@{handle} failed to answer {value} % of its questions in an hour",
-}
-ENDED = {
-    AlertKind.OFFLINE: "@{handle} is no longer offline",
-    AlertKind.BUDGET: "The budget alert of @{handle} has ended",
-    AlertKind.FAILURES: "The failure alert of @{handle} has ended",
-}
-DETAILS = {
-    AlertKind.OFFLINE: "The agent was last online at {since}. Your threshold: {threshold} min.",
-    AlertKind.BUDGET: "The alert began at {since}. Your threshold: {threshold} %. Budgets restart at 00:00 UTC.",
-    AlertKind.FAILURES: "The alert began at {since}. Your threshold: {threshold} % of 5 or more questions.",
-}
-UNWATCHED = "An alert also ends when the agent is unpublished, halted or deleted, or the alert is switched off."
-
-
-def describe_alert(alert: Alert) -> str:
-    """The condition that an alert is about, in one sentence without a full stop."""
-    texts = RAISED if alert.ended_at is None else PAST
-    return texts[AlertKind(alert.kind)].format(handle=alert.agent.handle, value=alert.value)
-
-
-def _mail(alert: Alert) -> tuple[str, str]:
-    """Subject and text of the mail about a raised alert, or about its end if the alert has ended."""
-    kind, handle = AlertKind(alert.kind), alert.agent.handle
-    if alert.ended_at is None:
-        said = describe_alert(alert)
-        detail = DETAILS[kind].format(since=_moment(alert.since), threshold=alert.threshold)
-    else:
-        said = ENDED[kind].format(handle=handle)
-        detail = f"The alert began at {_moment(alert.since)} and ended at {_moment(alert.ended_at)}. {UNWATCHED}"
-    desk = f"{settings.PUBLIC_URL}/desk"
-    text = f"{said}.\n\n{detail}\n\nThe agent: {desk}/agents/{alert.agent_id}\nYour alerts: {desk}/alerts\n"
-    return f"[Clawbridge] {said}", text
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def find_conditions(
@@ -242,7 +211,7 @@ def find_conditions(
     """
     rules = _load_rules({agent.owner_id for agent in agents})
     found = _find_offline(agents, rules) | _find_spent(agents, rules)
-    return found | _find_failing(agents, rules, now, raised)
+    return found | _find_failing(agents, rules, now, raised) | _find_new_failures(agents, rules, now, raised)
 
 
 Rules = Mapping[tuple[int, AlertKind], int]  # the threshold for an owner's id and a kind
@@ -277,7 +246,7 @@ def _find_offline(agents: Sequence[WatchedAgent], rules: Rules) -> dict[Conditio
         if retry_at is None and agent.session_id in online:
             continue
         since = seen_at if remote_id is None else None
-        found[agent.agent_id, AlertKind.OFFLINE] = Condition(minutes, since=since)
+        found[ConditionKey(agent.agent_id, AlertKind.OFFLINE)] = Condition(minutes, since=since)
     return found
 
 
@@ -286,7 +255,7 @@ def _find_spent(agents: Sequence[WatchedAgent], rules: Rules) -> dict[ConditionK
     used = usage_today([agent.agent_id for agent, _ in watched])
     shares = {agent.agent_id: used.get(agent.agent_id, 0) * 100 // agent.daily_budget for agent, _ in watched}
     return {
-        (agent.agent_id, AlertKind.BUDGET): Condition(percent, shares[agent.agent_id])
+        ConditionKey(agent.agent_id, AlertKind.BUDGET): Condition(percent, shares[agent.agent_id])
         for agent, percent in watched
         if shares[agent.agent_id] >= percent
     }
@@ -307,8 +276,32 @@ def _find_failing(
     found = {}
     for agent, percent in watched:
         asks, failed = counts[agent.agent_id]
-        key = (agent.agent_id, AlertKind.FAILURES)
+        key = ConditionKey(agent.agent_id, AlertKind.FAILURES)
         least = percent / 2 if key in raised else percent
         if asks >= MIN_ASKS and failed * 100 >= least * asks:
             found[key] = Condition(percent, failed * 100 // asks)
+    return found
+
+
+def _find_new_failures(
+    agents: Sequence[WatchedAgent], rules: Rules, now: datetime, raised: Collection[ConditionKey]
+) -> dict[ConditionKey, Condition]:
+    """The open groups of failures that were opened lately and occurred often enough, or that have an alert.
+
+    An agent has at most MAX_NEW_FAILURES: those with an alert, then the oldest.
+    """
+    least = {agent.agent_id: times for agent, times in _with_rule(agents, rules, AlertKind.NEW_FAILURE)}
+    if not least:
+        return {}
+    alerted = {key.failure_group_id for key in raised if key.failure_group_id is not None}
+    open_groups = FailureGroup.objects.filter(agent__in=least, state=FailureGroup.State.OPEN)
+    groups = open_groups.filter(Q(opened_at__gt=now - NEW_WITHIN) | Q(pk__in=alerted)).order_by("opened_at", "pk")
+    found: dict[ConditionKey, Condition] = {}
+    of_agents: Counter[int] = Counter()
+    for group in sorted(groups, key=lambda one: one.pk not in alerted):
+        occurred, times = group.count - group.count_before, least[group.agent_id]
+        if (occurred >= times or group.pk in alerted) and of_agents[group.agent_id] < MAX_NEW_FAILURES:
+            of_agents[group.agent_id] += 1
+            key = ConditionKey(group.agent_id, AlertKind.NEW_FAILURE, group.pk)
+            found[key] = Condition(times, occurred, since=group.opened_at)
     return found

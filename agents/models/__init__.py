@@ -3,6 +3,7 @@
 from agents.models.agent import Agent, AgentGrant
 from agents.models.alert import Alert, AlertAddress, AlertRule, Mail
 from agents.models.caller import CallerBlock, CallerBudget, DailyUsage
+from agents.models.failure import FailureCaller, FailureDay, FailureGroup
 from agents.models.halt import Halt
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
@@ -22,6 +23,9 @@ __all__ = [
     "Connection",
     "DailyUsage",
     "Event",
+    "FailureCaller",
+    "FailureDay",
+    "FailureGroup",
     "File",
     "FollowUp",
     "Halt",

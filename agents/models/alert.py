@@ -8,26 +8,30 @@ from django.db.models import Q
 
 from accounts.models import User
 from agents.models.agent import Agent
+from agents.models.failure import FailureGroup
 
 MAX_EMAIL_CHARS = 254
 MAX_OFFLINE_MINUTES = 7 * 24 * 60
+MAX_FAILURE_TIMES = 1000
 
 
 class AlertKind(models.TextChoices):
-    """`OFFLINE`: for so many minutes. `BUDGET`, `FAILURES`: so many percent."""
+    """`OFFLINE`: for so many minutes. `BUDGET`, `FAILURES`: so many percent. `NEW_FAILURE`: so many times."""
 
     OFFLINE = "offline"
     BUDGET = "budget"
     FAILURES = "failures"
+    NEW_FAILURE = "new_failure"
 
 
 class AlertRule(models.Model):
     """One kind of alert that an owner switched on, for all agents that are published and not halted."""
 
     owner = models.ForeignKey(User, models.CASCADE, related_name="alert_rules")
-    kind = models.CharField(max_length=8, choices=AlertKind)
+    kind = models.CharField(max_length=11, choices=AlertKind)
     threshold = models.PositiveIntegerField(
-        validators=[MinValueValidator(1), MaxValueValidator(MAX_OFFLINE_MINUTES)], help_text="Minutes, or percent."
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_OFFLINE_MINUTES)],
+        help_text="Minutes, percent, or failures.",
     )
 
     class Meta:
@@ -71,9 +75,12 @@ class Alert(models.Model):
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="alerts")
-    kind = models.CharField(max_length=8, choices=AlertKind)
+    failure_group = models.ForeignKey(
+        FailureGroup, models.CASCADE, null=True, related_name="alerts", help_text="Of `new_failure` alone."
+    )
+    kind = models.CharField(max_length=11, choices=AlertKind)
     threshold = models.PositiveIntegerField()
-    value = models.PositiveIntegerField(help_text="When it was raised: minutes, or percent.")
+    value = models.PositiveIntegerField(help_text="When it was raised: minutes, percent, or failures.")
     since = models.DateTimeField()
     raised_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -83,7 +90,14 @@ class Alert(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["agent", "kind"], condition=Q(ended_at=None), name="one_open_alert_per_agent_and_kind"
+                fields=["agent", "kind"],
+                condition=Q(ended_at=None, failure_group=None),
+                name="one_open_alert_per_agent_and_kind",
+            ),
+            models.UniqueConstraint(
+                fields=["failure_group"],
+                condition=Q(ended_at=None, failure_group__isnull=False),
+                name="one_open_alert_per_failure_group",
             ),
             models.CheckConstraint(
                 condition=Q(ended_at=None) | Q(raised_at__isnull=False), name="an_ended_alert_was_raised"

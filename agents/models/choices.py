@@ -61,3 +61,24 @@ NO_CONNECTION = 0  # of a turn whose link needs no connection; ids of connection
 
 # the text of such a failure is the agent's
 AGENTS_OWN_WORDS = frozenset({TurnFailure.AGENT_FAILED, TurnFailure.REJECTED, TurnFailure.AGENT_CANCELED})
+
+# The reasons of failures and refusals that an owner can act upon: turns with these are grouped. The index of turns
+# that are not in a group yet names them, so a change needs a migration; a test compares them with the registry.
+GROUPED_REASONS = (
+    TurnFailure.AGENT_FAILED.value,
+    "budget_exhausted",
+    "busy",
+    "caller_budget_spent",
+    "caller_cost_reached",
+    TurnFailure.CHANNEL_LOST.value,
+    "concurrency",
+    "cost_limit_reached",
+    TurnFailure.NOT_DELIVERED.value,
+    TurnFailure.NOT_RECORDED.value,
+    "offline",
+    TurnFailure.PROCESS_DIED.value,
+    TurnFailure.REPLY_LOST.value,
+    TurnFailure.REPLY_TOO_LARGE.value,
+    TurnFailure.SHUTDOWN.value,
+    TurnFailure.TIMEOUT.value,
+)

@@ -8,7 +8,8 @@ from django.db.models import Q
 
 from accounts.models import User
 from agents.models.agent import Agent
-from agents.models.choices import Outcome, Surface
+from agents.models.choices import GROUPED_REASONS, Outcome, Surface
+from agents.models.failure import FailureGroup
 from agents.models.session import Session
 from kit import trace
 
@@ -65,7 +66,8 @@ class Turn(models.Model):
     Open while `outcome` is null. The turn holds its session for its caller until `released_at`, or until
     `claim_until` passes. `usage_day` is the day whose budget counts the turn; null if the turn was never counted,
     or was given back.
-    `question` is blanked after the time for which the owner keeps questions (`agents.jobs.blank_questions`).
+    `question` and `failure_text` are blanked after the time for which the owner keeps questions
+    (`agents.jobs.blank_questions`).
     """
 
     chat_id = models.CharField(max_length=64, unique=True, help_text="Also the audit's route id.")
@@ -120,6 +122,15 @@ class Turn(models.Model):
     )
     context_id = models.TextField(blank=True, default="", db_default="", help_text="The A2A context it is in.")
     repeats = models.PositiveIntegerField(default=1, help_text="Like refusals within one minute share a row.")
+    failure_text = models.TextField(null=True, help_text="The agent's own words, if it failed.")  # noqa: DJ001
+    failure_group = models.ForeignKey(
+        FailureGroup,
+        models.SET_NULL,
+        null=True,
+        related_name="turns",
+        db_index=False,
+        help_text="Null until it is counted.",
+    )
 
     objects: ClassVar[Any] = TurnQuerySet.as_manager()
 
@@ -149,6 +160,16 @@ class Turn(models.Model):
                 fields=["session", "caller", "reason", "asked_at"],
                 condition=Q(outcome="denied"),
                 name="turn_denied_lately",
+            ),
+            models.Index(
+                fields=["id"],
+                condition=Q(failure_group=None, agent__isnull=False, reason__in=GROUPED_REASONS),
+                name="turn_to_group",
+            ),
+            models.Index(
+                fields=["failure_group", "id"],
+                condition=Q(failure_group__isnull=False),
+                name="turn_by_failure_group",
             ),
         ]
 

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from agents.pages import groups
-from agents.pages.desk import alerts, audit, overview, publishing, remote
+from agents.pages.desk import alerts, audit, failures, overview, publishing, remote
 from agents.pages.directory import agent_availability, agent_page, directory, home
 
 urlpatterns = [
@@ -21,6 +21,8 @@ urlpatterns = [
     path("desk/bulk", overview.bulk, name="desk-bulk"),
     path("desk/costs", audit.costs, name="desk-costs"),
     path("desk/costs.csv", audit.costs_as_csv, name="desk-costs-csv"),
+    path("desk/failures", failures.failures, name="desk-failures"),
+    path("desk/failures/<int:failure_id>", failures.failure, name="desk-failure"),
     path("desk/publish", publishing.publish, name="desk-publish"),
     path("desk/remote", remote.publish, name="desk-remote"),
     path("desk/agents/<int:agent_id>/remote", remote.server, name="desk-server"),

@@ -245,8 +245,10 @@ def erase(user: User) -> bool:
 def _make_nameless(user: User) -> None:
     """Blank the user's texts in rows that others keep, such as questions and the messages of decisions."""
     for asked in batches.walk_rows(Turn.objects.filter(caller=user)):
-        asked_turns = Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(question="", context_id="")
-        asked_turns.update(question="", context_id="")
+        asked_turns = Turn.objects.filter(pk__in=[pk for [pk] in asked]).exclude(
+            question="", context_id="", failure_text=None
+        )
+        asked_turns.update(question="", context_id="", failure_text=None)
     Halt.objects.filter(made_by=user).exclude(reason="").update(reason="")
     PermissionRequest.objects.filter(resolver=user).exclude(message="").update(message="")
     user.groups.clear()

@@ -1,12 +1,15 @@
 """The rows of a scene that its agents do not make; `scene.make_rows` calls these functions."""
 
+from datetime import datetime, timedelta
+
 from django.utils import timezone
 
 from accounts.group_invitations import invite_to_group
 from accounts.groups import add_member, create_group
-from accounts.models import Membership
+from accounts.models import Membership, User
 from accounts.tokens import get_or_create_local_user, mint_channel
-from agents.models import Agent, CallerBudget
+from agents.core.failure_groups import group_failures, set_state
+from agents.models import Agent, CallerBudget, FailureGroup
 from tests.browser.network_rows import make_hostile, make_network
 from tests.browser.team_rows import make_team
 from tests.native.rows import make_agent, make_client_grant, make_turn
@@ -27,7 +30,47 @@ def make_scene() -> dict[str, str]:
     make_client_grant(alice, app_name="Coding agent", refreshed_at=now)
     make_client_grant(alice, app_name="Copied agent", revoked_at=now, reused_at=now)
     _make_groups(slow)
-    return {"proposal": str(make_team("captain")), "slow": str(slow.pk), **make_network("host")}
+    failure = _make_failures(slow, alice)
+    return {
+        "proposal": str(make_team("captain")),
+        "slow": str(slow.pk),
+        "failure": str(failure),
+        **make_network("host"),
+    }
+
+
+def _make_failures(agent: Agent, caller: User) -> int:
+    """Failures of an agent over two weeks, one of them resolved and open again; the key of its group."""
+    now = timezone.now()
+    for back in range(14, 0, -1):
+        for number in range(back * 5 % 7):
+            said = f"the catalog at https://books.example/{number} did not answer within {number + 2} s"
+            _fail(agent, caller, now - timedelta(days=back, minutes=number), "agent_failed", said)
+    _fail(agent, agent.owner, now - timedelta(days=2), "agent_failed", "no page 17 in “Walden”")
+    _fail(agent, caller, now - timedelta(days=3), "timeout")
+    group_failures()
+    group: FailureGroup = FailureGroup.objects.get(agent=agent, shape__startswith="the catalog")
+    set_state(group.pk, "resolved")
+    for number in range(3):
+        said = f"the catalog at https://books.example/{number}0 did not answer within {number + 5} s"
+        _fail(agent, caller, now + timedelta(seconds=number + 1), "agent_failed", said)
+    group_failures()
+    return group.pk
+
+
+def _fail(agent: Agent, caller: User, at: datetime, reason: str, said: str | None = None) -> None:
+    make_turn(
+        agent,
+        caller,
+        "failed",
+        reason=reason,
+        failure_text=said,
+        question="Which page has the pond?",
+        asked_at=at,
+        settled_at=at,
+        released_at=at,
+        latency_ms=5_000,
+    )
 
 
 def _make_groups(limited: Agent) -> None:

@@ -20,6 +20,9 @@ from agents.models import (
     CallerBudget,
     DailyUsage,
     Event,
+    FailureCaller,
+    FailureDay,
+    FailureGroup,
     FollowUp,
     Halt,
     Mail,
@@ -30,6 +33,7 @@ from agents.models import (
     RemoteServer,
     Share,
     TokenUsage,
+    Turn,
 )
 from agents.transcript import files
 from agnt.models import (
@@ -135,6 +139,20 @@ def owner_of_everything(word: str, other: Person) -> Person:
     CallerBudget.objects.create(agent=agent, caller=other.user, daily_budget=4)
     Halt.objects.create(kind="agent", agent=agent, by_staff=False, reason=word, made_by=user)
     Halt.objects.create(kind="caller", user=other.user, by_staff=True, reason=word, made_by=user, lifted_at=now)
+    for failing, shape, caller in ((agent, word, other.user), (theirs, "failed", user)):
+        group = FailureGroup.objects.create(
+            agent=failing,
+            reason="agent_failed",
+            shape=shape,
+            digest="d",
+            count=1,
+            first_at=now,
+            last_at=now,
+            opened_at=now,
+        )
+        FailureDay.objects.create(group=group, day=now.date(), count=1)
+        FailureCaller.objects.create(group=group, caller=caller, count=1)
+    Turn.objects.filter(pk=asked.pk).update(failure_text=f"cannot {word}")
     AlertRule.objects.create(owner=user, kind="budget", threshold=80)
     AlertAddress.objects.create(owner=user, email=f"{word}@example.org", confirmed_at=now)
     Alert.objects.create(agent=agent, kind="budget", threshold=80, value=90, since=now, raised_at=now)

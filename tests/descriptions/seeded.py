@@ -54,6 +54,15 @@ print(booking.public_id)
 """
 
 
+FAILED = """
+from django.utils import timezone
+from agents.models import Agent, FailureGroup
+now, agent = timezone.now(), Agent.objects.get(handle="demo/echo")
+moments = {"first_at": now, "last_at": now, "opened_at": now}
+print(FailureGroup.objects.create(agent=agent, reason="timeout", digest="d", count=1, **moments).pk)
+"""
+
+
 @dataclass
 class Seeded:
     """The hub of `DEMO`, its owner's tokens by security scheme, and what `{names}` in paths stand for."""
@@ -189,6 +198,8 @@ def seed(hub: HubProcess) -> Seeded:
         "venue_id": seeded.call("POST", "/network/venues", json={"slug": "la-brisa", "name": "La Brisa"})["id"],
         "api_key_id": seeded.call("POST", "/network/keys", json={"name": "spare"})["id"],
         "booking_id": manage(hub.home.env, "shell", "-v", "0", "-c", BOOKED).strip(),
+        "failure_id": int(manage(hub.home.env, "shell", "-v", "0", "--no-imports", "-c", FAILED)),
+        "kind": "budget",
         "request_id": PERMISSION,
         "task_id": task_id,
         "response_id": task_id,

@@ -11,7 +11,7 @@ from accounts.authn import COOKIE
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.models import Agent, CallerBlock, Halt, RemoteServer, Session
+from agents.models import Agent, CallerBlock, FailureGroup, Halt, RemoteServer, Session
 from agnt.models import Breaker, Cancellation, Invoice
 from gateway.models import (
     EnvelopeKey,
@@ -148,6 +148,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     now = timezone.now()
     Thread.objects.create(caller=bob.user, agent=agent, context_id="c", title="t", began_at=now, last_asked_at=now)
     invite_to_group(create_group("team", "Team", made_by=bob.user), "member", by=bob.user)
+    FailureGroup.objects.create(agent=agent, reason="offline", first_at=now, last_at=now, opened_at=now)
     have_team(bob.user, agent.session)
     have_network(bob.user)
     make_share(bob)

@@ -225,7 +225,7 @@ def test_an_agent_that_is_deleted_meanwhile_does_not_hold_up_the_others(alice: P
     seen(kept, minutes_ago=60)
     watched = [WatchedAgent(one.pk, alice.user.pk, one.session_id, one.daily_budget) for one in (kept, gone)]
     gone.session.delete()
-    assert set(find_conditions(watched, timezone.now(), ())) == {(kept.pk, "offline")}
+    assert set(find_conditions(watched, timezone.now(), ())) == {(kept.pk, "offline", None)}
     assert alerts._compare(watched, timezone.now()) == 1
 
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from uuid import uuid4
 
-from lab.agents import Echo, gone, online
+from lab.agents import Echo, TaskPeer, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
@@ -37,6 +37,28 @@ async def test_agents_and_tasks_are_listed(embedded_hub: HubProcess, shell: Shel
     await gone(embedded_hub, agent)
     offline = await shell.run("agents", word, "--online")
     assert (offline.output, "No agent fits" in offline.errors) == ("", True)
+
+
+async def test_failures_are_listed_shown_and_resolved(embedded_hub: HubProcess, shell: Shell) -> None:
+    async with online(embedded_hub, TaskPeer) as agent:
+        owner = agent.handle.partition("/")[0]
+        shell.env["CLAWBRIDGE_TOKEN"] = embedded_hub.mint(owner, "session")
+        assert "which failure" in (await shell.run("failures", "--resolve")).errors
+        assert (await shell.run("ask", agent.handle, "fail no disk 7")).code != 0
+
+        async def is_counted() -> bool:
+            return "no disk <number>" in (await shell.run("failures", "--agent", agent.handle)).output
+
+        await eventually(is_counted, "the failure is listed", within_s=30)
+        listed = await shell.run("failures", "--agent", f"@{agent.handle}", "--json")
+        [failure] = json.loads(listed.output)["items"]
+        shown = await shell.run("failures", str(failure["id"]))
+        assert re.search(rf"open   1      1 .* @{agent.handle}  no disk <number>\n", shown.output)
+        assert re.search(rf"@{owner} .* no disk 7\n$", shown.output)
+        assert " resolved " in (await shell.run("failures", str(failure["id"]), "--resolve")).output
+        none = await shell.run("failures", "--agent", agent.handle)
+        assert (none.output, "--state all" in none.errors) == ("", True)
+        assert (await shell.run("failures", "999999")).code != 0
 
 
 async def test_ctrl_c_ends_a_sign_in_with_the_exit_code_of_a_signal(shell: Shell) -> None:

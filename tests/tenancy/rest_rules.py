@@ -91,6 +91,15 @@ AGENTS: dict[str, Rule] = {
     f"DELETE {V}/blocks/{{login}}": Rule(may=May.SIGNED_IN, names={"login": "zoe"}),
 }
 
+FAILURES: dict[str, Rule] = {
+    f"GET {V}/failures": Rule(may=May.SIGNED_IN),
+    f"GET {V}/failures/{{failure_id}}": Rule(may=May.MINE),
+    f"PATCH {V}/failures/{{failure_id}}": Rule(may=May.MINE, body={"state": "ignored"}, writes=True),
+    f"GET {V}/alert-rules": Rule(may=May.SIGNED_IN),
+    f"PUT {V}/alert-rules/{{kind}}": Rule(may=May.SIGNED_IN, body={"threshold": 9}),
+    f"DELETE {V}/alert-rules/{{kind}}": Rule(may=May.SIGNED_IN, ok=(204,)),
+}
+
 TEAMS: dict[str, Rule] = {
     f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
     f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
@@ -228,4 +237,4 @@ CHANNEL_REST: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-REST |= GATEWAY_REST | OF_A_NETWORK
+REST |= FAILURES | GATEWAY_REST | OF_A_NETWORK

@@ -27,6 +27,7 @@ from agents.models import (  # noqa: E402
     Blob,
     CallerBlock,
     Event,
+    FailureGroup,
     File,
     OpMessage,
     PermissionRequest,
@@ -103,7 +104,8 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= {"token_id": channel.pk, "credential_id": channel.pk, "login": "blake", **_transcript(session, agent)}
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"client_grant_id": make_client_grant(owner, app_name=canary(owner, "owner")).pk}
-    names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total", "given": "v1"}
+    names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total", "kind": "budget"}
+    names |= {"given": "v1"}
     key = EnvelopeKey.objects.create(
         owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
     )
@@ -248,7 +250,17 @@ def _transcript(session: Session, agent: Agent) -> Names:
         input_preview=canary(owner, "approver"),
         expires_at=now + LATER,
     )
-    return {"request_id": asked.request_id, "file_id": _file(session).pk}
+    failed = FailureGroup.objects.create(
+        agent=agent,
+        reason="agent_failed",
+        shape=canary(owner, "owner"),
+        digest="d",
+        count=1,
+        first_at=now,
+        last_at=now,
+        opened_at=now,
+    )
+    return {"request_id": asked.request_id, "file_id": _file(session).pk, "failure_id": failed.pk}
 
 
 def _file(session: Session) -> File:

@@ -133,6 +133,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/bulk": Rule(may=May.BROWSER),
     "PAGE /desk/costs": Rule(may=May.BROWSER),
     "PAGE /desk/costs.csv": Rule(may=May.BROWSER),
+    "PAGE /desk/failures": Rule(may=May.BROWSER),
+    "PAGE /desk/failures/{failure_id}": OWN_PAGE,
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),

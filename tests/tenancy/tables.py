@@ -24,12 +24,15 @@ NOT_LOOKED_AT = {
     "accounts_devicegrant",
     "django_content_type",
     "auth_permission",
+    "agents_failureday",  # a job counts failed asks
+    "agents_failurecaller",
     "accounts_signingkey",  # the hub's own; made by the first request for a signed card
 }
 TOUCHED = {"last_used_at", "last_seen_at", "attempts", "next_attempt_at", "last_status", "last_error"}
 TOUCHED |= {
     "consecutive_failures",
     "questions_blanked_to",
+    "failure_group_id",
 }  # deliveries of rows that earlier tests used go on meanwhile
 WHOSE = ("user_id", "owner_id", "caller_id", "uploader_id", "author_id", "network_id")
 Row = tuple[tuple[str, Any], ...]
@@ -67,6 +70,7 @@ def _look_at(table: str, columns: tuple[str, ...], values: tuple[Any, ...]) -> R
 def look_at(table: str, row: dict[str, Any], but_of: int | None = None) -> Row | None:
     """A row without what every request may touch; None for a refusal's, and for those of the user `but_of`."""
     is_a_refusal = table == "agents_turn" and row["outcome"] == "denied"
+    is_a_refusal |= table == "agents_failuregroup" and not row["shape"]  # a job counts refusals into it
     if is_a_refusal or (but_of is not None and but_of in [row.get(column) for column in WHOSE]):
         return None
     row |= {"status": "pending"} if row.get("status") == "sending" else {}

@@ -22,7 +22,7 @@ MASKED = re.compile(r'name="csrfmiddlewaretoken" value="\w+"')  # new in each an
 CANARY = re.compile(r"canary-\w+")
 VOLATILE = {"content-length", "set-cookie", "traceparent"}  # the cookie is that of forms
 TIMES = {"date", "expires"}  # in whole seconds: two answers may be of two
-NOT_AN_OBJECT = {"given", "metric", "desktop", "login", "owner"}
+NOT_AN_OBJECT = {"given", "kind", "metric", "desktop", "login", "owner"}
 Told = tuple[int, str, list[tuple[str, str]]]
 WITHOUT_STRANGER = {May.ANY_CALLER, May.STAFF, May.AGENT}  # of a suspended owner no agent has a live token
 

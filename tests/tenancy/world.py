@@ -40,6 +40,7 @@ ABSENT = {
             "agent_id",
             "token_id",
             "credential_id",
+            "failure_id",
             "file_id",
             "webhook_id",
             "delivery_id",

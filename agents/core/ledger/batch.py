@@ -160,7 +160,8 @@ class _Batch:
             chat_id, ending = settle.turn.ask.chat_id, settle.ending
             if chat_id not in rows:
                 keeps_claim = 1 if ending.keeps_claim else 0
-                rows[chat_id] = (chat_id, ending.outcome, ending.reason, ending.latency_ms, keeps_claim)
+                said = None if ending.outcome is Outcome.COMPLETED else statements.shorten_failure(ending.text)
+                rows[chat_id] = (chat_id, ending.outcome, ending.reason, ending.latency_ms, keeps_claim, said)
         ended = self._database.send(settling, endings=[*rows.values()], turns=len(rows))
         if self._work.used:  # also for turns that another process ended
             statements.record_usage(self._database, self._work.used)
@@ -212,7 +213,7 @@ class _Batch:
         database = self._database
         written = statements.read_ends(database, [ask.chat_id for ask in asks])
         unsent = [
-            (chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0)
+            (chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0, None)
             for chat_id, (outcome, _) in written.items()
             if outcome is None
         ]

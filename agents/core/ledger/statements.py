@@ -14,6 +14,7 @@ from agents.transcript.pieces import Usage
 
 # The process that holds a waiting ask ends the wait itself, on a busy machine a little late.
 POSITION_GRACE = timedelta(seconds=10)
+MAX_FAILURE_CHARS = 1_000
 
 
 class TurnRow(NamedTuple):
@@ -114,17 +115,18 @@ DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim.
+# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim, and the text of a failure.
 SETTLE = statement(
     """
 UPDATE agents_turn SET
   outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
+  failure_text = v.column6,
   released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
   claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
 FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
 RETURNING chat_id, agent_id, CAST(usage_day AS text)
 """,
-    endings=table("endings", "text", "text", "text", "integer", "integer"),
+    endings=table("endings", "text", "text", "text", "integer", "integer", "text"),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
 SETTLE_ALL = checked(SETTLE, "turns")  # fails if one of the turns is no longer open
@@ -230,6 +232,12 @@ def queued_row(database: Database, ask: Ask, wait_s: float, home: str) -> Queued
         queued_at=database.stored_now,
         waits_until=database.moment(database.now + timedelta(seconds=wait_s) + POSITION_GRACE),
     )
+
+
+def shorten_failure(text: str) -> str | None:
+    """The beginning of an agent's words about its failure, without what a database refuses; None without words."""
+    kept = text[:MAX_FAILURE_CHARS].replace("\0", "").encode("utf-8", "replace").decode()
+    return kept or None
 
 
 def spend(database: Database, counts: Mapping[int, int]) -> None:

@@ -18,14 +18,15 @@ from accounts.models import User
 from accounts.pages import owner_form
 from accounts.throttle import CONFIRMATIONS_PER_DAY, CONFIRMATIONS_PER_HOUR
 from agents import settings
-from agents.core.alerts import describe_alert
+from agents.core.alert_rules import HIGHEST, load_rules, set_rules
+from agents.core.alert_texts import describe_alert
 from agents.core.mail import confirm_address, set_address
-from agents.models import Alert, AlertAddress, AlertRule
-from agents.models.alert import MAX_EMAIL_CHARS, MAX_OFFLINE_MINUTES, AlertKind, AlertQuerySet
+from agents.models import Alert, AlertAddress
+from agents.models.alert import MAX_EMAIL_CHARS, AlertKind, AlertQuerySet
 
 SHOWN = 20
 MAX_TOKEN_CHARS = 1000
-DEFAULTS = {AlertKind.OFFLINE: 15, AlertKind.BUDGET: 80, AlertKind.FAILURES: 50}
+DEFAULTS = {AlertKind.OFFLINE: 15, AlertKind.BUDGET: 80, AlertKind.FAILURES: 50, AlertKind.NEW_FAILURE: 1}
 TOO_MANY_MAILS = (
     f"To confirm addresses, the hub mails at most {CONFIRMATIONS_PER_HOUR} links an hour and"
     f" {CONFIRMATIONS_PER_DAY} a day. Use the last link, or try again in {{minutes}} min. Nothing was saved."
@@ -40,11 +41,17 @@ class AlertRow:
     agent_id: int
     since: datetime
     ended_at: datetime | None
+    failure_group_id: int | None = None
 
 
-def _number(label: str, kind: AlertKind, most: int) -> forms.IntegerField:
+def _number(label: str, kind: AlertKind) -> forms.IntegerField:
     return forms.IntegerField(
-        label=label, required=False, min_value=1, max_value=most, initial=DEFAULTS[kind], widget=forms.NumberInput
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=HIGHEST[kind],
+        initial=DEFAULTS[kind],
+        widget=forms.NumberInput,
     )
 
 
@@ -52,11 +59,13 @@ class AlertsForm(forms.Form):
     """A switch and a threshold for each kind of alert, and the mail address."""
 
     offline = forms.BooleanField(label="An agent is offline", required=False)
-    offline_threshold = _number("Minutes", AlertKind.OFFLINE, MAX_OFFLINE_MINUTES)
+    offline_threshold = _number("Minutes", AlertKind.OFFLINE)
     budget = forms.BooleanField(label="Its daily budget is nearly used", required=False)
-    budget_threshold = _number("Percent of the budget", AlertKind.BUDGET, 100)
+    budget_threshold = _number("Percent of the budget", AlertKind.BUDGET)
     failures = forms.BooleanField(label="Many of its answers fail", required=False)
-    failures_threshold = _number("Percent of an hour’s questions", AlertKind.FAILURES, 100)
+    failures_threshold = _number("Percent of an hour’s questions", AlertKind.FAILURES)
+    new_failure = forms.BooleanField(label="It fails in a new way", required=False)
+    new_failure_threshold = _number("Failures of the kind", AlertKind.NEW_FAILURE)
     email = forms.EmailField(label="Mail address", required=False, max_length=MAX_EMAIL_CHARS)
 
     def clean_email(self) -> str:
@@ -80,10 +89,10 @@ class AlertsForm(forms.Form):
         """The switch, the threshold and a description of each kind of alert."""
         return [(self[kind], self[_field(kind)], MEANS[kind]) for kind in AlertKind]
 
-    def rules(self) -> Mapping[str, int]:
+    def rules(self) -> Mapping[AlertKind, int]:
         """The thresholds of the kinds of alert that are switched on."""
         chosen = self.cleaned_data
-        return {kind.value: chosen[_field(kind)] for kind in AlertKind if chosen[kind]}
+        return {kind: chosen[_field(kind)] for kind in AlertKind if chosen[kind]}
 
 
 MEANS = {
@@ -91,6 +100,8 @@ MEANS = {
     AlertKind.BUDGET: "Begins when this part of it is used. Ends at midnight UTC, or with a higher budget.",
     AlertKind.FAILURES: "Begins when this part of at least 5 questions of the last hour failed. Ends below half of"
     " it. Refused questions do not count.",
+    AlertKind.NEW_FAILURE: "Begins when a kind of failure is new, or is back after you resolved it, and occurred"
+    " this often within an hour. Ends when you resolve or ignore it.",
 }
 
 
@@ -122,7 +133,9 @@ def open_alerts(owner: User) -> AlertQuerySet:
 
 def show_alerts(found: Iterable[Alert]) -> list[AlertRow]:
     """The rows of alerts whose agents are loaded."""
-    return [AlertRow(describe_alert(one), one.agent_id, one.since, one.ended_at) for one in found]
+    return [
+        AlertRow(describe_alert(one), one.agent_id, one.since, one.ended_at, one.failure_group_id) for one in found
+    ]
 
 
 def _save(owner: User, form: AlertsForm) -> None:
@@ -131,14 +144,7 @@ def _save(owner: User, form: AlertsForm) -> None:
     Raises:
         TooFast: the caller must roll back the transaction.
     """
-    wanted = form.rules()
-    AlertRule.objects.filter(owner=owner).exclude(kind__in=wanted).delete()
-    AlertRule.objects.bulk_create(
-        [AlertRule(owner=owner, kind=kind, threshold=threshold) for kind, threshold in wanted.items()],
-        update_conflicts=True,
-        unique_fields=["owner", "kind"],
-        update_fields=["threshold"],
-    )
+    set_rules(owner, form.rules())
     if settings.SENDS_MAIL:
         set_address(owner, form.cleaned_data["email"])
 
@@ -153,15 +159,15 @@ def _confirm(request: HttpRequest, owner: User, token: str) -> HttpResponse:
 
 def _initial(owner: User) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for kind, threshold in AlertRule.objects.filter(owner=owner).values_list("kind", "threshold"):
-        found |= {kind: True, f"{kind}_threshold": threshold}
+    for kind, threshold in load_rules(owner).items():
+        found |= {kind: True, _field(kind): threshold}
     address = AlertAddress.objects.filter(owner=owner).first()
     return {**found, "email": address.email if address else ""}
 
 
 def _raised(owner: User) -> AlertQuerySet:
     raised: AlertQuerySet = Alert.objects.raised().filter(agent__owner=owner, agent__deleted_at=None)
-    return raised.select_related("agent")
+    return raised.select_related("agent", "failure_group")
 
 
 def _page(
