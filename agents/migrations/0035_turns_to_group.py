@@ -8,4 +8,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("agents", "0034_failures")]
 
-    operations = [AddIndexConcurrently(model_name="turn", index=models.Index(condition=models.Q(('agent__isnull', False), ('failure_group', None), ('reason__in', ('agent_failed', 'budget_exhausted', 'busy', 'caller_budget_spent', 'caller_cost_reached', 'channel_lost', 'concurrency', 'cost_limit_reached', 'not_delivered', 'not_recorded', 'offline', 'process_died', 'reply_lost', 'reply_too_large', 'shutdown', 'timeout'))), fields=['id'], name='turn_to_group'))]
+    operations = [AddIndexConcurrently(model_name="turn", index=models.Index(condition=models.Q(('agent__isnull', False), ('failure_group', None), ('reason__in', ('agent_failed', 'budget_exhausted', 'busy', 'caller_budget_spent', 'caller_cost_reached', 'channel_lost', 'concurrency', 'cost_limit_reached', 'group_budget_spent', 'not_delivered', 'not_recorded', 'offline', 'process_died', 'reply_lost', 'reply_too_large', 'shutdown', 'timeout'))), fields=['id'], name='turn_to_group'))]

@@ -73,6 +73,7 @@ GROUPED_REASONS = (
     TurnFailure.CHANNEL_LOST.value,
     "concurrency",
     "cost_limit_reached",
+    "group_budget_spent",
     TurnFailure.NOT_DELIVERED.value,
     TurnFailure.NOT_RECORDED.value,
     "offline",
