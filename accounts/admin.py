@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
 from accounts.audit_log import READ
+from accounts.group_admin import GroupAdmin, GroupInvitationAdmin, MembershipAdmin
 from accounts.models import (
     ClientGrant,
     Credential,
@@ -146,39 +147,9 @@ class PasskeyAdmin(OwnerScopedAdmin):
     fields = ("name", "user", "created_at", "last_used_at", "sign_count")
 
 
-@admin.register(Group, site=site)
-class GroupAdmin(OwnerScopedAdmin):
-    """The groups of the hub, for the staff; members see their groups on `/groups`."""
-
-    list_display = ("account", "name", "created_at")
-    list_select_related = ("account",)
-    search_fields = ("account__login", "name")
-    ordering = ("account__login",)
-    fields = ("account", "name", "created_at")
-
-
-@admin.register(Membership, site=site)
-class MembershipAdmin(OwnerScopedAdmin):
-    """The roles of users in groups; each user sees their own."""
-
-    owner_lookup = "user"
-    list_display = ("user", "group", "role", "added_by", "created_at")
-    list_filter = ("role",)
-    list_select_related = ("group", "user", "added_by")
-    search_fields = ("user__login", "group__account__login")
-    ordering = ("-created_at",)
-    fields = ("group", "user", "role", "added_by", "created_at")
-
-
-@admin.register(GroupInvitation, site=site)
-class GroupInvitationAdmin(OwnerScopedAdmin):
-    """Links to join groups, for the staff; shows neither the link nor its hash."""
-
-    list_display = ("group", "role", "made_by", "used_by", "created_at", "expires_at", "used_at")
-    list_select_related = ("group", "made_by", "used_by")
-    search_fields = ("group__account__login",)
-    ordering = ("-created_at",)
-    fields = ("group", "role", "made_by", "used_by", "created_at", "expires_at", "used_at")
+site.register(Group, GroupAdmin)
+site.register(Membership, MembershipAdmin)
+site.register(GroupInvitation, GroupInvitationAdmin)
 
 
 @admin.register(Invitation, site=site)

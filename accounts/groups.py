@@ -130,6 +130,12 @@ def remove_member(group: Group, user: User, *, by: User | None) -> None:
     record_group_act(by, group, f"removed @{user.login}")
 
 
+def is_last_maintainer(membership: Membership) -> bool:
+    """True if the group would have no maintainer without this membership."""
+    others = Membership.objects.filter(group=membership.group_id, role=Role.MAINTAINER).exclude(pk=membership.pk)
+    return membership.role == Role.MAINTAINER and not others.filter(user__closed_at=None).exists()
+
+
 def end_acts_of(group: Group, user: User) -> None:
     """Revoke the tokens of the group that the user made, and end the user's acting for it in browsers."""
     Credential.objects.filter(user=group.account_id, minted_by=user).revoke()
@@ -167,8 +173,7 @@ def _locked_membership(group: Group, user: User) -> Membership:
 
 def _check_other_maintainer(membership: Membership) -> None:
     """Refuse the change of the only maintainer. The account of the group is locked."""
-    others = Membership.objects.filter(group=membership.group_id, role=Role.MAINTAINER).exclude(pk=membership.pk)
-    if not others.filter(user__closed_at=None).exists():
+    if is_last_maintainer(membership):
         raise LastMaintainer(membership.group.slug)
 
 

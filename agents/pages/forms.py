@@ -141,12 +141,13 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     allowed_logins = LoginsField(
         most=MAX_NAMED_CALLERS,
         required=False,
-        help_text="Whom it answers while access is limited, one login on a line.",
+        help_text="Users and groups whom it answers while access is limited, one login on a line.",
     )
     caller_budgets = CallerBudgetsField(
         most=MAX_NAMED_CALLERS,
         required=False,
-        help_text="Callers with a daily budget of their own: a login, a space and a number on each line.",
+        help_text="Callers with a daily budget of their own: a login, a space and a number on each line. The"
+        " members of a group spend its budget together.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

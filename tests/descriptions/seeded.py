@@ -161,6 +161,7 @@ def seed(hub: HubProcess) -> Seeded:
     seeded = Seeded(hub, tokens | {"spent": hub.mint_again("demo", "session")})
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
+    hub.mint("alice", "session")
     task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]
     for name in sorted(CHANGED):
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}

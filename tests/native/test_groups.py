@@ -13,7 +13,7 @@ from accounts.oauth.provider_accounts import CannotLink, link, rename
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint
 from hub.account_data.erasure import CannotClose, close
-from tests.native.rows import Person, person
+from tests.native.rows import Person, browser, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
@@ -146,3 +146,39 @@ def test_no_link_and_no_sign_in_make_the_account_of_a_group_a_persons(team: Grou
         link(team.slug, 7)
     with pytest.raises(CannotLink):
         rename(team.slug, "other")
+
+
+GROUPS, MEMBERSHIPS = "/admin/accounts/group/", "/admin/accounts/membership/"
+
+
+def test_the_staff_creates_groups_and_changes_members_in_the_admin(bob: Person, staff: Person) -> None:
+    client = browser(staff.session)
+    form = {"slug": "Ops", "name": "Operations", "maintainer": "@bob"}
+    assert client.post(f"{GROUPS}add/", {**form, "maintainer": "unknown"}).status_code == 200
+    assert client.post(f"{GROUPS}add/", form).status_code == 302
+    ops = Group.objects.get(account__login="ops")
+    assert roles(ops) == {"bob": Role.MAINTAINER}
+    assert "is taken" in client.post(f"{GROUPS}add/", form).content.decode()
+    assert client.post(f"{GROUPS}{ops.pk}/change/", {"name": "Ops"}).status_code == 302
+    added = client.post(f"{MEMBERSHIPS}add/", {"slug": "ops", "login": staff.user.login, "role": "auditor"})
+    assert added.status_code == 302
+    of_bob = Membership.objects.get(group=ops, user=bob.user).pk
+    refused = client.post(f"{MEMBERSHIPS}{of_bob}/change/", {"role": "member"})
+    assert "no maintainer" in refused.content.decode()
+    protected = client.post(f"{MEMBERSHIPS}{of_bob}/delete/", {"post": "yes"})
+    assert "@ops would have no maintainer" in protected.content.decode()
+    of_staff = Membership.objects.get(group=ops, user=staff.user).pk
+    assert client.post(f"{MEMBERSHIPS}{of_staff}/change/", {"role": "maintainer"}).status_code == 302
+    assert client.post(f"{MEMBERSHIPS}{of_bob}/delete/", {"post": "yes"}).status_code == 302
+    ops.refresh_from_db()
+    assert (ops.name, roles(ops)) == ("Ops", {staff.user.login: Role.MAINTAINER})
+
+
+def test_a_member_only_looks_in_the_admin(alice: Person, bob: Person, team: Group) -> None:
+    groups.add_member(team, bob.user, by=None)
+    row, client = Membership.objects.get(group=team, user=bob.user).pk, browser(bob.session)
+    assert client.get(f"{MEMBERSHIPS}{row}/change/").status_code == 200
+    paths = [f"{MEMBERSHIPS}{row}/change/", f"{MEMBERSHIPS}{row}/delete/", f"{MEMBERSHIPS}add/", f"{GROUPS}add/"]
+    for path in paths:
+        assert client.post(path, {"role": "maintainer", "post": "yes"}).status_code == 403, path
+    assert roles(team)["bob"] == Role.MEMBER
