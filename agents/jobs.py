@@ -19,6 +19,7 @@ from agents.models import (
     Connection,
     Event,
     FailureGroup,
+    ProblemNote,
     Process,
     QueuedAsk,
     RemoteName,
@@ -112,6 +113,7 @@ def retain(turns_kept_days: int) -> int:
     batches.delete(
         FailureGroup.objects.filter(last_at__lt=before)
     )  # after their turns, which would be grouped again
+    batches.delete(ProblemNote.objects.exclude(turn__in=Turn.objects.values("pk")))
     return deleted
 
 

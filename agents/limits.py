@@ -6,7 +6,7 @@ from django.db.models import BigIntegerField, Count, Func, Sum
 
 from accounts.quotas import MIB, AccountLimit, CountedRows
 from agents import settings
-from agents.models import Agent, Connection, Event, File, OpMessage, RemoteServer, Session, TokenUsage
+from agents.models import Agent, Connection, Event, File, OpMessage, ProblemNote, RemoteServer, Session, TokenUsage
 
 USAGE_ROW_BYTES = 512  # a row of token usage: two texts of up to 128 characters, and its share of indexes
 
@@ -54,4 +54,10 @@ STORAGE = AccountLimit(
     unit=MIB,
     refusal="with this you would have over {most} MiB here: delete some first",
     one_more="a file or a report of token usage: 429 `quota_exceeded`; an event or op-message is not kept",
+)
+PROBLEM_NOTES = AccountLimit(
+    "problem notes",
+    1_000,
+    counted=[CountedRows(ProblemNote.objects.all, "caller")],
+    refusal="you have reported {held} problems, and {most} are the most: notes go with their questions",
 )

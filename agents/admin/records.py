@@ -15,7 +15,18 @@ from agents.core import halt_rules
 from agents.core.explanations import BY_REASON, explain
 from agents.core.failure_groups import describe_group
 from agents.core.halt_rules import HaltSubject, NoSuchSubject, get_halt_subject
-from agents.models import Agent, Connection, DailyUsage, FailureGroup, Halt, Process, RemoteServer, Session, Turn
+from agents.models import (
+    Agent,
+    Connection,
+    DailyUsage,
+    FailureGroup,
+    Halt,
+    ProblemNote,
+    Process,
+    RemoteServer,
+    Session,
+    Turn,
+)
 from agents.models.halt import REASON_CHARS
 from agents.pages.desk.audit import csv_of
 from kit.ids import read_row_id
@@ -142,6 +153,25 @@ class ConnectionAdmin(OwnerScopedAdmin):
     list_display = ("id", "session", "process", "credential", "connected_at")
     list_select_related = ("session", "process", "credential")
     ordering = ("-pk",)
+
+
+@admin.register(ProblemNote, site=site)
+class ProblemNoteAdmin(OwnerScopedAdmin):
+    """The notes of callers about asks; no row can be changed."""
+
+    owner_lookup = "agent__owner"
+    list_display = ("reported_at", "agent", "caller", "text")
+    list_select_related = ("agent", "caller", "turn")
+    list_filter = ("reported_at",)
+    search_fields = ("text", "caller__login", "agent__handle")
+    fields = (*list_display, "chat_id")
+    readonly_fields = ("chat_id",)
+    ordering = ("-pk",)
+
+    @admin.display(description="ask")
+    def chat_id(self, note: ProblemNote) -> str:
+        """The id of the ask, whose page is `/questions/{id}`."""
+        return note.turn.chat_id
 
 
 @admin.register(DailyUsage, site=site)

@@ -129,13 +129,16 @@ class Dispatcher:
         return running
 
     async def _wait_in_queue(self, running: RunningTurn, waits: MustWait) -> None:
+        began = self._clock()
         turn = await self._queue.wait(running, waits)
         if isinstance(turn, SettledTurn):
             del self._running[running.ask.chat_id]
             await running.publish(turn)
             return
+        started = self._clock()
+        running.waited_s = started - began
         running.admit(turn)
-        await self._see_through(running, self._clock())
+        await self._see_through(running, started)
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The turn of that id, if it runs or waits in this process and its end is not stored yet.
@@ -227,6 +230,9 @@ class Dispatcher:
         ending = replace(
             ending,
             latency_ms=int((self._clock() - started) * 1000),
+            waited_ms=None if running.waited_s is None else int(running.waited_s * 1000),
+            delivered_ms=None if (at := running.delivered_at) is None else int((at - started) * 1000),
+            first_piece_ms=None if (at := running.first_piece_at) is None else int((at - started) * 1000),
             keeps_claim=ending.keeps_claim and not running.agent_is_done,
             usage=running.usage,
         )
@@ -253,6 +259,7 @@ class Dispatcher:
             if (link := self._links.get(running.turn.link)) is None:
                 return NEVER_LEFT  # this hub no longer has the link
             await wait_within(link.deliver(running), wait_s)
+            running.delivered_at = self._clock()
             if reach:
                 reach("after-delivery")
             if running.ending is None:

@@ -131,12 +131,18 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
 
 
 class TurnEnding(Struct, frozen=True, kw_only=True):
-    """The end that dispatch wants to store; the ledger's row has the end that was stored."""
+    """The end that dispatch wants to store; the ledger's row has the end that was stored.
+
+    `waited_ms`, `delivered_ms`, `first_piece_ms`: the columns of `Turn`.
+    """
 
     outcome: Outcome
     reason: str = ""
     text: str = ""
     latency_ms: int | None = None
+    waited_ms: int | None = None
+    delivered_ms: int | None = None
+    first_piece_ms: int | None = None
     keeps_claim: bool = False
     returns_budget: bool = False
     usage: Usage | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from time import monotonic
 from typing import Any
 
 from agents.core.failures import failed
@@ -50,7 +51,8 @@ class RunningTurn:
     the link finds out whether the answer is direct; otherwise the first piece makes the answer a task. `is_due`: a
     response to the caller is due, because the turn has ended, or because its agent waits for the caller's
     approval. `is_settled`: the end is committed and kept. `until_replied`, `until_decided`, `until_due`,
-    `until_settled`: the waiters for `ending`, `is_decided`, `is_due`, `is_settled`.
+    `until_settled`: the waiters for `ending`, `is_decided`, `is_due`, `is_settled`. `waited_s`: the time in line
+    for a free agent; `delivered_at`, `first_piece_at`: moments of the monotonic clock; None: did not happen.
     """
 
     turn: OpenTurn
@@ -69,6 +71,9 @@ class RunningTurn:
         self.is_direct = self.is_decided = self.is_due = self.is_settled = False
         self.link_decides = False
         self.on_chunk: OnChunk | None = None
+        self.waited_s: float | None = None
+        self.delivered_at: float | None = None
+        self.first_piece_at: float | None = None
         self._stored: SettledTurn | None = None
         self._settled: asyncio.Future[SettledTurn] | None = None
         self._waits_for: set[str] = set()
@@ -159,6 +164,8 @@ class RunningTurn:
         if message.seq != len(self.pieces):
             self.end(failed(TurnFailure.REPLY_LOST))
             return
+        if self.first_piece_at is None:
+            self.first_piece_at = monotonic()
         self.pieces.append(message.text if isinstance(message, PostedChunk) else message.piece)
         if isinstance(self.pieces[-1], ApprovalAsked | ApprovalDecided):
             self._ask_or_go_on(self.pieces[-1])

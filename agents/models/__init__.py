@@ -8,7 +8,7 @@ from agents.models.halt import Halt
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
-from agents.models.turn import FollowUp, QueuedAsk, Turn
+from agents.models.turn import FollowUp, ProblemNote, QueuedAsk, Turn
 
 __all__ = [
     "Agent",
@@ -32,6 +32,7 @@ __all__ = [
     "Mail",
     "OpMessage",
     "PermissionRequest",
+    "ProblemNote",
     "Process",
     "QueuedAsk",
     "RemoteCard",

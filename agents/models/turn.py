@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from accounts.models import User
 from agents.models.agent import Agent
@@ -99,6 +100,15 @@ class Turn(models.Model):
     reason = models.CharField(max_length=20, blank=True)
     settled_at = models.DateTimeField(null=True)
     latency_ms = models.PositiveIntegerField(null=True)
+    waited_ms = models.PositiveIntegerField(
+        null=True, help_text="In line for a free agent, before `asked_at`; null: the ask did not wait."
+    )
+    delivered_ms = models.PositiveIntegerField(
+        null=True, help_text="When the agent had the prompt, from the start of `latency_ms`; null: not known."
+    )
+    first_piece_ms = models.PositiveIntegerField(
+        null=True, help_text="When the first piece of a reply in pieces came, from the start of `latency_ms`."
+    )
     usage_day = models.DateField(null=True)
     input_tokens = models.BigIntegerField(null=True, help_text="As its agent reported it; null: not reported.")
     output_tokens = models.BigIntegerField(null=True)
@@ -190,6 +200,23 @@ class Turn(models.Model):
     def asked(self) -> str:
         """The addressee of the question: the agent's handle, or the name of the session."""
         return self.agent.handle if self.agent else f"@{self.session.routing_name}"
+
+
+class ProblemNote(models.Model):
+    """The note of a caller to the agent's owner: what was wrong with an ask. An ask has at most one.
+
+    The database does not check `turn`: with a cascade each deletion of turns would first read them. A job deletes
+    the notes whose turn was deleted.
+    """
+
+    turn = models.OneToOneField(Turn, models.DO_NOTHING, related_name="problem", db_constraint=False)
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="problem_notes")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="problem_notes")
+    text = models.TextField()
+    reported_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    def __str__(self) -> str:
+        return f"problem note {self.pk}"
 
 
 class FollowUp(models.Model):

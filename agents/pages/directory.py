@@ -14,7 +14,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from agents.core.directory import find_askable
-from agents.models import Agent
+from agents.models import Agent, Turn
 from agents.models.agent import HUB_MODES, AgentQuerySet
 from agents.models.session import online
 from agents.pages.availability import Advice, Availability, advise, load_availability
@@ -121,7 +121,8 @@ MAX_PROMPTS = 6
 def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     """`/agents/{owner}/{slug}`; agents that are absent, drafts or closed to the visitor give the same page.
 
-    `?task=` is for the page's script, which reads the task over A2A as the visitor.
+    `?task=` is for the page's script, which reads the task over A2A as the visitor. `?again=` fills the form with
+    a question that the visitor asked before, by its chat id.
     """
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
@@ -133,6 +134,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "advice": advice,
         "is_owner": request.user.pk == agent.owner_id,
         "opens_task": "task" in request.GET,
+        "again": _find_question(request, agent),
         "input_modes": json.dumps(agent.input_modes or HUB_MODES),
         "max_body_bytes": agent.max_body_bytes or MAX_BODY_BYTES,
         "prompts": [prompt for prompt in agent.suggested_prompts if isinstance(prompt, str)][:MAX_PROMPTS],
@@ -143,6 +145,15 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "usage_address": address_of(agent, "agent-usage"),
     }
     return render(request, "agents/agent.html", context)
+
+
+def _find_question(request: HttpRequest, agent: Agent) -> str:
+    """The visitor's own question that is to be asked again; empty without one."""
+    chat_id = request.GET.get("again", "")
+    if not (request.user.pk and chat_id and chat_id.isprintable()):
+        return ""
+    asked = Turn.objects.asked_by(request.user.pk).filter(chat_id=chat_id, agent=agent)
+    return asked.values_list("question", flat=True).first() or ""
 
 
 @never_cache

@@ -159,9 +159,11 @@ class _Batch:
         for settle in self._work.settles.values():
             chat_id, ending = settle.turn.ask.chat_id, settle.ending
             if chat_id not in rows:
-                keeps_claim = 1 if ending.keeps_claim else 0
                 said = None if ending.outcome is Outcome.COMPLETED else statements.shorten_failure(ending.text)
-                rows[chat_id] = (chat_id, ending.outcome, ending.reason, ending.latency_ms, keeps_claim, said)
+                rows[chat_id] = (
+                    *(chat_id, ending.outcome, ending.reason, ending.latency_ms, 1 if ending.keeps_claim else 0),
+                    *(said, ending.waited_ms, ending.delivered_ms, ending.first_piece_ms),
+                )
         ended = self._database.send(settling, endings=[*rows.values()], turns=len(rows))
         if self._work.used:  # also for turns that another process ended
             statements.record_usage(self._database, self._work.used)
@@ -213,7 +215,7 @@ class _Batch:
         database = self._database
         written = statements.read_ends(database, [ask.chat_id for ask in asks])
         unsent = [
-            (chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0, None)
+            (chat_id, Outcome.FAILED, TurnFailure.NOT_DELIVERED, None, 0, None, None, None, None)
             for chat_id, (outcome, _) in written.items()
             if outcome is None
         ]

@@ -115,18 +115,23 @@ DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim, and the text of a failure.
+# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim, the text of a failure, and the
+# moments of its run.
 SETTLE = statement(
     """
 UPDATE agents_turn SET
   outcome = v.column2, reason = v.column3, latency_ms = v.column4, settled_at = {now},
   failure_text = v.column6,
   released_at = CASE WHEN v.column5 = 1 THEN NULL ELSE {now} END,
-  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END
+  claim_until = CASE WHEN v.column5 = 1 THEN {grace} ELSE claim_until END,
+  waited_ms = v.column7, delivered_ms = v.column8, first_piece_ms = v.column9
 FROM {endings} AS v WHERE chat_id = v.column1 AND outcome IS NULL
 RETURNING chat_id, agent_id, CAST(usage_day AS text)
 """,
-    endings=table("endings", "text", "text", "text", "integer", "integer", "text"),
+    endings=table(
+        *("endings", "text", "text", "text", "integer", "integer", "text"),
+        *("integer", "integer", "integer"),
+    ),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
 SETTLE_ALL = checked(SETTLE, "turns")  # fails if one of the turns is no longer open

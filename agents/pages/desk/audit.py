@@ -72,7 +72,7 @@ def audit(request: HttpRequest, owner: User, agent_id: int) -> HttpResponse:
     askers = figures.top_askers(turns)
     filters = Filters(request, FILTERS)
     chosen, searched_since = _choose(filters, turns)
-    recent = chosen.select_related("caller", "session").order_by("-asked_at", "-pk")
+    recent = chosen.select_related("caller", "session", "problem__caller").order_by("-asked_at", "-pk")
     page = page_of(request, recent, ON_A_PAGE)
     days, latencies = figures.by_day(turns, window), figures.latencies(turns, window)
     context = {
@@ -131,6 +131,7 @@ def _read_login(given: str) -> str:
 FILTERS = (
     Filter("outcome", one_of(OUTCOMES), lambda value: Q(outcome=None if value == OPEN else value)),
     Filter("asker", _read_login, lambda value: Q(caller__login__iexact=value)),
+    Filter("problem", one_of({"reported": ""}), lambda value: Q(problem__isnull=False)),
     Filter("q", partial(read_words, most=MAX_QUERY_CHARS)),
 )
 
