@@ -1,9 +1,9 @@
-"""Threads and shared answers in the admin: what is shown to whom, and a way to end it. Links are never shown."""
+"""Threads, shared answers and recorded exchanges in the admin. Links and bodies are never shown."""
 
 from django.contrib import admin
 from django.db.models import Q
 
-from a2a_bridge.models import AnswerShare, Thread
+from a2a_bridge.models import AnswerShare, RecordedExchange, Thread
 from accounts.admin_site import OwnerScopedAdmin, make_filter, site
 
 ThreadFilter = make_filter(
@@ -49,3 +49,25 @@ class AnswerShareAdmin(OwnerScopedAdmin):
         "created_at",
         "expires_at",
     )
+
+
+@admin.register(RecordedExchange, site=site)
+class RecordedExchangeAdmin(OwnerScopedAdmin):
+    """Requests and responses of asks, without their bodies: those are for the readers of the page of the ask."""
+
+    owner_lookup = "caller"
+    list_display = (
+        "received_at",
+        "protocol",
+        "caller",
+        "method",
+        "path",
+        "status",
+        "request_bytes",
+        "response_bytes",
+    )
+    list_select_related = ("caller",)
+    list_filter = ("protocol", "received_at")
+    search_fields = ("chat_id", "caller__login")
+    fields = ("chat_id", *list_display, "frames", "ended_at")
+    ordering = ("-pk",)

@@ -2,7 +2,7 @@
 
 from threading import Event
 
-from a2a_bridge.service import follow_ups, push_delivery, repeats, shares
+from a2a_bridge.service import exchange_log, follow_ups, push_delivery, repeats, shares
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.tasks import journal
 from kit.jobs import job
@@ -46,3 +46,15 @@ def forget_pushes() -> int:
 def forget_shares() -> int:
     """Delete shared answers that have expired; returns their number."""
     return shares.forget_expired()
+
+
+@job("a2a.forget_exchanges")
+def forget_exchanges() -> int:
+    """Delete recorded exchanges that are too old, or whose ask is no longer kept; returns their number."""
+    return exchange_log.forget_old()
+
+
+@job("a2a.trim_exchanges")
+def trim_exchanges() -> int:
+    """Delete the oldest recorded exchanges of callers with too many; returns their number."""
+    return exchange_log.trim()

@@ -152,6 +152,41 @@ class ThreadTask(models.Model):
         return f"task of thread {self.thread_id}"
 
 
+class RecordedExchange(models.Model):
+    """A request that asked an agent, and its response, as they were sent but without secrets.
+
+    Rows are written after the response by a `BatchWriter` (`a2a_bridge.service.exchange_log`), so a row may be
+    missing. Long bodies are cut: `request_bytes` and `response_bytes` count what was sent.
+    """
+
+    chat_id = models.CharField(max_length=64, help_text="Of the turn that the request began or joined.")
+    caller = models.ForeignKey(User, models.CASCADE, related_name="recorded_exchanges", db_index=False)
+    agent = models.ForeignKey(Agent, models.CASCADE, null=True, related_name="recorded_exchanges")
+    protocol = models.CharField(max_length=64, help_text="The version and binding, such as A2A 1.0 over JSON-RPC.")
+    method = models.CharField(max_length=8, help_text="Of HTTP.")
+    path = models.TextField(help_text="Without the query.")
+    request_headers = models.TextField(help_text="JSON: those of a list of names that hold no secrets.")
+    request_body = models.TextField(blank=True)
+    request_bytes = models.PositiveIntegerField()
+    status = models.PositiveSmallIntegerField(help_text="Of HTTP; 0: the client left before a response began.")
+    response_headers = models.TextField(help_text="JSON: those of a list of names that hold no secrets.")
+    response_body = models.TextField(blank=True, help_text="Of a long stream the first and the last frames.")
+    response_bytes = models.PositiveIntegerField()
+    frames = models.PositiveIntegerField(default=0, help_text="Of a stream; 0: the response is no stream.")
+    received_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["chat_id"], name="exchange_by_ask"),
+            models.Index(fields=["caller", "-id"], name="exchange_by_caller"),
+            models.Index(fields=["received_at"], name="exchange_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"exchange {self.pk}"
+
+
 class PushConfig(models.Model):
     """One address of one task. `sealed`: what each POST carries besides (`a2a_bridge.service.push_configs`).
 

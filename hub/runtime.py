@@ -140,6 +140,8 @@ class Runtime:
         await end("agnt", hub_services.agnt.runner.close())
         await end("post", hub_services.post.close())
         await end("tasks", hub_services.tasks.close())
+        if hub_services.exchange_log is not None:
+            await end("exchanges", hub_services.exchange_log.close())
         await end("limits", hub_services.limits.close())
         await end("presence", db_call(presence.remove_process)(hub_services.process_id))
         await end("ledger", asyncio.to_thread(hub_services.ledger.close))

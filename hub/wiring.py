@@ -7,8 +7,10 @@ from typing import Any
 
 from django.conf import settings
 
+from a2a_bridge import settings as bridge_settings
 from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.exchange import Exchanges
+from a2a_bridge.service.exchange_log import ExchangeLog
 from a2a_bridge.service.follow_ups import FollowUpTasks
 from a2a_bridge.service.operations import Operations
 from a2a_bridge.service.pushes import Pushes
@@ -152,7 +154,10 @@ class HubServices:
         self.streams = streams = ConcurrencyLimit(
             "streams", per_account=hub_limits.STREAMS.most, refuse=too_many_streams
         )
-        runner = CallRunner(Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S)
+        self.exchange_log = exchange_log = ExchangeLog() if bridge_settings.EXCHANGES_KEPT_DAYS else None
+        runner = CallRunner(
+            Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S, exchange_log
+        )
         self.gateway = gateway = Gateway.build(
             process_id=process_id,
             link=link,

@@ -22,6 +22,7 @@ ALIASES = {"agent.reply": "agent.replied"}  # the spelling of existing clients
 OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
 OF_ASK = "handle, agentId, askerLogin, routeId, question"
+OF_PROBLEM = "handle, agentId, askerLogin, routeId, note"
 OF_ALERT = "handle, agentId, alert, threshold, value, since"
 OF_FAILURE = "handle, agentId, failureId, reason, text, count, firstAt, lastAt"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
@@ -48,6 +49,7 @@ CATALOG = (
     EventType("agent.dispatched", "a question was handed to your agent", OF_ASK),
     EventType("agent.replied", "your agent answered, or failed to", f"{OF_ASK}, reply, ok, latencyMs"),
     EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
+    EventType("problem.reported", "a caller reported a problem with an ask of your agent", OF_PROBLEM),
     EventType("alert.raised", "an alert that you switched on began", OF_ALERT),
     EventType("alert.ended", "the alert ended", f"{OF_ALERT}, endedAt"),
     EventType("failure.opened", "your agent failed in a way that it had not failed before", OF_FAILURE),

@@ -17,6 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from a2a_bridge.service.calls import HYBRID, AwaitedAnswer, Call, CompleteAnswer, Incoming, StreamedAnswer, Wire
+from a2a_bridge.service.exchange_log import ExchangeLog
+from a2a_bridge.service.exchange_notes import ExchangeNote
 from a2a_bridge.service.operations import Operations
 from a2a_bridge.service.repeats import JoinedTask
 from a2a_bridge.service.run import TaskRun
@@ -95,16 +97,25 @@ class ResponseWriter(Protocol):
 class CallAnswer:
     """The HTTP response to one request. See `ResponseWriter`.
 
-    The answer knows whether its headers were sent, and gives up on a client that does not read.
+    The answer knows whether its headers were sent, and gives up on a client that does not read. `note`: keeps the
+    response for the page of the ask.
     """
 
-    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "wire")
+    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "note", "wire")
     leaving_cancels = False
 
-    def __init__(self, receive: Receive, send: Send, wire: Wire, extra: Iterable[Header] = ()) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        wire: Wire,
+        extra: Iterable[Header] = (),
+        note: ExchangeNote | None = None,
+    ) -> None:
         self._receive = receive
         self._send = send
         self.wire = wire
+        self.note = note
         self._extra = [*CORS, *extra]
         self._has_begun = self._is_stream = False
 
@@ -171,15 +182,21 @@ class CallAnswer:
             *self._extra,
             *more,
         ]
+        if (note := self.note) is not None:  # set, not called: this is in the way of every plain ask
+            note.status, note.response_headers, note.response_body = status, headers, body
         start = {"type": "http.response.start", "status": status, "headers": headers}
         return self._send_messages(start, {"type": "http.response.body", "body": body})
 
     def _send_head(self, headers: Iterable[Header]) -> Sending:
         self._has_begun = True
         sent = [*headers, *self.wire.headers, *self._extra]
+        if self.note is not None:
+            self.note.begin(200, sent)
         return self._send_messages({"type": "http.response.start", "status": 200, "headers": sent})
 
     def _send_body(self, body: bytes, *, is_last: bool = False) -> Sending:
+        if self.note is not None:
+            self.note.add(body, is_frame=self._is_stream)
         return self._send_messages({"type": "http.response.body", "body": body, "more_body": not is_last})
 
     async def _send_messages(self, *messages: Message) -> None:
@@ -195,7 +212,8 @@ class CallAnswer:
 class CallRunner:
     """Runs calls of every binding and answers them.
 
-    `stream_max_age_s`: after which a stream ends, whatever its task does.
+    `stream_max_age_s`: after which a stream ends, whatever its task does. `exchanges`: records requests and their
+    responses; None: nothing is recorded.
     """
 
     operations: Operations
@@ -203,6 +221,7 @@ class CallRunner:
     streams: ConcurrencyLimit
     callers: OpenRequests
     stream_max_age_s: float
+    exchanges: ExchangeLog | None = None
 
     async def run(self, incoming: Incoming, answer: ResponseWriter) -> None:
         """Look up the caller, run the call and respond; a plain send is looked up and admitted in one trip to
@@ -249,6 +268,7 @@ class CallRunner:
             key=incoming.key,
             traceparent=incoming.traceparent,
             may_cancel=incoming.may_cancel,
+            note=incoming.note,
         )
         return call
 

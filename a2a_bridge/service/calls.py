@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from a2a_bridge.service.exchange_notes import ExchangeNote
 from a2a_bridge.service.repeats import JoinedTask, RepeatedSend
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.streams import Frame
@@ -61,6 +62,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One valid request. `seen`: the id of the last frame that a returning client got (Last-Event-ID).
 
     `key`: its Idempotency-Key. `may_cancel`: the client may cancel the turn by leaving, see `Exchanges.leave`.
+    `note`: of the request and its response; None where the hub records none.
     """
 
     caller: AgentCaller
@@ -71,6 +73,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     traceparent: str = ""
     may_cancel: bool = False
+    note: ExchangeNote | None = None
 
 
 class Incoming(msgspec.Struct, kw_only=True):
@@ -98,6 +101,7 @@ class Incoming(msgspec.Struct, kw_only=True):
     key: str = ""
     traceparent: str = ""
     may_cancel: bool = False
+    note: ExchangeNote | None = None
     call: Call | None = None
 
     def take(self, http: HttpRequest, dialect: Dialect, operation: Operation, request: Request) -> None:

@@ -126,6 +126,9 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
 
 async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
     """The answer of a turn that was started, joined or repeated."""
+    if (note := call.note) is not None:
+        note.chat_id, note.caller_id = run.task.chat_id, call.caller.identity.user_id
+        note.agent_id = call.caller.agent.agent_id
     is_stream = call.operation is Operation.STREAM
     streaming = TaskStreams(call.dialect, send, services.reader)
     if isinstance(run, RepeatedSend):
@@ -167,6 +170,9 @@ async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked
 async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
     """The task as it goes on once its caller has decided."""
     joined = await answer(services, call, send, task)
+    if call.note is not None:
+        call.note.chat_id, call.note.caller_id = task.chat_id, call.caller.identity.user_id
+        call.note.agent_id = call.caller.agent.agent_id
     if call.operation is Operation.STREAM:
         return StreamedAnswer(TaskStreams(call.dialect, send, services.reader).of_task(joined.feed))
     return (

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming, Wire
+from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
 from a2a_bridge.wire.versions import EXTENSION_PATH, SPOKEN, choose, no_method, version_of
@@ -142,9 +143,12 @@ class Bridge:
         version = version_of(request)
         # The wire of errors that come before there is a method. -32009 is an error of 1.0, which has details.
         wire = RpcWire(SPOKEN[version][False] if version in SPOKEN else V1)
+        log = self.runner.exchanges
         answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
             incoming, body = await receive(request, handle, ("POST",), wire, self.public_url)
+            if log is not None:
+                incoming.note = answer.note = begin_note(request, body, incoming.body_bytes, "JSON-RPC")
             if incoming.is_readable:
                 try:
                     rpc = read_call(body)
@@ -158,6 +162,8 @@ class Bridge:
                         raise no_method(rpc.method)
                     wire.streams_errors = dialect.streams_errors and method.operation in STREAMS
                     incoming.take(request, dialect, method.operation, method.read(rpc.params))
+                    if incoming.note is not None:
+                        incoming.note.dialect = dialect.description.title
                     del rpc
                 except RpcError as error:
                     incoming.error = error
@@ -165,3 +171,6 @@ class Bridge:
             await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
+        finally:
+            if log is not None and (note := answer.note) is not None and note.chat_id:
+                log.record(note)

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming
+from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.surface.addresses import find_address
 from a2a_bridge.surface.asgi import PREFLIGHT, is_core, receive, response_headers
 from a2a_bridge.wire import errors
@@ -113,11 +114,14 @@ class HttpJsonBinding:
             await answer_preflight(send, PREFLIGHT)
             return
         wire = HttpJsonWire()
+        log = self.runner.exchanges
         answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
             address, names = find_address(rest)
             wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
             incoming, body = await receive(request, handle, address.verbs, wire, self.public_url)
+            if log is not None:
+                incoming.note = answer.note = begin_note(request, body, incoming.body_bytes, "HTTP+JSON")
             if incoming.is_readable:
                 try:
                     version, operation = version_of(request), address.operation(request.method)
@@ -130,12 +134,17 @@ class HttpJsonBinding:
                         params = params_of(request, operation, names, body)
                         dialect = V1_CORE if is_core(request.path) else V1
                         incoming.take(request, dialect, operation, dialect.method(operation).read(params))
+                    if incoming.note is not None and incoming.dialect is not None:
+                        incoming.note.dialect = incoming.dialect.description.title
                 except RpcError as error:
                     incoming.error = error
             del request, body  # an answer may take long; a stream need not hold them
             await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
+        finally:
+            if log is not None and (note := answer.note) is not None and note.chat_id:
+                log.record(note)
 
 
 def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incoming: Incoming) -> None:

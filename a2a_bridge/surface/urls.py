@@ -4,6 +4,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from a2a_bridge.surface import catalog, pages, share_pages
+from a2a_bridge.surface.ask_page import ask_page
 from a2a_bridge.surface.cards import JWKS_PATH
 from a2a_bridge.surface.documents import agent_base, agent_card, agent_usage, card_below
 from a2a_bridge.wire.dialects.v1 import CORE
@@ -17,6 +18,7 @@ urlpatterns = [
     path("shares/<int:share_id>/end", share_pages.end_share, name="end-share"),
     path("shared/<int:share_id>", share_pages.shared, name="shared"),
     path("s/<str:token>", share_pages.shared_link, name="shared-link"),
+    path("questions/<str:ask_id>", ask_page, name="question"),
     path("demos/a2a/", pages.reference, name="reference"),
     path("demos/a2a/agents", pages.found_agents, name="reference-agents"),
     path("demos/a2a", RedirectView.as_view(pattern_name="reference", query_string=True)),

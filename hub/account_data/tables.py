@@ -9,7 +9,17 @@ from typing import Any
 
 from django.db.models import Model, Q, QuerySet
 
-from a2a_bridge.models import AnswerShare, Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
+from a2a_bridge.models import (
+    AnswerShare,
+    Push,
+    PushConfig,
+    RecordedExchange,
+    SendKey,
+    StoredEvent,
+    StoredTask,
+    Thread,
+    ThreadTask,
+)
 from accounts.models import (
     ClientGrant,
     Credential,
@@ -42,6 +52,7 @@ from agents.models import (
     Mail,
     OpMessage,
     PermissionRequest,
+    ProblemNote,
     RemoteCard,
     RemoteName,
     RemoteServer,
@@ -166,6 +177,7 @@ TABLES = (
     AccountTable("asked", Turn, ("caller",), erased_by=(), at_once=FEW),
     AccountTable("was_asked", Turn, (), erased_by=(), at_once=FEW, choose=_was_asked),
     AccountTable("follow_up", FollowUp, ("caller", "agent__owner"), erased_by=("caller",), at_once=FEW),
+    AccountTable("problem_note", ProblemNote, ("caller", "agent__owner"), erased_by=("caller",)),
     AccountTable("event", Event, ("session__owner",), erased_by=(), at_once=FEW),
     AccountTable("op_message", OpMessage, ("session__owner", "author"), erased_by=("author",), at_once=FEW),
     AccountTable("file", File, ("session__owner", "uploader"), erased_by=()),
@@ -194,6 +206,7 @@ TABLES = (
     AccountTable("thread", Thread, ("caller",)),
     AccountTable("thread_task", ThreadTask, ("thread__caller",), at_once=FEW),
     AccountTable("answer_share", AnswerShare, ("owner",), erased_by=("owner", "user"), at_once=FEW),
+    AccountTable("exchange", RecordedExchange, ("caller",), erased_by=("caller", "agent__owner"), at_once=FEW),
     AccountTable("send_key", SendKey, ("caller",), at_once=FEW),
     AccountTable("push_config", PushConfig, ("caller",)),
     AccountTable("push", Push, ("config__caller",), at_once=FEW),

@@ -14,6 +14,7 @@ import msgspec
 
 from a2a_bridge.service.answering import CallRunner, public_error
 from a2a_bridge.service.calls import AwaitedAnswer, Incoming, StreamedAnswer, Wire
+from a2a_bridge.service.exchange_notes import ExchangeNote
 from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.surface.asgi import RpcWire, find_handle
@@ -168,7 +169,7 @@ class ToolCaller:
     """The caller of a tool: the token of the HTTP request, and the identity that was found for it.
 
     `open_call`: the call of the request. `returns_within_s`: how long a call takes at most, because the
-    client gives up soon after; None: the client has no known time-out.
+    client gives up soon after; None: the client has no known time-out. `note`: of the HTTP request.
     """
 
     token: Presented
@@ -177,6 +178,7 @@ class ToolCaller:
     traceparent: str
     open_call: OpenCall = field(default_factory=OpenCall)
     returns_within_s: float | None = None
+    note: ExchangeNote | None = None
 
 
 @dataclass(slots=True)
@@ -293,6 +295,7 @@ class ToolCalls:
             traceparent=caller.traceparent,
             may_cancel=True,
             is_plain_send=isinstance(request, Send) and not (request.task_id or request.needs),
+            note=caller.note,
         )
         try:
             if incoming.handle is None:

@@ -13,6 +13,7 @@ import msgspec
 from django.http.request import split_domain_port, validate_host
 
 from a2a_bridge.service.answering import CallRunner, public_error
+from a2a_bridge.service.exchange_notes import ExchangeNote, begin_note
 from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, presented
 from accounts.error_responses import FORBIDDEN_ORIGIN
@@ -159,6 +160,7 @@ class McpEndpoint:
         self.elicitations = elicitations
         self.open_calls = open_calls
         self._ledger = runner.ledger
+        self._exchanges = runner.exchanges
         self._envelopes = envelopes
         self._addresses = addresses
         calls = ToolCalls(runner)
@@ -180,6 +182,7 @@ class McpEndpoint:
                 await self._answer_key(self._envelopes, request, response, key)
                 return
             caller, body, message = await self._check(request)
+            response.note = caller.note
             if "method" not in message:
                 await self.elicitations.take_response(caller, message)
             if canceled := name_canceled(caller, request, message):
@@ -209,6 +212,9 @@ class McpEndpoint:
         except Exception as failure:  # noqa: BLE001  each becomes the answer
             error = public_error(failure)
             await response.refuse(error, *([RETRY_SOON] if error.status == 503 else []))
+        finally:
+            if self._exchanges is not None and (note := response.note) is not None and note.chat_id:
+                self._exchanges.record(note)
 
     async def close(self) -> None:
         """End what is open."""
@@ -255,6 +261,7 @@ class McpEndpoint:
             traceparent=traceparent,
             open_call=OpenCall(leaving_cancels=version >= CANCELS_BY_LEAVING),
             returns_within_s=find_return_s(request.headers.get("user-agent", "")),
+            note=None if self._exchanges is None else begin_note(request, body, len(body), "MCP"),
         )
         return caller, body, message
 
@@ -311,11 +318,15 @@ def read_message(body: bytes) -> dict[str, Any]:
 
 
 class SdkResponse:
-    """The response to one request: adds headers to what the SDK sends, and knows whether it has begun."""
+    """The response to one request: adds headers to what the SDK sends, and knows whether it has begun.
+
+    `note`: keeps the response for the page of the ask.
+    """
 
     def __init__(self, send: Send, headers: list[Header]) -> None:
         self._send = send
         self.headers = headers
+        self.note: ExchangeNote | None = None
         self._has_begun = False
 
     async def send(self, message: Mapping[str, Any]) -> None:
@@ -323,6 +334,8 @@ class SdkResponse:
         if message["type"] == "http.response.start":
             self._has_begun = True
             message = {**message, "headers": [*message["headers"], *self.headers]}
+        if self.note is not None:
+            self.note.take(message)
         await self._send(message)
 
     async def send_event(self, message: Mapping[str, Any]) -> bool:

@@ -56,6 +56,7 @@ class ModelWire(ABC):
     task whose reply had not that format; its tokens count too.
     """
 
+    binding = "Chat completions"  # what the record of its exchanges calls this form
     media_type = b"application/json"
     allow = b"POST, OPTIONS"
     streams_errors = False

@@ -10,6 +10,8 @@ from http import HTTPStatus
 
 from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import Incoming
+from a2a_bridge.service.exchange_log import ExchangeLog
+from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, invalid
@@ -60,7 +62,7 @@ class ModelEndpoint:
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
         wire, run = self._find(request.path)
-        await answer_request(request, send, wire(self.public_url), run)
+        await answer_request(request, send, wire(self.public_url), run, self.runner.exchanges)
 
     def _find(self, path: str) -> tuple[type[ModelWire], Run]:
         """The form in which a path answers, and what answers."""
@@ -75,6 +77,8 @@ class ModelEndpoint:
     async def _ask(self, request: HttpRequest, answer: ChatAnswer, ask_team: AskTeam | None = None) -> None:
         body = await request.read_checked(("POST",))
         token = presented(request.headers, request.method, self.public_url)
+        if self.runner.exchanges is not None:
+            answer.note = begin_note(request, body, len(body), answer.chat.binding)
         try:
             asked, body_bytes = answer.chat.read(body), len(body)
             if ask_team is not None and (name := find_team_name(asked.model)):
@@ -85,7 +89,7 @@ class ModelEndpoint:
                 conversation_id = await self._find_conversation(token, asked)
             handle, key = get_handle(asked.model), request.headers.get("idempotency-key", "")
             send, wanted = make_send(asked, conversation_id, key), asked.format
-            call = partial(make_call, request, token, body_bytes, handle, answer.chat)
+            call = partial(make_call, request, token, body_bytes, handle, answer)
             if wanted is not None:
                 await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
                 await answer_in_format(answer, wanted, send, key, partial(self._ask_once, answer, call))
@@ -166,8 +170,13 @@ class ModelEndpoint:
         return await self.runner.ledger.get_caller(presented(request.headers, request.method, self.public_url))
 
 
-async def answer_request(request: HttpRequest, send: Send, wire: ModelWire, run: Run) -> None:
-    """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form."""
+async def answer_request(
+    request: HttpRequest, send: Send, wire: ModelWire, run: Run, exchanges: ExchangeLog | None = None
+) -> None:
+    """Answer a preflight, or what `run` makes of the request; what it raises becomes an error in OpenAI's form.
+
+    `exchanges`: records the exchange, if it asked an agent.
+    """
     if request.method == "OPTIONS":
         await answer_preflight(send, PREFLIGHT)
         return
@@ -176,6 +185,9 @@ async def answer_request(request: HttpRequest, send: Send, wire: ModelWire, run:
         await run(request, answer)
     except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
         await answer.fail(failure)
+    finally:
+        if exchanges is not None and (note := answer.note) is not None and note.chat_id:
+            exchanges.record(note)
 
 
 def read_name(request: HttpRequest) -> str:
@@ -195,7 +207,7 @@ def make_call(
     token: Presented | None,
     body_bytes: int,
     handle: str,
-    wire: ModelWire,
+    answer: ChatAnswer,
     send: AskedSend,
     key: str,
 ) -> Incoming:
@@ -204,7 +216,7 @@ def make_call(
         handle=handle,
         token=token,
         digest=token.digest if token else None,
-        wire=wire,
+        wire=answer.chat,
         body_bytes=body_bytes,
         dialect=CHAT,
         operation=Operation.SEND if send.waits else Operation.STREAM,
@@ -212,4 +224,5 @@ def make_call(
         key=key,
         traceparent=request.traceparent,
         is_plain_send=not (key or send.needs),
+        note=answer.note,
     )

@@ -102,6 +102,7 @@ def _estimate(text: str) -> int:
 class ResponseWire(ModelWire):
     """The form of responses. A stream's events are numbered, and say whose part they are."""
 
+    binding = "Responses"
     _model = ""
     _previous_id: str | None = None
     _begun: Task | None = None

@@ -1,6 +1,7 @@
 // One question and its answer in a conversation, in bubbles that grow while the answer arrives. The markup is a template
 // of `agents/ask.html`; `parts.js` shows what the caller and the agent wrote.
 import { ASKS, ENDED, textOf } from "./a2a.js";
+import { inHub } from "./addresses.js";
 import { Artifacts } from "./artifacts.js";
 import { isReply } from "./dialects.js";
 import { make } from "./elements.js";
@@ -113,6 +114,9 @@ export class Turn {
   // Show these actions and no others, by their `data-do`.
   offer(...names) {
     for (const button of this.element.querySelectorAll("[data-do]")) button.hidden = !names.includes(button.dataset.do);
+    const happened = this.#find("happened");
+    happened.hidden = !(this.isEnded && this.taskId);
+    if (!happened.hidden) happened.href = inHub(`/questions/${encodeURIComponent(this.taskId)}`);
   }
 
   setRaw(isRaw) {

@@ -1,0 +1,141 @@
+"""The record of requests and responses: written in batches by another thread, bounded, and deleted with its asks.
+
+An ask never waits for its record: when the writer cannot keep up, exchanges are left out (docs/adr/0198).
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from django.db import DatabaseError
+from django.db.models import Count
+from msgspec import UNSET
+
+from a2a_bridge import settings
+from a2a_bridge.models import RecordedExchange
+from a2a_bridge.service.exchange_notes import ExchangeNote
+from a2a_bridge.wire.recorded_text import keep_body, keep_request_headers, keep_response_headers
+from agents.core.ledger.database import Database, thread_database
+from agents.core.ledger.texts import insert
+from agents.models import Turn
+from kit import batches
+from kit.batch_writer import RETRY_S, BatchWriter
+from kit.clock import db_now
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING = 2_000  # notes
+GATHER_S = 1.0  # between two batches: of many asks one transaction
+AT_ONCE = 200
+DELETE_AT_ONCE = 500
+UNWRITTEN = timedelta(minutes=1)  # an exchange of a turn that the ledger is still writing is younger
+MAX_PATH_CHARS = 400
+
+
+class ExchangeLog(BatchWriter[ExchangeNote]):
+    """Writes the exchanges of one process."""
+
+    def __init__(self, retry_s: float = RETRY_S) -> None:
+        super().__init__(
+            "exchange log",
+            write_exchanges,
+            at_once=AT_ONCE,
+            pause_s=GATHER_S,
+            most_waiting=MAX_WAITING,
+            retry_s=retry_s,
+            refused=_note_refused,
+        )
+        self._left_out = 0
+
+    def record(self, note: ExchangeNote) -> None:
+        """Write the note of an exchange that has ended; leave it out if too many wait to be written."""
+        if self.is_full:
+            self._left_out += 1
+            if self._left_out & (self._left_out - 1) == 0:  # the 1st, 2nd, 4th, 8th, …
+                logger.warning("exchange.left_out", extra={"count": self._left_out})
+            return
+        note.ended_at = time.time()
+        self.put(note)
+
+
+COLUMNS = (
+    *("chat_id", "caller_id", "agent_id", "protocol", "method", "path"),
+    *("request_headers", "request_body", "request_bytes"),
+    *("status", "response_headers", "response_body", "response_bytes", "frames"),
+    *("received_at", "ended_at"),
+)
+INSERT_ROWS = insert(RecordedExchange._meta.db_table, COLUMNS)
+
+
+def write_exchanges(notes: Sequence[ExchangeNote]) -> None:
+    """Insert a row for each note, by one statement: a model for each row would cost most of the record."""
+    database = thread_database()
+    rows = [_row(note, database) for note in notes]
+    with database:
+        database.insert(INSERT_ROWS, rows)
+
+
+def _row(note: ExchangeNote, database: Database) -> tuple[object, ...]:
+    is_in_pieces = note.response_bytes is not UNSET
+    return (
+        note.chat_id,
+        note.caller_id,
+        note.agent_id,
+        f"{note.dialect} over {note.binding}" if note.dialect else note.binding,
+        note.method,
+        note.path.replace("\0", "\ufffd")[:MAX_PATH_CHARS],
+        keep_request_headers(note.headers),
+        keep_body(note.request_body, is_whole=len(note.request_body) == note.request_bytes),
+        note.request_bytes,
+        note.status,
+        keep_response_headers(note.response_headers),
+        "".join(_response_texts(note, is_in_pieces=is_in_pieces)),
+        len(note.response_body) if note.response_bytes is UNSET else note.response_bytes,
+        note.frames,
+        database.moment(datetime.fromtimestamp(note.received_at, UTC)),
+        database.moment(datetime.fromtimestamp(note.ended_at, UTC)),
+    )
+
+
+def _response_texts(note: ExchangeNote, *, is_in_pieces: bool) -> Iterator[str]:
+    body, most = note.response_body, note.most_bytes
+    if not is_in_pieces:
+        yield keep_body(body[:most], is_whole=len(body) <= most)
+        return
+    yield keep_body(body, is_whole=False)
+    if note.last_frames:
+        kept = len(body) + sum(map(len, note.last_frames))
+        if isinstance(note.response_bytes, int) and kept < note.response_bytes:
+            yield "\n…\n\n"
+        yield keep_body(b"".join(note.last_frames), is_whole=False)
+
+
+def _note_refused(note: ExchangeNote, failure: DatabaseError) -> None:
+    """Log an exchange that the database refused, such as that of an account that was erased meanwhile."""
+    logger.warning("exchange.not_written", extra={"chat_id": note.chat_id, "failure": type(failure).__name__})
+
+
+def forget_old() -> int:
+    """Delete exchanges that are too old, and those whose turn was deleted, or whose question is no longer kept."""
+    now = db_now()
+    old = RecordedExchange.objects.filter(received_at__lt=now - timedelta(days=settings.EXCHANGES_KEPT_DAYS))
+    deleted = batches.delete(old, DELETE_AT_ONCE)
+    kept = Turn.objects.exclude(question="").values("chat_id")
+    lost = RecordedExchange.objects.filter(received_at__lt=now - UNWRITTEN).exclude(chat_id__in=kept)
+    return deleted + batches.delete(lost, DELETE_AT_ONCE)
+
+
+def trim() -> int:
+    """Delete the oldest exchanges of callers with too many; returns the number of deleted rows."""
+    most = settings.EXCHANGES_PER_CALLER
+    counts = (
+        RecordedExchange.objects.order_by().values("caller").annotate(count=Count("pk")).filter(count__gt=most)
+    )
+    deleted = 0
+    for caller_id in list(counts.values_list("caller", flat=True)):
+        mine = RecordedExchange.objects.filter(caller=caller_id)
+        newest = mine.order_by("-pk").values_list("pk", flat=True)[most - 1 : most]
+        for first in newest:
+            deleted += batches.delete(mine.filter(pk__lt=first), DELETE_AT_ONCE)
+    return deleted
