@@ -97,6 +97,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "shares": "shares",
     "tasks": "lists",
     "unshare": "shares",
+    "trace": "trace",
 }
 CHECKOUT = Path(__file__).parent.parent
 WITHOUT_HUB = "no hub is installed beside this command: in a checkout run `pipx install .`, then `clawbridge-hub`"

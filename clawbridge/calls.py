@@ -129,6 +129,35 @@ def list_questions(*, agent: str, search: str, state: str, limit: int, before: s
     return HubRequest("GET", QUESTIONS, query)
 
 
+def read_ask(ask_id: str) -> HubRequest:
+    """The request of one ask: an `AskedOnce`.
+
+    Raises:
+        BadArguments: the text is no id.
+    """
+    return HubRequest("GET", f"{QUESTIONS}/{check_id(ask_id)}")
+
+
+def report_problem(ask_id: str, text: str) -> HubRequest:
+    """The request that reports a problem with an ask to the agent's owner.
+
+    Raises:
+        BadArguments: the text is no id.
+    """
+    return HubRequest("POST", f"{QUESTIONS}/{check_id(ask_id)}/problem", body={"text": text})
+
+
+def check_id(text: str) -> str:
+    """The id of a task or an ask.
+
+    Raises:
+        BadArguments: the text is none.
+    """
+    if not text or len(text) > MAX_ID_CHARS or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in text):
+        raise BadArguments(f"{text!r} is no id: want one that `clawbridge tasks` lists")
+    return text
+
+
 def read_answer(request: HubRequest, wanted: type[Value]) -> HubCall[Value]:
     """The answer to one request."""
     return (yield request).read(wanted)

@@ -164,6 +164,8 @@ def converse(talk: TaskConversation, parts: Sequence[Part], signals: StopSignals
             talk.end_line()
             if status.name != "COMPLETED":
                 report(status.text or f"the task is {status.name}")
+                if talk.task_id:
+                    report(f"what happened: clawbridge trace {talk.task_id}")
             return ExitCode[status.name]
         signals.allow()
         talk.end_line()

@@ -235,6 +235,28 @@ class SharedAnswer(msgspec.Struct, frozen=True, rename="camel"):
     tasks: list[Task]
 
 
+class AskStep(msgspec.Struct, frozen=True, rename="camel"):
+    """A step of an ask. `ended_at`: None while the step goes on."""
+
+    name: str
+    detail: str
+    began_at: datetime
+    ended_at: datetime | None
+    level: int
+
+
+class AskedOnce(msgspec.Struct, frozen=True, rename="camel"):
+    """The columns of `GET /api/v1/questions/{id}` that the command shows."""
+
+    agent: str
+    asked_at: datetime
+    state: str
+    why: str | None
+    url: str
+    curl: str | None
+    steps: list[AskStep]
+
+
 MAX_NAME_BYTES = 200  # bytes of a name, of the 255 that file systems allow
 MAX_SUFFIX_CHARS = 16
 NOT_IN_NAMES = '<>:"|?*'  # characters that Windows does not allow in names
