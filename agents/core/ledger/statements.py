@@ -115,8 +115,8 @@ DELETE_POSITIONS = statement("DELETE FROM agents_queuedask WHERE chat_id = ANY(:
 _RELEASE = "UPDATE agents_turn SET released_at = {now} WHERE outcome IS NOT NULL AND released_at IS NULL AND "
 RELEASE_TURNS = statement(f"{_RELEASE} chat_id = ANY(:ids)")
 RELEASE_SESSIONS = statement(f"{_RELEASE} session_id = ANY(:ids)")
-# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim, the text of a failure, and the
-# moments of its run.
+# A row of `endings`: chat id, outcome, reason, latency, 1 if the turn keeps its claim, the text of a failure, and
+# the moments of its run.
 SETTLE = statement(
     """
 UPDATE agents_turn SET
