@@ -104,6 +104,12 @@ async def _allow_device(page: Page) -> None:
     await page.get_by_role("button", name="Allow", exact=True).wait_for()
 
 
+async def _report_nothing(page: Page) -> None:
+    await page.get_by_label("What was wrong?").fill(" ")
+    await page.get_by_role("button", name="Report a problem").click()
+    await page.get_by_text("Write what was wrong.").wait_for()
+
+
 async def _operate(page: Page) -> None:
     await _live(page)
     await page.get_by_role("group", name="Request: Bash").wait_for()
@@ -231,6 +237,9 @@ PAGES = [
     Listed("shared-signed-out", "/shared/999999", complaint="404", like="shared-absent"),
     Listed("shared-link-absent", "/s/0123456789abcdef", complaint="404", like="shared-absent"),
     Listed("share-dialog", "/agents/{agent}", "alice", _share_answer, complaint="400"),
+    Listed("ask", "/questions/{ask}", "asker", _report_nothing, complaint="400"),
+    Listed("ask-owned", "/questions/{ask}", "owner", _see("Tool: Read")),
+    Listed("ask-absent", "/questions/no-such-ask", "asker", complaint="404"),
     Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_send("Sign in", {"Login": "no such login"}), complaint="400"),
     Listed("account", "/account", "alice", like="account-new-token"),

@@ -12,6 +12,7 @@ from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, manage
 from lab.receivers import receiving
+from lab.waiting import eventually
 from tests.browser.pictures import png
 from tests.browser.sessions import api, request_permission, share, tail
 from tests.remote.servers import Changing, offering, raw_server
@@ -50,6 +51,12 @@ ON_CALL: Json = {
     "tagline": "Reads the runbook so that you do not have to",
     "dailyBudgetQueries": 20,
 }
+PLANNER: Json = {
+    "name": "Release planner",
+    "tagline": "Says what is left before a release",
+    "isolated": False,
+}
+PLAN = ["Before 2.0: ", "close two issues, ", "write the notes, ", "and tag the commit."]
 ANALYST: Json = {"name": "Analyst", "tagline": "Draws what the numbers say"}
 QUESTIONS = [
     ("rust-expert", "What is a lifetime in Rust?", "asker"),
@@ -87,6 +94,27 @@ class Analyst(TaskPeer):
         await super().answer(prompt | {"text": EVERYTHING})
 
 
+class Planner(Chunker):
+    """Uses tools, asks another agent, and answers in pieces."""
+
+    async def answer(self, prompt: Json) -> None:
+        await self._use("Read", 0.2, file_path="docs/releasing.md")
+        chat_id, peer = prompt["chatId"], "owner/release-notes"
+        asked = {"correlationId": "plan-1", "peer": peer, "prompt": "What changed in 2.0?", "chatId": chat_id}
+        await self.send(type="route_request", mode="ask", **asked)
+        await self.heard("route_response")
+        await self._use("Bash", 0.5, command="git log --oneline v1.9..HEAD")
+        for piece in self.pieces:
+            await self.chunk(chat_id, piece)
+            await asyncio.sleep(0.1)
+        await self.chunk(chat_id, "", done=True)
+
+    async def _use(self, tool: str, during_s: float, **given: str) -> None:
+        await tail(self, "PreToolUse", tool_name=tool, tool_use_id=f"call-{tool}", tool_input=given)
+        await asyncio.sleep(during_s)
+        await tail(self, "PostToolUse", tool_name=tool, tool_use_id=f"call-{tool}", tool_response={"ok": True})
+
+
 @dataclass
 class Scene:
     """The hub, and what stands for `{…}` in the paths of pages."""
@@ -120,6 +148,10 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
     await stack.enter_async_context(laptop)
     for slug, text, login in QUESTIONS:
         await send(hub.url, f"owner/{slug}", text, hub.mint(login, "session"))
+    planner = await _agent(hub, stack, Planner, "release-planner", PLANNER, pieces=PLAN)
+    webhook = await _tell(hub, stack)
+    question = "What is left to do before we release 2.0?"
+    await send(hub.url, planner.handle, question, hub.mint("asker", "session"))
     await _keep_busy(hub, stack, busy)
     await _work(hub, rust)
     return {
@@ -132,7 +164,8 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "quiet": str(laptop.session_id),
         "id": str(rust.agent["id"]),
         "unasked": str(offline.agent["id"]),
-        "webhook": str(await _tell(hub, stack)),
+        "webhook": str(webhook),
+        "ask": await _find_ask(hub, planner),
         "remote": str(await _change_card(hub, stack)),
         **await _share_answers(hub, analyst),
         **await asyncio.to_thread(make_rows, hub, "make_scene()"),
@@ -193,6 +226,17 @@ async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
         await api(hub, "owner", "POST", f"/webhooks/{made['id']}/test")
         await asyncio.to_thread(receiver.heard, count)
     return int(made["id"])
+
+
+async def _find_ask(hub: HubProcess, agent: ChannelAgent) -> str:
+    """The id of the last question of the asker's to this agent, once its exchange is recorded."""
+
+    async def look() -> str | None:
+        found = await api(hub, "asker", "GET", f"/questions?agent={agent.handle}")
+        ask = await api(hub, "asker", "GET", f"/questions/{found['items'][0]['id']}")
+        return str(ask["id"]) if ask["exchanges"] else None
+
+    return await eventually(look, "the exchange is recorded")
 
 
 def make_rows(hub: HubProcess, call: str) -> dict[str, str]:

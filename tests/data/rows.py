@@ -7,7 +7,17 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from a2a_bridge.models import AnswerShare, Push, PushConfig, SendKey, StoredEvent, StoredTask, Thread, ThreadTask
+from a2a_bridge.models import (
+    AnswerShare,
+    Push,
+    PushConfig,
+    RecordedExchange,
+    SendKey,
+    StoredEvent,
+    StoredTask,
+    Thread,
+    ThreadTask,
+)
 from accounts.groups import add_member, create_group
 from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
 from agents.models import (
@@ -28,6 +38,7 @@ from agents.models import (
     Mail,
     OpMessage,
     PermissionRequest,
+    ProblemNote,
     RemoteCard,
     RemoteName,
     RemoteServer,
@@ -92,6 +103,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     theirs = make_agent(other.user, f"for-{user.pk}")
     asked = make_turn(theirs, user, question=word)
     was_asked = make_turn(agent, other.user, question=f"to {word}")
+    ProblemNote.objects.create(turn=asked, agent=theirs, caller=user, text=word)
+    ProblemNote.objects.create(turn=was_asked, agent=agent, caller=other.user, text="slow")
     for place, turn in ((theirs.session, asked), (session, was_asked)):
         said = {"chatId": turn.chat_id, "text": f"echo {word}", "authorLogin": user.login}
         Event.objects.create(session=place, kind="chat", type="prompt", payload=json.dumps(said), ts=now)
@@ -212,6 +225,22 @@ def owner_of_everything(word: str, other: Person) -> Person:
         )
         ThreadTask.objects.create(
             thread=thread, task=task, asked_at=now, whose=f"u{caller.pk}x", question=word, answer=word
+        )
+        RecordedExchange.objects.create(
+            chat_id=f"exchange-{user.pk}-{caller.pk}",
+            caller=caller,
+            agent=asked_agent,
+            protocol="A2A 1.0 over JSON-RPC",
+            method="POST",
+            path=f"/api/a2a/v1/agents/{asked_agent.handle}",
+            request_headers="{}",
+            request_body=json.dumps({"text": word}) if caller == user else "{}",
+            request_bytes=1,
+            status=200,
+            response_headers="{}",
+            response_bytes=1,
+            received_at=now,
+            ended_at=now,
         )
         SendKey.objects.create(
             caller=caller,

@@ -204,6 +204,7 @@ def seed(hub: HubProcess) -> Seeded:
         "request_id": PERMISSION,
         "task_id": task_id,
         "response_id": task_id,
+        "ask_id": task_id,
         "config_id": asyncio.run(_have_told(seeded, task_id)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }

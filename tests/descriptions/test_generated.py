@@ -56,6 +56,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "shareAnswer",  # or a task of one's own
     "createChatCompletion",
     "createResponse",
+    "reportProblem",  # or a question to an agent of another owner
     "sendMessage",  # and these a sound message, or a task that has not ended
     "streamMessage",
     "cancelTask",

@@ -5,13 +5,13 @@ from django.test import Client
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from a2a_bridge.models import Thread
+from a2a_bridge.models import RecordedExchange, Thread
 from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.models import Agent, CallerBlock, FailureGroup, Halt, RemoteServer, Session
+from agents.models import Agent, CallerBlock, FailureGroup, Halt, ProblemNote, RemoteServer, Session, Turn
 from agnt.models import Breaker, Cancellation, Invoice
 from gateway.models import (
     EnvelopeKey,
@@ -149,6 +149,10 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     Thread.objects.create(caller=bob.user, agent=agent, context_id="c", title="t", began_at=now, last_asked_at=now)
     invite_to_group(create_group("team", "Team", made_by=bob.user), "member", by=bob.user)
     FailureGroup.objects.create(agent=agent, reason="offline", first_at=now, last_at=now, opened_at=now)
+    ProblemNote.objects.create(turn=Turn.objects.get(), agent=agent, caller=alice.user, text="slow")
+    RecordedExchange.objects.create(
+        caller=bob.user, request_bytes=1, status=200, response_bytes=1, received_at=now, ended_at=now
+    )
     have_team(bob.user, agent.session)
     have_network(bob.user)
     make_share(bob)

@@ -68,6 +68,8 @@ ASKING: dict[str, Rule] = {
     f"GET {V}/shared-links/{{token}}": Rule(
         may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
     ),
+    f"GET {V}/questions/{{ask_id}}": Rule(may=May.BY_HAND, test="test_who_reads_an_ask_and_as_whom"),
+    f"POST {V}/questions/{{ask_id}}/problem": Rule(may=May.BY_HAND, test="test_who_reports_a_problem"),
 }
 
 AGENTS: dict[str, Rule] = {

@@ -127,6 +127,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /s/{token}": Rule(
         may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
     ),
+    "PAGE /questions/{ask_id}": Rule(may=May.BY_HAND, test="test_the_page_is_for_those_who_may_read_the_ask"),
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/alerts": Rule(may=May.BROWSER),
