@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("a2a_bridge", "0006_answer_shares"),
-        ("agents", "0034_ask_page"),
+        ("agents", "0037_ask_page"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -82,7 +82,7 @@ def _row(note: ExchangeNote, database: Database) -> tuple[object, ...]:
         note.chat_id,
         note.caller_id,
         note.agent_id,
-        f"{note.dialect} over {note.binding}" if note.dialect else note.binding,
+        _name_protocol(note),
         note.method,
         note.path.replace("\0", "\ufffd")[:MAX_PATH_CHARS],
         keep_request_headers(note.headers),
@@ -96,6 +96,14 @@ def _row(note: ExchangeNote, database: Database) -> tuple[object, ...]:
         database.moment(datetime.fromtimestamp(note.received_at, UTC)),
         database.moment(datetime.fromtimestamp(note.ended_at, UTC)),
     )
+
+
+def _name_protocol(note: ExchangeNote) -> str:
+    """The version and the binding; that of a surface with a single form is its binding."""
+    if not note.dialect:
+        return note.binding
+    version = note.dialect if note.dialect.startswith("A2A") else f"{note.dialect} dialect"
+    return f"{version} over {note.binding}"
 
 
 def _response_texts(note: ExchangeNote, *, is_in_pieces: bool) -> Iterator[str]:

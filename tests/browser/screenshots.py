@@ -21,6 +21,7 @@ FOLDER = ROOT / "screenshots"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 README_SHOWS = {
     "agent-all": 1110,
+    "ask-owned": 1180,
     "desk-audit": 860,
     "desk-failure": 1040,
     "operator": 830,

@@ -46,7 +46,9 @@ def kinds(ask: Json) -> list[str]:
     return [one["kind"] for one in ask["steps"]]
 
 
-@pytest.mark.parametrize(("version", "protocol"), [("", "The hub's own"), ("1.0", "A2A 1.0"), ("0.3", "A2A 0.3")])
+@pytest.mark.parametrize(
+    ("version", "protocol"), [("", "The hub's own dialect"), ("1.0", "A2A 1.0"), ("0.3", "A2A 0.3")]
+)
 async def test_request_and_response_are_shown_as_sent(
     embedded_hub: HubProcess, version: str, protocol: str
 ) -> None:
