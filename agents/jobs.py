@@ -12,6 +12,7 @@ from agents.core import presence
 from agents.core.alerts import watch_agents
 from agents.core.failure_groups import group_failures as group_new_failures
 from agents.core.mail import MailOutbox, forget_old_mails
+from agents.core.ranking import rank_agents
 from agents.links.remote.publishing import name_links_of_old_sessions
 from agents.models import (
     Agent,
@@ -147,6 +148,12 @@ def watch() -> int:
 def group_failures() -> int:
     """Count failed and refused asks into groups; returns the number of asks."""
     return group_new_failures()
+
+
+@job("agents.rank")
+def rank() -> int:
+    """Count the figures by which the directory sorts agents; returns the number of agents."""
+    return rank_agents()
 
 
 @job("agents.send_mails")

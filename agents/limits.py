@@ -6,7 +6,18 @@ from django.db.models import BigIntegerField, Count, Func, Sum
 
 from accounts.quotas import MIB, AccountLimit, CountedRows
 from agents import settings
-from agents.models import Agent, Connection, Event, File, OpMessage, ProblemNote, RemoteServer, Session, TokenUsage
+from agents.models import (
+    Agent,
+    Connection,
+    Event,
+    Favourite,
+    File,
+    OpMessage,
+    ProblemNote,
+    RemoteServer,
+    Session,
+    TokenUsage,
+)
 
 USAGE_ROW_BYTES = 512  # a row of token usage: two texts of up to 128 characters, and its share of indexes
 
@@ -40,6 +51,9 @@ CONNECTED_AGENTS = AccountLimit(
     counted=[CountedRows(Connection.objects.all, "session__owner")],
     refusal="you have {held} agents connected, and {most} are the most: remove some first",
     one_more="the channel is refused with `quota_exceeded`",
+)
+FAVOURITES = AccountLimit(
+    "favourites", 500, counted=[CountedRows(Favourite.objects.all, "user")], counts="agents that the user marked"
 )
 FILES = CountedRows(File.objects.live, "uploader", "files", number=Sum("size"))  # equal files count each
 OP_MESSAGES = CountedRows(OpMessage.objects.all, "author", "op-messages", number=Sum(Bytes("text")))

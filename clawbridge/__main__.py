@@ -88,6 +88,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "artifacts": "artifacts",
     "ask": "ask",
     "failures": "failures",
+    "favourites": "favourites",
     "groups": "groups",
     "login": "sign_in",
     "logout": "sign_in",

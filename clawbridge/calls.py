@@ -116,9 +116,13 @@ def refusal(response: HubResponse) -> HubError:
     return Refused(f"{text}, retry in {wait} s", reason, response.status, int(wait))
 
 
-def list_agents(search: str, *, mine: bool, limit: int, offset: int) -> HubRequest:
+def list_agents(
+    search: str, *, mine: bool, limit: int, offset: int, tag: str = "", sort: str = "", favourites: bool = False
+) -> HubRequest:
     """The request of a page of agents: an `AgentPage`."""
-    query = {"q": search, "limit": limit, "offset": offset} | ({"mine": "true"} if mine else {})
+    query: dict[str, Any] = {"q": search, "limit": limit, "offset": offset}
+    query |= {name: "true" for name, is_on in {"mine": mine, "favourites": favourites}.items() if is_on}
+    query |= {name: value for name, value in {"tag": tag, "sort": sort}.items() if value}
     return HubRequest("GET", AGENTS, query)
 
 

@@ -12,6 +12,7 @@ from clawbridge.terminal import write_json, write_note, write_table
 
 MAX_AGENTS = 1000
 MAX_TASKS = 50
+ORDERS = ("handle", "use", "rate", "latency")
 NOTHING_FITS = "No agent fits. `clawbridge agents` lists all that you may ask."
 NOTHING_OWN = "You have no agent yet. A connected session becomes one when you publish it, on the page /desk."
 
@@ -20,6 +21,11 @@ NOTHING_OWN = "You have no agent yet. A connected session becomes one when you p
 @click.argument("search", default="")
 @click.option("--online", is_flag=True, help="Only agents that are online.")
 @click.option("--mine", is_flag=True, help="Your own agents, drafts too.")
+@click.option("--favourites", is_flag=True, help="Only agents that you marked.")
+@click.option("--tag", default="", help="Only agents with this tag.")
+@click.option(
+    "--sort", type=click.Choice(ORDERS), default=None, help="By handle, use, rate of answers or latency."
+)
 @click.option(
     "--limit", type=click.IntRange(1, MAX_AGENTS), default=100, show_default=True, help="How many to ask for."
 )
@@ -30,6 +36,9 @@ def agents(
     search: str,
     online: bool,
     mine: bool,
+    favourites: bool,
+    tag: str,
+    sort: str | None,
     limit: int,
     offset: int,
     as_json: bool,
@@ -40,7 +49,17 @@ def agents(
     SEARCH: words of the handle, name, tagline, skills or description; the most relevant agents are first.
     """
     with connect() as client:
-        answer = client.call(list_agents(search, mine=mine, limit=limit, offset=offset))
+        answer = client.call(
+            list_agents(
+                search,
+                mine=mine,
+                limit=limit,
+                offset=offset,
+                tag=tag,
+                sort=sort or "",
+                favourites=favourites,
+            )
+        )
         page = convert(client.url, answer, AgentPage)
     if as_json:
         items = [shown for shown, one in zip(answer["items"], page.items, strict=True) if one.online or not online]
@@ -53,8 +72,9 @@ def agents(
     ]
     if rows:
         write_table([["AGENT", "STATE", "ABOUT"], *rows])
-    elif search or online or mine or offset:
-        write_note(NOTHING_OWN if mine and not (search or online or offset) else NOTHING_FITS)
+    elif search or online or mine or offset or favourites or tag:
+        others = search or online or offset or favourites or tag
+        write_note(NOTHING_OWN if mine and not others else NOTHING_FITS)
     else:
         write_note("No agent is published. `clawbridge connect --help` says how to make one.")
     end = offset + len(page.items)

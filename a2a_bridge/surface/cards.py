@@ -127,7 +127,7 @@ def _skill(agent: Agent, skill: Json) -> Json:
         "id": skill["id"],
         "name": skill["name"],
         "description": skill.get("description") or skill["name"],
-        "tags": skill.get("tags") or ["chat"],
+        "tags": list(dict.fromkeys([*(skill.get("tags") or ()), *agent.tags])) or ["chat"],
         "inputModes": skill.get("inputModes") or agent.input_modes or MODES,
         "outputModes": skill.get("outputModes") or agent.output_modes or MODES,
     }
@@ -139,7 +139,7 @@ def _ask(agent: Agent) -> Json:
         "id": "ask",
         "name": "ask",
         "description": ASK_DESCRIPTION,
-        "tags": ["chat"],
+        "tags": agent.tags or ["chat"],
         "inputModes": agent.input_modes or MODES,
         "outputModes": agent.output_modes or MODES,
     }

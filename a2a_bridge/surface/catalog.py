@@ -137,7 +137,7 @@ def _agent(agent: Agent, public_url: str, host: str, with_queries: bool) -> Entr
         "displayName": agent.name,
         "type": AGENT_CARD,
         "url": f"{public_url}/api/a2a/v1/agents/{agent.handle}/.well-known/agent-card.json",
-        "tags": ["chat"],
+        "tags": agent.tags or ["chat"],
         "updatedAt": iso(agent.revised_at),
     }
     if told := agent.tagline or agent.description:

@@ -28,6 +28,8 @@ from agents.core.agent_moves import NotMovable
 from agents.core.card_settings import (
     EDITABLE,
     MAX_SKILLS,
+    TAG,
+    TAGS,
     SkillBody,
     checked_modes,
     checked_skills,
@@ -41,6 +43,7 @@ from agents.core.directory import (
     load_caller_budgets,
     load_granted_logins,
 )
+from agents.core.shopping import BY_HANDLE, ORDERS, find_favourites, has_tag, sort_agents
 from agents.links.remote.card_content import thumbprint
 from agents.links.remote.publishing import publish_remote
 from agents.models import Agent, RemoteServer, Session
@@ -53,6 +56,7 @@ from agents.transcript.pieces import Json
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
 from kit.describe import ErrorBody, Page
+from kit.list_fields import NameList
 from kit.money import to_microusd
 from kit.rows import show
 
@@ -70,6 +74,7 @@ OWNERS_FIELDS = ("allowedLogins", "callerBudgets", "dailyCostLimitUsd", "callerC
 class AgentChanges(ColumnBody):
     """The body of PATCH: any subset."""
 
+    tags = NameList(rule=TAGS)
     suggestedPrompts = prompts("suggested_prompts")
     skills = serializers.ListField(required=False, max_length=MAX_SKILLS, child=SkillBody())
     defaultInputModes = modes("input_modes")
@@ -197,6 +202,9 @@ class DirectoryQuery(serializers.Serializer[Any]):
     mine = serializers.BooleanField(default=False)
     owner = serializers.CharField(default="", allow_blank=True, max_length=64)
     q = serializers.CharField(default="", allow_blank=True, max_length=200)
+    tag = serializers.RegexField(TAG, default="", allow_blank=True, max_length=32)
+    favourites = serializers.BooleanField(default=False)
+    sort = serializers.ChoiceField(default="", allow_blank=True, choices=[BY_HANDLE, *ORDERS])
 
 
 class Agents(APIView):
@@ -209,6 +217,8 @@ class Agents(APIView):
         """Published agents the caller may ask, by handle; with `mine`, the caller's own instead, drafts too.
 
         `q`: words of the handle, name, tagline, skills or description; agents are then sorted by relevance.
+        `tag`: agents with this tag. `favourites`: those that the caller marked. `sort`: `handle`, `use` (asks of
+        30 days), `rate` (the share of answered asks) or `latency`.
 
         Without `limit` up to 5000. `claudeMd` and `personalizationPrompt` are null in a list.
         """
@@ -217,7 +227,12 @@ class Agents(APIView):
         found = agents.kept().owned_by(caller) if query["mine"] else agents.askable_by(caller.pk)
         if query["owner"]:
             found = found.filter(owner__login__iexact=query["owner"])
-        listed = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).matching(query["q"])
+        if query["tag"]:
+            found = found.filter(has_tag(query["tag"]))
+        if query["favourites"]:
+            found = found.filter(find_favourites(caller.pk))
+        matching = found.select_related("owner", "session").defer(*LONG_TEXT_FIELDS).matching(query["q"])
+        listed = sort_agents(matching, query["sort"])
         shown = partial(show_agents, viewer_id=caller.pk, with_papers=False)
         return page(request, listed, shown, most=MAX_LISTED)
 

@@ -55,6 +55,7 @@ class ApiAgent(TypedDict):
     name: str
     tagline: str
     description: str
+    tags: list[str]
     status: Literal["draft", "published"]
     access: Access
     online: Annotated[bool, RowSource("activity.is_online")]

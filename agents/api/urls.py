@@ -31,6 +31,7 @@ from agents.api.agent_control import AdminHalt, AdminHalts, Blocks, BulkChanges,
 from agents.api.agents import AgentByHandle, Agents, OneAgent, get_own_agent
 from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.failures import AlertRules, Failures, OneAlertRule, OneFailure
+from agents.api.favourites import Favourites, OneFavourite
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
 from agents.api.remote import RemoteCards
 from agents.api.session_access import OneShare, Permissions, ResolvePermission, Shares
@@ -161,6 +162,8 @@ urlpatterns = [
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
     path("failures", Failures.as_view(), name="failures"),
     path("failures/<int:failure_id>", OneFailure.as_view(), name="failure"),
+    path("favourites", Favourites.as_view(), name="favourites"),
+    path("favourites/<str:owner>/<str:slug>", OneFavourite.as_view(), name="favourite"),
     path("alert-rules", AlertRules.as_view(), name="alert-rules"),
     path("alert-rules/<str:kind>", OneAlertRule.as_view(), name="alert-rule"),
     path("admin/", include(admin_urlpatterns)),

@@ -1,5 +1,7 @@
 """The columns of an agent that its owner can edit, and validation of the columns that its A2A card shows."""
 
+import re
+
 from rest_framework import serializers
 
 from accounts.rest import Body
@@ -7,6 +9,7 @@ from agents.models import Agent
 from agents.models.agent import HUB_MODES
 from agents.transcript.pieces import Json
 from kit.columns import list_editable
+from kit.names import NameRule
 
 EDITABLE = list_editable(Agent)
 MEDIA_TYPE = r"\A[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9*][a-z0-9!#$&^_.+-]*\Z"
@@ -16,6 +19,14 @@ MAX_DESCRIPTION_CHARS = 4_096  # enough for the schema of a tool
 MAX_MODES = 20
 MAX_PROMPTS = 6
 MAX_PROMPT_CHARS = 400
+MAX_TAG_CHARS = 32
+TAG = r"^[a-z0-9]+(?:-[a-z0-9]+)*\Z"
+TAGS = NameRule(
+    lambda name: bool(re.match(TAG, name)) and len(name) <= MAX_TAG_CHARS,
+    "want up to 32 lower-case letters, digits or inner hyphens, such as code-review",
+    most=10,
+    most_chars=MAX_TAG_CHARS,
+)
 
 
 def modes(source: str | None = None) -> serializers.ListField:

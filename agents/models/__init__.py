@@ -3,6 +3,7 @@
 from agents.models.agent import Agent, AgentGrant
 from agents.models.alert import Alert, AlertAddress, AlertRule, Mail
 from agents.models.caller import CallerBlock, CallerBudget, DailyUsage
+from agents.models.directory import AgentRank, Favourite
 from agents.models.failure import FailureCaller, FailureDay, FailureGroup
 from agents.models.halt import Halt
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
@@ -13,6 +14,7 @@ from agents.models.turn import FollowUp, ProblemNote, QueuedAsk, Turn
 __all__ = [
     "Agent",
     "AgentGrant",
+    "AgentRank",
     "Alert",
     "AlertAddress",
     "AlertRule",
@@ -26,6 +28,7 @@ __all__ = [
     "FailureCaller",
     "FailureDay",
     "FailureGroup",
+    "Favourite",
     "File",
     "FollowUp",
     "Halt",

@@ -118,6 +118,13 @@ class Agent(models.Model):
         validators=[MaxLengthValidator(4096)],
         help_text="Markdown, shown to those who want to ask.",
     )
+    tags = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="By which callers find it in the directory, one on a line, at most 10: lower-case letters,"
+        " digits and hyphens.",
+    )
     status = models.CharField(max_length=9, choices=Status, default=Status.DRAFT)
     access = models.CharField(
         max_length=7,

@@ -1,19 +1,37 @@
 """The front page, the directory of the agents that a visitor may ask, and the page of each agent."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.db.models import Case, IntegerField, Q, When
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
+from accounts.models import User
+from accounts.pages import user_post
+from accounts.quotas import QuotaExceeded
+from agents.core.card_settings import MAX_TAG_CHARS, TAG
 from agents.core.directory import find_askable
+from agents.core.shopping import (
+    add_favourite,
+    count_tags,
+    favourites_among,
+    find_favourites,
+    has_tag,
+    recent_agents,
+    remove_favourite,
+    sort_agents,
+)
 from agents.models import Agent, Turn
 from agents.models.agent import HUB_MODES, AgentQuerySet
 from agents.models.session import online
@@ -26,6 +44,7 @@ ON_FRONT_PAGE = 6
 PER_PAGE = 24
 MAX_CHARS = 200
 MAX_WORDS = 6
+ORDER_NAMES = {"handle": "name", "use": "most used", "rate": "most often answered", "latency": "fastest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,7 @@ class DirectoryEntry:
 
     agent: Agent
     standing: Availability
+    is_favourite: bool = False
 
     @property
     def address(self) -> str:
@@ -54,13 +74,18 @@ def home(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def directory(request: HttpRequest) -> HttpResponse:
-    """`/agents`: the agents that the visitor may ask, by handle. Parameters: `q`, `online`, `mine`, `page`."""
-    filters = read_filters(request)
-    page = page_of(request, find_chosen(filters, request.user.pk), PER_PAGE)
+    """`/agents`: the agents that the visitor may ask, by the filters of `read_filters`; and `?page=`."""
+    filters, visitor_id = read_filters(request), request.user.pk
+    page = page_of(request, find_chosen(filters, visitor_id), PER_PAGE)
+    tags = count_tags(Agent.objects.askable_by(visitor_id))
     context: dict[str, Any] = {
         "filters": filters,
         "page": page,
-        "entries": entries_of(page.object_list, request.user.pk),
+        "entries": entries_of(page.object_list, visitor_id),
+        "recent": [] if filters.chosen or page.number > 1 else recent_agents(visitor_id),
+        "tags": [(tag, count, f"?{urlencode(filters.chosen | {'tag': tag})}") for tag, count in tags],
+        "without_tag": urlencode({name: value for name, value in filters.chosen.items() if name != "tag"}),
+        "orders": ORDER_NAMES,
         "max_chars": MAX_CHARS,
     }
     return render(request, "agents/directory.html", context)
@@ -73,10 +98,23 @@ def read_search(typed: str) -> str:
 
 
 def read_filters(request: HttpRequest) -> Filters:
-    """The filters of the directory: search words, only online agents, only the visitor's own agents."""
+    """The filters of the directory: words, a tag, only online, own or favourite agents; and the order."""
     visitor_id = request.user.pk
     own = Filter("mine", one_of("1" if visitor_id else ""), lambda value: Q(owner_id=visitor_id))
-    return Filters(request, (Filter("q", read_search), Filter("online", one_of("1"), lambda value: online()), own))
+    marked = Filter("favourites", one_of("1" if visitor_id else ""), lambda value: find_favourites(visitor_id))
+    declared = (
+        Filter("q", read_search),
+        Filter("tag", _read_tag, has_tag),
+        Filter("online", one_of("1"), lambda value: online()),
+        own,
+        marked,
+        Filter("sort", one_of(ORDER_NAMES)),
+    )
+    return Filters(request, declared)
+
+
+def _read_tag(given: str) -> str:
+    return given if len(given) <= MAX_TAG_CHARS and re.match(TAG, given) else ""
 
 
 def find(visitor_id: int | None, typed: str = "", *, online_only: bool = False) -> AgentQuerySet:
@@ -88,9 +126,9 @@ def find(visitor_id: int | None, typed: str = "", *, online_only: bool = False) 
 
 
 def find_chosen(filters: Filters, visitor_id: int | None) -> AgentQuerySet:
-    """The agents that match the filters and search words of a visitor, by relevance, then by handle."""
+    """The agents that match the filters and words of a visitor, in the chosen order, else by relevance."""
     found: AgentQuerySet = filters.choose(Agent.objects.askable_by(visitor_id))
-    return found.matching(filters.chosen.get("q", ""))
+    return sort_agents(found.matching(filters.chosen.get("q", "")), filters.chosen.get("sort", ""))
 
 
 def online_first(agents: AgentQuerySet) -> AgentQuerySet:
@@ -103,7 +141,8 @@ def entries_of(agents: Iterable[Agent], visitor_id: int | None) -> list[Director
     """The entries of agents; the number of queries is constant."""
     found = list(agents)
     standings = load_availability(found, visitor_id)
-    return [DirectoryEntry(agent, standings[agent.pk]) for agent in found]
+    marked = favourites_among(found, visitor_id)
+    return [DirectoryEntry(agent, standings[agent.pk], agent.pk in marked) for agent in found]
 
 
 def address_of(agent: Agent, name: str = "agent-page") -> str:
@@ -133,6 +172,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "standing": standing,
         "advice": advice,
         "is_owner": request.user.pk == agent.owner_id,
+        "is_favourite": bool(favourites_among([agent], request.user.pk)),
         "opens_task": "task" in request.GET,
         "again": _find_question(request, agent),
         "input_modes": json.dumps(agent.input_modes or HUB_MODES),
@@ -141,6 +181,7 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
         "notes": notes_of(agent),
         "shown_chars": SHOWN_CHARS,
         "standing_address": address_of(agent, "agent-standing"),
+        "agent_address": address_of(agent),
         "card_address": address_of(agent, "agent-card"),
         "usage_address": address_of(agent, "agent-usage"),
     }
@@ -154,6 +195,24 @@ def _find_question(request: HttpRequest, agent: Agent) -> str:
         return ""
     asked = Turn.objects.asked_by(request.user.pk).filter(chat_id=chat_id, agent=agent)
     return asked.values_list("question", flat=True).first() or ""
+
+
+@user_post
+def mark_favourite(request: HttpRequest, user: User, owner: str, slug: str) -> HttpResponse:
+    """`POST /agents/{owner}/{slug}/favourite`: mark the agent, or with an empty `on` no longer; then go back."""
+    agent = find_askable(f"{owner}/{slug}", user.pk)
+    if agent is None:
+        raise Http404
+    try:
+        if request.POST.get("on"):
+            add_favourite(user, agent)
+        else:
+            remove_favourite(user, agent)
+    except QuotaExceeded as full:
+        messages.error(request, f"Not marked: {full}.")
+    back = request.POST.get("next", "")
+    is_own = back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return HttpResponseRedirect(back if is_own else address_of(agent))
 
 
 @never_cache

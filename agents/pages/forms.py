@@ -11,7 +11,7 @@ from django.utils.timesince import timesince
 from accounts.models import User
 from agents.core import directory
 from agents.core.agent_moves import find_destinations
-from agents.core.card_settings import EDITABLE, MAX_PROMPT_CHARS, MAX_PROMPTS
+from agents.core.card_settings import EDITABLE, MAX_PROMPT_CHARS, MAX_PROMPTS, TAGS
 from agents.core.directory import UnknownLogin, get_users_by_login, load_caller_budgets, load_granted_logins
 from agents.models import Agent, Session
 from agents.models.agent import MAX_BUDGET, MAX_LIMIT_USD, MAX_NAMED_CALLERS
@@ -19,7 +19,7 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.session import SEEN_AT, online_sessions
 from agents.pages.card_fields import ModesField, SkillsField
 from kit.columns import make_form_field
-from kit.list_fields import LinesField
+from kit.list_fields import LinesField, NameLines
 from kit.money import DECIMAL_PLACES, decimal_usd, to_microusd
 
 STATUSES = [
@@ -134,6 +134,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     suggested_prompts = make_form_field(
         Agent, "suggested_prompts", LinesField, most=MAX_PROMPTS, most_chars=MAX_PROMPT_CHARS
     )
+    tags = make_form_field(Agent, "tags", NameLines, rule=TAGS)
     task_store = make_form_field(Agent, "task_store", forms.ChoiceField, choices=TASK_STORES)
     skills = make_form_field(Agent, "skills", SkillsField)
     input_modes = make_form_field(Agent, "input_modes", ModesField)

@@ -4,7 +4,7 @@ from django.urls import path
 
 from agents.pages import groups
 from agents.pages.desk import alerts, audit, failures, overview, publishing, remote
-from agents.pages.directory import agent_availability, agent_page, directory, home
+from agents.pages.directory import agent_availability, agent_page, directory, home, mark_favourite
 
 urlpatterns = [
     path("", home, name="home"),
@@ -15,6 +15,7 @@ urlpatterns = [
     path("groups/join/<str:token>", groups.join, name="group-join"),
     path("groups/<str:slug>", groups.group, name="group"),
     path("acting", groups.act, name="act"),
+    path("agents/<str:owner>/<str:slug>/favourite", mark_favourite, name="agent-favourite"),
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),

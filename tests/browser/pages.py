@@ -217,6 +217,8 @@ PAGES = [
     Listed("home", "/"),
     Listed("directory", "/agents"),
     Listed("directory-search", "/agents?q=rust&online=1", "alice", like="directory"),
+    Listed("directory-tagged", "/agents?tag=books&sort=use", "asker"),
+    Listed("directory-own-view", "/agents", "asker", like="directory-tagged"),
     Listed("directory-none-of-mine", "/agents?mine=1", "alice"),
     Listed("agent", "/agents/{agent}", act=_open_notes, like="agent-mine"),
     Listed("agent-asked", "/agents/{agent}", "alice", _send("Ask", QUESTION, shows="Answered in")),

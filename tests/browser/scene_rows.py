@@ -9,7 +9,7 @@ from accounts.groups import add_member, create_group
 from accounts.models import Membership, User
 from accounts.tokens import get_or_create_local_user, mint_channel
 from agents.core.failure_groups import group_failures, set_state
-from agents.models import Agent, CallerBudget, FailureGroup
+from agents.models import Agent, CallerBudget, FailureGroup, Favourite
 from tests.browser.network_rows import make_hostile, make_network
 from tests.browser.team_rows import make_team
 from tests.native.rows import make_agent, make_client_grant, make_turn
@@ -24,7 +24,8 @@ def make_scene() -> dict[str, str]:
     Alice has a client that stays signed in, and one that the hub signed out.
     """
     slow = Agent.objects.get(handle="owner/librarian")
-    Agent.objects.filter(pk=slow.pk).update(daily_budget=99999)
+    Agent.objects.filter(pk=slow.pk).update(daily_budget=99999, tags=["books", "search"])
+    Favourite.objects.create(user=get_or_create_local_user("alice"), agent=slow)
     make_turn(slow, slow.owner, latency_ms=SLOWEST_MS)
     alice, now = get_or_create_local_user("alice"), timezone.now()
     make_client_grant(alice, app_name="Coding agent", refreshed_at=now)

@@ -23,6 +23,7 @@ from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, Us
 from agents.models import (
     Agent,
     AgentGrant,
+    AgentRank,
     Alert,
     AlertAddress,
     AlertRule,
@@ -33,6 +34,7 @@ from agents.models import (
     FailureCaller,
     FailureDay,
     FailureGroup,
+    Favourite,
     FollowUp,
     Halt,
     Mail,
@@ -166,6 +168,10 @@ def owner_of_everything(word: str, other: Person) -> Person:
         FailureDay.objects.create(group=group, day=now.date(), count=1)
         FailureCaller.objects.create(group=group, caller=caller, count=1)
     Turn.objects.filter(pk=asked.pk).update(failure_text=f"cannot {word}")
+    AgentRank.objects.create(agent=agent, asks=1, ranked_at=now)
+    Favourite.objects.create(user=user, agent=theirs)
+    Favourite.objects.create(user=other.user, agent=agent)
+    Agent.objects.filter(pk=agent.pk).update(tags=[word])
     AlertRule.objects.create(owner=user, kind="budget", threshold=80)
     AlertAddress.objects.create(owner=user, email=f"{word}@example.org", confirmed_at=now)
     Alert.objects.create(agent=agent, kind="budget", threshold=80, value=90, since=now, raised_at=now)

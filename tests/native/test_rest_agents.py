@@ -29,6 +29,7 @@ FIELDS = {
         "publicAsk",
         "liveViewEnabledAt",
     ),
+    "tags",
     *("suggestedPrompts", "skills", "defaultInputModes", "defaultOutputModes", "maxBodyBytes", "queueing"),
 }
 COSTS = {"dailyCostLimitUsd", "callerCostLimitUsd", "costTodayUsd"}
@@ -190,6 +191,11 @@ GOOD_AND_BAD = [
     ("concurrencyCap", 1, 0),
     ("isolated", False, None),
     ("suggestedPrompts", ["p"] * 6, ["p"] * 7),
+    ("tags", [f"t{number}" for number in range(10)], [f"t{number}" for number in range(11)]),
+    ("tags", ["a-1" + "b" * 29], ["b" * 33]),
+    ("tags", [], ["Upper"]),
+    ("tags", [], ["two words"]),
+    ("tags", [], ['a"b']),
     ("suggestedPrompts", ["p" * 400], ["p" * 401]),
     ("suggestedPrompts", [], "p"),
     ("claudeMd", "c" * 65_536, "c" * 65_537),

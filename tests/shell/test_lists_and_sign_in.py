@@ -61,6 +61,19 @@ async def test_failures_are_listed_shown_and_resolved(embedded_hub: HubProcess, 
         assert (await shell.run("failures", "999999")).code != 0
 
 
+async def test_favourites_are_marked_listed_and_removed(embedded_hub: HubProcess, shell: Shell) -> None:
+    shell.env["CLAWBRIDGE_TOKEN"] = embedded_hub.mint("marker", "session")
+    async with online(embedded_hub, Echo, agent={"tags": ["echoes"]}) as agent:
+        assert "No favourite" in (await shell.run("favourites")).errors
+        assert (await shell.run("favourites", agent.handle)).code != 0
+        marked = await shell.run("favourites", f"@{agent.handle}", "--add")
+        assert f"@{agent.handle}  " in marked.output
+        for options in (["--favourites"], ["--favourites", "--tag", "echoes", "--sort", "use"]):
+            assert f"@{agent.handle}  online" in (await shell.run("agents", *options)).output
+        assert "No agent fits" in (await shell.run("agents", "--favourites", "--tag", "other")).errors
+        assert (await shell.run("favourites", agent.handle, "--remove")).output == ""
+
+
 async def test_ctrl_c_ends_a_sign_in_with_the_exit_code_of_a_signal(shell: Shell) -> None:
     login = shell.start("login", CLAWBRIDGE_TOKEN="")
 

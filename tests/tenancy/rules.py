@@ -101,6 +101,9 @@ PAGES: dict[str, Rule] = {
     "PAGE /agents": PUBLIC,
     "PAGE /agents/{owner}/{slug}": CARD,
     "PAGE /agents/{owner}/{slug}/standing": CARD,
+    "PAGE /agents/{owner}/{slug}/favourite": Rule(
+        may=May.BY_HAND, test="test_a_visitor_marks_agents_and_sees_the_marked"
+    ),
     "PAGE /demos/a2a": Rule(may=May.ANY_CALLER, ok=(302,)),
     "PAGE /demos/a2a/": PUBLIC,
     "PAGE /demos/a2a/agents": PUBLIC,

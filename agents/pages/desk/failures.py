@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.gzip import gzip_page
 
 from accounts.models import User
-from accounts.pages import user_form, user_page
+from accounts.pages import owner_form, owner_page
 from agents.core.failure_groups import count_callers, describe_group, explain_group, first_callers, set_state
 from agents.core.reasons import Explanation
 from agents.models import FailureDay, FailureGroup, Turn
@@ -61,7 +61,7 @@ FILTERS = (
 )
 
 
-@user_page
+@owner_page
 def failures(request: HttpRequest, owner: User) -> HttpResponse:
     """The groups of the owner's agents, the one that occurred last first. `?agent=`, `?state=`, `?page=`."""
     filters = Filters(request, FILTERS)
@@ -83,7 +83,7 @@ def failures(request: HttpRequest, owner: User) -> HttpResponse:
 
 
 @gzip_page
-@user_form
+@owner_form
 def failure(request: HttpRequest, owner: User, failure_id: int) -> HttpResponse:
     """One group: its days, callers and last asks. A POST with `state` changes its state."""
     group = _get_own(failure_id, owner)
