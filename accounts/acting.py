@@ -30,8 +30,14 @@ def act_for(caller: Caller, group: Group | None) -> bool:
     return bool(session.update(acts_for=group.account_id if group else None))
 
 
-def record_page_act(request: HttpRequest, account: User) -> None:
-    """Record a change that a maintainer made on a page for a group, by its address."""
+def name_maker(account: User, credential_id: int) -> None:
+    """Set `acted_by` of a group's account to the maintainer who made the token of a request."""
+    makers = Credential.objects.filter(pk=credential_id).values("minted_by")
+    account.acted_by = User.objects.filter(pk__in=makers).first()
+
+
+def record_act_for_group(request: HttpRequest, account: User) -> None:
+    """Record a change that a maintainer made for a group, on a page or by a token of the group, by its address."""
     if account.acted_by is not None:
         named = [(str(account.pk), account.login)]
         did = f"{request.method} {request.path_info[:SHOWN_PATH_CHARS]} for @{account.login}"

@@ -10,8 +10,8 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
 
 from accounts import settings
-from accounts.acting import find_acted_for
-from accounts.authn import find_caller, presented_by
+from accounts.acting import find_acted_for, record_act_for_group
+from accounts.authn import SAFE_METHODS, find_caller, presented_by
 from accounts.error_responses import (
     API_PATHS,
     FORBIDDEN_ORIGIN,
@@ -23,6 +23,7 @@ from accounts.models import Credential, User
 from kit.asgi import Header
 from kit.concurrency import TooManyAtOnce
 
+BAD_REQUEST = 400
 API_PREFIX = "/api/v1/"
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE, OPTIONS",
@@ -84,6 +85,13 @@ class CredentialMiddleware(AuthenticationMiddleware):
         request.user = SimpleLazyObject(lambda: _user(request))  # type: ignore[assignment]
         request.acted_for = SimpleLazyObject(lambda: _acted_for(request))  # type: ignore[attr-defined]
         return None
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Record a change that was made by REST with a token of a group."""
+        account: User | None = getattr(request, "acting_account", None)
+        if account is not None and request.method not in SAFE_METHODS and response.status_code < BAD_REQUEST:
+            record_act_for_group(request, account)
+        return response
 
 
 def allowing(origin: str | None, app_origins: Collection[str]) -> list[Header]:

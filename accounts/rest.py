@@ -16,6 +16,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.acting import name_maker
 from accounts.authn import (
     AGENT_KINDS,
     SAFE_METHODS,
@@ -76,6 +77,9 @@ class CredentialAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Identity] | None:
         """The caller and the identity of the credential; None, and so a 401, without a valid credential."""
         caller = find_caller(request._request)
+        if caller is not None and caller.user.is_group:
+            name_maker(caller.user, caller.identity.credential_id)
+            request._request.acting_account = caller.user  # type: ignore[attr-defined]
         return (caller.user, caller.identity) if caller else None
 
     def authenticate_header(self, request: Request) -> str:

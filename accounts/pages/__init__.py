@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.acting import find_acted_for, record_page_act
+from accounts.acting import find_acted_for, record_act_for_group
 from accounts.authn import Caller, find_caller
 from accounts.error_responses import json_error
 from accounts.models import User
@@ -54,7 +54,7 @@ def require_user(
         account = (find_acted_for(caller) if acts else None) or caller.user
         response = view(request, account, *args, **kwargs)
         if request.method == "POST" and response.status_code < BAD_REQUEST:
-            record_page_act(request, account)
+            record_act_for_group(request, account)
         return response
 
     return guarded

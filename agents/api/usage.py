@@ -17,12 +17,12 @@ from accounts.authn import Identity
 from accounts.models import Credential, User
 from accounts.paging import read_query
 from accounts.rest import Body, ChannelAuthentication, CredentialAuthentication, caller_of, get_one, identity_of
-from agents.api.agents import get_own_agent, show_agent
+from agents.api.agents import NO_AGENT, show_agent
 from agents.api.events import MAX_ID
 from agents.api.sessions import get_session
 from agents.api.shapes import ApiAgent
 from agents.core.figures import top_askers
-from agents.models import Session, TokenUsage, Turn
+from agents.models import Agent, Session, TokenUsage, Turn
 from agents.models.choices import Outcome
 from agents.models.turn import PUBLIC_ASKER
 from agents.transcript.access import SessionGone, SessionRole
@@ -123,13 +123,15 @@ class Inbound(APIView):
     @extend_schema(parameters=[WindowQuery], responses=InboundLog)
     def get(self, request: Request, agent_id: int) -> Response:
         """The window's sums over ended asks, and its newest asks, open ones among them."""
-        agent = get_own_agent(agent_id, caller_of(request))
+        caller = caller_of(request)
+        audited = Agent.objects.audited_by(caller).select_related("owner", "session")
+        agent = get_one(audited.filter(pk=agent_id), NO_AGENT)
         days = read_query(WindowQuery, request)["days"]
         since = db_now() - timedelta(days=days)
         asked = Turn.objects.filter(agent=agent, asked_at__gte=since)
         ended, newest = asked.exclude(outcome=None), asked.order_by("-asked_at", "-pk")[:RECENT]
         log: InboundLog = {
-            "agent": show_agent(agent, viewer_id=agent.owner_id),
+            "agent": show_agent(agent, viewer_id=caller.pk),
             "window": {"days": days, "since": iso(since)},
             "summary": _summary(ended),
             "publicThreadStats": {"total": 0, "today": 0, "active": 0},

@@ -58,6 +58,11 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """The agents that this user may ask, and all of the user's own, drafts too."""
         return self.kept().filter(Q(owner=user) | (PUBLISHED & _open_to(user.pk)))
 
+    def audited_by(self, user: User) -> "AgentQuerySet":
+        """The agents whose audit this user reads: own ones, and those of groups that they maintain or audit."""
+        groups = Membership.objects.auditing().filter(user=user).values("group_id")
+        return self.kept().filter(Q(owner=user) | Q(owner_id__in=groups))
+
     def matching(self, text: str) -> "AgentQuerySet":
         """The agents that have the words of a text, by relevance, then by handle. Call it last: it may ask."""
         return search(self, AGENT_WORDS, text, "handle_key")

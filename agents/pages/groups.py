@@ -25,7 +25,7 @@ from kit.filters import page_of
 from kit.ids import read_row_id
 
 Role = Membership.Role
-MEMBERS_ON_A_PAGE = 50
+ON_A_PAGE = 50
 LISTED = 100
 MAX_TOKEN_NAME_CHARS = 100
 MINTS: Mapping[str, Callable[..., Minted]] = {"app": mint_app, "channel": mint_channel}
@@ -48,7 +48,7 @@ def my_groups(request: HttpRequest, user: User) -> HttpResponse:
         except SignInRefused as refused:
             error = f"{_sentence(refused)}"
     own = Membership.objects.filter(user=user).select_related("group__account").order_by("group__account__login")
-    page = page_of(request, own, MEMBERS_ON_A_PAGE)
+    page = page_of(request, own, ON_A_PAGE)
     context = {"page": page, "error": error, "typed": request.POST if error else {}}
     return render(request, "groups.html", context, status=400 if error else 200)
 
@@ -129,6 +129,7 @@ def _group_page(
     members = of_group.memberships.select_related("user", "added_by").order_by("user__login")
     budgets = CallerBudget.objects.filter(caller=account, daily_budget__isnull=False)
     seen = Agent.objects.visible_to(membership.user).values("pk")
+    shown = budgets.filter(agent__in=seen).select_related("agent")
     own = Agent.objects.kept().owned_by(account)
     if not audits:
         own = own.published()
@@ -139,9 +140,9 @@ def _group_page(
         "is_maintainer": is_maintainer,
         "audits": audits,
         "roles": Role.choices,
-        "page": page_of(request, members, MEMBERS_ON_A_PAGE),
-        "agents": own.order_by("handle_key")[:LISTED],
-        "budgets": budgets.filter(agent__in=seen).select_related("agent").order_by("agent__handle_key")[:LISTED],
+        "page": page_of(request, members, ON_A_PAGE),
+        "agents": page_of(request, own.order_by("handle_key"), ON_A_PAGE, "agents"),
+        "budgets": page_of(request, shown.order_by("agent__handle_key"), ON_A_PAGE, "budgets"),
         "today": db_now().date(),
         "error": error,
         "action": action,
@@ -157,7 +158,7 @@ def _group_page(
         links = GroupInvitation.objects.open().filter(group=of_group)
         context["links"] = links.select_related("made_by").order_by("-created_at")[:LISTED]
         live = Credential.objects.live().filter(user=account).select_related("minted_by")
-        context["tokens"] = live.order_by("-created_at", "-pk")[:LISTED]
+        context["tokens"] = page_of(request, live.order_by("-created_at", "-pk"), ON_A_PAGE, "tokens")
     return render(request, "group.html", context, status=400 if error else 200)
 
 

@@ -172,6 +172,10 @@ def test_an_auditor_reads_the_audit_and_nothing_else(alice: Person, team: Group)
     assert "what is asked" in page
     assert "Block @caller" not in page
     assert auditor.get(f"{audit}.csv").status_code == 200
+    audrey, log = person("audrey"), f"/api/v1/agents/{agent.pk}/inbound"
+    assert "what is asked" in api(audrey.session).get(log).content.decode()
+    assert api(caller.session).get(log).status_code == 404
+    assert api(audrey.session).patch(f"/api/v1/agents/{agent.pk}", {}, format="json").status_code == 404
     assert auditor.post(audit, {"login": "caller", "action": "block"}).status_code == 404
     assert auditor.get(f"/desk/agents/{agent.pk}").status_code == 404
     assert auditor.get("/agents/team/shared").status_code == 404
@@ -188,6 +192,9 @@ def test_tokens_of_a_group_manage_what_it_owns_and_make_no_tokens(alice: Person,
     token = "cw_app_" + made.partition("cw_app_")[2].partition('"')[0]
     ours = api(token)
     assert ours.patch(f"/api/v1/agents/{agent.pk}", {"tagline": "new"}, format="json").status_code == 200
+    did = LogEntry.objects.order_by("-pk").first()
+    assert did is not None
+    assert (did.user, did.change_message) == (alice.user, f"PATCH /api/v1/agents/{agent.pk} for @team")
     assert ours.post("/api/v1/tokens/channel", {"name": "further"}, format="json").status_code == 403
     row = Credential.objects.get(user=team.account)
     assert row.minted_by == alice.user

@@ -1,9 +1,8 @@
 """The desk: pages on which owners manage their agents, sessions and alerts, and auditors of groups read audits."""
 
-from django.db.models import Q
 from django.http import Http404
 
-from accounts.models import Membership, User
+from accounts.models import User
 from agents.models import Agent
 
 
@@ -26,8 +25,10 @@ def get_audited_agent(agent_id: int, owner: User) -> Agent:
     Raises:
         Http404: the audit is not the user's to read, or the agent was deleted or never existed.
     """
-    audited = Membership.objects.auditing().filter(user=owner.acted_by or owner).values("group")
-    agents = Agent.objects.kept().filter(Q(owner=owner) | Q(owner__in=audited)).select_related("owner", "session")
+    audited = Agent.objects.audited_by(owner)
+    if owner.acted_by is not None:  # the person may audit other groups, too
+        audited |= Agent.objects.audited_by(owner.acted_by)
+    agents = audited.select_related("owner", "session")
     agent: Agent | None = agents.filter(pk=agent_id).first()
     if agent is None:
         raise Http404
