@@ -25,7 +25,7 @@ GROUPS: dict[str, Sequence[str]] = {
         "receive-push",
     ),
     PUBLISHING: (
-        *("connect-an-agent", "run-a-team", "publish-a-remote-agent", "limit-costs", "alerts"),
+        *("connect-an-agent", "run-a-team", "publish-a-remote-agent", "limit-costs", "work-as-a-group", "alerts"),
         "receive-webhooks",
     ),
     RUNNING: (
