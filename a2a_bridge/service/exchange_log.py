@@ -7,10 +7,11 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from django.db import DatabaseError
 from django.db.models import Count
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from a2a_bridge import settings
 from a2a_bridge.models import RecordedExchange
@@ -59,13 +60,28 @@ class ExchangeLog(BatchWriter[ExchangeNote]):
         self.put(note)
 
 
-COLUMNS = (
-    *("chat_id", "caller_id", "agent_id", "protocol", "method", "path"),
-    *("request_headers", "request_body", "request_bytes"),
-    *("status", "response_headers", "response_body", "response_bytes", "frames"),
-    *("received_at", "ended_at"),
-)
-INSERT_ROWS = insert(RecordedExchange._meta.db_table, COLUMNS)
+class ExchangeRow(NamedTuple):
+    """The columns of a new exchange."""
+
+    chat_id: str
+    caller_id: int
+    agent_id: int | None
+    protocol: str
+    method: str
+    path: str
+    request_headers: str
+    request_body: str
+    request_bytes: int
+    status: int
+    response_headers: str
+    response_body: str
+    response_bytes: int
+    frames: int
+    received_at: object
+    ended_at: object
+
+
+INSERT_ROWS = insert(RecordedExchange._meta.db_table, ExchangeRow._fields)
 
 
 def write_exchanges(notes: Sequence[ExchangeNote]) -> None:
@@ -76,9 +92,9 @@ def write_exchanges(notes: Sequence[ExchangeNote]) -> None:
         database.insert(INSERT_ROWS, rows)
 
 
-def _row(note: ExchangeNote, database: Database) -> tuple[object, ...]:
+def _row(note: ExchangeNote, database: Database) -> ExchangeRow:
     is_in_pieces = note.response_bytes is not UNSET
-    return (
+    return ExchangeRow(
         note.chat_id,
         note.caller_id,
         note.agent_id,
@@ -91,7 +107,7 @@ def _row(note: ExchangeNote, database: Database) -> tuple[object, ...]:
         note.status,
         keep_response_headers(note.response_headers),
         "".join(_response_texts(note, is_in_pieces=is_in_pieces)),
-        len(note.response_body) if note.response_bytes is UNSET else note.response_bytes,
+        len(note.response_body) if isinstance(note.response_bytes, UnsetType) else note.response_bytes,
         note.frames,
         database.moment(datetime.fromtimestamp(note.received_at, UTC)),
         database.moment(datetime.fromtimestamp(note.ended_at, UTC)),

@@ -40,7 +40,7 @@ _SECRET_MEMBER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LETTER = re.compile(r"\\u00([2-7][0-9a-fA-F])")
-_CUT_CONFIG = re.compile(r'"\w*pushNotification', re.IGNORECASE)
+_CUT_CONFIG = re.compile(r'"[\w-]*push[_-]?notification', re.IGNORECASE)
 
 encode = msgspec.json.Encoder().encode
 
@@ -67,9 +67,9 @@ def keep_body(body: bytes, *, is_whole: bool) -> str:
         try:
             document = msgspec.json.decode(body)
             shown = _without_credentials(document)
+            return without_secrets(text if shown == document else encode(shown).decode())
         except (ValueError, RecursionError):
             return _without_named(text)
-        return without_secrets(text if shown == document else encode(shown).decode())
     text = _LETTER.sub(_letter, text)
     if found := _CUT_CONFIG.search(text):
         text = text[: found.start()] + HIDDEN

@@ -12,6 +12,7 @@ from lab.agents import Chunker, Echo, online
 from lab.callers import bearer, call, envelope, question, rpc_path, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 
 PUSH_TOKEN = "push-secret-1234567"
@@ -155,3 +156,19 @@ async def test_absent_and_foreign_asks_look_the_same(embedded_hub: HubProcess) -
     foreign, absent = await read(embedded_hub, other, chat_id), await read(embedded_hub, other, "no-such-ask")
     assert foreign.status_code == absent.status_code == 404
     assert foreign.json() == absent.json()
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+async def test_exchanges_are_recorded_on_postgresql(make_storage: MakeStorage) -> None:
+    hub = HubProcess.start(make_storage("grown"), processes=2)
+    try:
+        token = hub.mint("alice", "session")
+        async with online(hub, Echo) as agent:
+            answer = await call(hub.url, agent.handle, token, "SendMessage", question("é"))
+            ask = await recorded(hub, token, await last_ask(hub, token))
+        [exchange] = ask["exchanges"]
+        assert exchange["responseBody"] == answer.text
+        assert ask["deliveredMs"] is not None
+    finally:
+        hub.stop()
