@@ -13,6 +13,7 @@ PARTS = {  # each under 20 s; a Redis number of its own
     "the-desk": (507, DESK),
     "agents-and-signing": (509, ("rest_agents", "rest_directory", "signing")),
     "pages-and-catalogs": (510, ("directory_page", "agent_page", "catalog")),
+    "one-ask": (577, ("one_ask",)),
 }
 
 
