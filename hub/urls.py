@@ -8,7 +8,7 @@ from accounts import urls as accounts
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
 from gateway.surface.api.messages import audit_urlpatterns
-from hub import pages
+from hub import pages, palette
 from hub.account_data import api as account_data_api
 from hub.account_data import pages as account_data
 from hub.docs import pages as docs
@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *([path("", include("gateway.surface.pages"))] if settings.GATEWAY else []),
     *([path("", include("agnt.pages.network"))] if settings.AGNT else []),
     path("health", pages.health, name="hub-health"),
+    path("palette", palette.palette, name="palette"),
     path("limits", pages.limits, name="hub-limits"),
     path("", include("hub.connector")),
     path("docs", docs.docs, name="docs"),

@@ -1,4 +1,5 @@
-// The scripts of every page: the theme switch, copy buttons, times in the visitor's time zone, and a key for the search.
+// The scripts of every page: the theme switch, copy buttons, times in the visitor's time zone, the command palette, and a
+// key for the search.
 import { addCopyButtons, startCopying } from "./copy.js";
 import { startThemeSwitch } from "./theme_switch.js";
 import { startTimes } from "./times.js";
@@ -7,6 +8,16 @@ startThemeSwitch(document.querySelector("#theme"));
 startCopying(document);
 addCopyButtons();
 startTimes();
+
+// Ctrl+K and the button in the header open the command palette, whose script is loaded then.
+const openPalette = async () => (await import("./palette.js")).openPalette();
+document.getElementById("find")?.addEventListener("click", openPalette);
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+  if (document.querySelector("dialog[open]:not(.palette)")) return;
+  event.preventDefault();
+  openPalette();
+});
 
 // The slash puts the cursor into the search that declares it, unless the visitor is writing.
 const search = document.querySelector("[aria-keyshortcuts='/']");

@@ -121,6 +121,12 @@ async def _share(page: Page) -> None:
     await page.get_by_role("dialog").wait_for()
 
 
+async def _find(page: Page) -> None:
+    await page.get_by_role("button", name="Find agents").click()
+    await page.locator("#palette-field").fill("re")
+    await page.get_by_role("option", name="Release notes").first.wait_for()
+
+
 async def _share_answer(page: Page) -> None:
     await _send("Ask", QUESTION, shows="Answered in")(page)
     await page.get_by_role("button", name="Share", exact=True).click()
@@ -230,6 +236,7 @@ PAGES = [
     Listed("questions", "/questions", "asker", _see("A lifetime is how long")),
     Listed("questions-empty", "/questions", "newcomer", like="questions"),
     Listed("questions-refused", "/questions?day=yesterday", "alice", complaint="400", like="questions"),
+    Listed("palette", "/agents", "alice", _find),
     Listed("shares", "/shares", "alice"),
     Listed("shares-received", "/shares", "bob", like="shares"),
     Listed("shares-empty", "/shares", "newcomer", like="shares"),

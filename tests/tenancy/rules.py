@@ -99,6 +99,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /docs/api": PUBLIC,
     "PAGE /docs/api/{tag}": Rule(may=May.ANY_CALLER, names={"tag": "sessions"}),
     "PAGE /agents": PUBLIC,
+    "PAGE /palette": PUBLIC,
     "PAGE /agents/{owner}/{slug}": CARD,
     "PAGE /agents/{owner}/{slug}/standing": CARD,
     "PAGE /agents/{owner}/{slug}/favourite": Rule(
