@@ -10,7 +10,11 @@ addCopyButtons();
 startTimes();
 
 // Ctrl+K and the button in the header open the command palette, whose script is loaded then.
-const openPalette = async () => (await import("./palette.js")).openPalette();
+let open = null;
+const openPalette = async () => {
+  open ??= (await import("./palette.js")).openPalette;
+  open(); // at once from the second time on, so that the next key is written into its field
+};
 document.getElementById("find")?.addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;

@@ -85,8 +85,9 @@ SMALL_TARGETS = """() => {
 
 # What Tab must reach: a group of radio buttons counts once.
 REACHABLE = """() => {
-  const all = document.querySelectorAll(
-    'a[href], button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
+  const place = document.querySelector("dialog:modal") ?? document;  // outside of it nothing takes the focus
+  const all = place.querySelectorAll(
+    'a[href]:not([tabindex="-1"]), button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
   const groups = new Set();
   window.reach = new Set([...all].filter((one) => {
     if (!one.checkVisibility({visibilityProperty: true})) return false;

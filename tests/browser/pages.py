@@ -124,7 +124,7 @@ async def _share(page: Page) -> None:
 async def _find(page: Page) -> None:
     await page.get_by_role("button", name="Find agents").click()
     await page.locator("#palette-field").fill("re")
-    await page.get_by_role("option", name="Release notes").first.wait_for()
+    await page.locator(".palette-head", has_text="Documents").wait_for()
 
 
 async def _share_answer(page: Page) -> None:
