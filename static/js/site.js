@@ -15,7 +15,7 @@ const openPalette = async () => {
   open ??= (await import("./palette.js")).openPalette;
   open(); // at once from the second time on, so that the next key is written into its field
 };
-document.getElementById("find")?.addEventListener("click", openPalette);
+document.getElementById("open-palette")?.addEventListener("click", openPalette);
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
   if (document.querySelector("dialog[open]:not(.palette)")) return;
