@@ -87,7 +87,8 @@ SMALL_TARGETS = """() => {
 REACHABLE = """() => {
   const place = document.querySelector("dialog:modal") ?? document;  // outside of it nothing takes the focus
   const all = place.querySelectorAll(
-    'a[href]:not([tabindex="-1"]), button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, [tabindex="0"]');
+    'a[href]:not([tabindex="-1"]), button:enabled, input:enabled:not([type=hidden]), select, textarea, summary, ' +
+    '[tabindex="0"]');
   const groups = new Set();
   window.reach = new Set([...all].filter((one) => {
     if (!one.checkVisibility({visibilityProperty: true})) return false;

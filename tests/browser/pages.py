@@ -122,7 +122,7 @@ async def _share(page: Page) -> None:
 
 
 async def _find(page: Page) -> None:
-    await page.get_by_role("button", name="Find agents").click()
+    await page.get_by_role("button", name="Find", exact=True).click()
     await page.locator("#palette-field").fill("re")
     await page.locator(".palette-head", has_text="Documents").wait_for()
 

@@ -43,6 +43,7 @@ WALKS = [
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
+    "end-share", "palette",
     "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
@@ -166,7 +167,7 @@ async def fill_in_forms(visitor: Visitor, hostile: Hostile, found: Json) -> None
         await visitor.check_calm()
 
 
-NUMBERED = ("agent", "webhook", "told", "delivery", "token", "proposal")
+NUMBERED = ("agent", "shared", "link", "webhook", "told", "delivery", "token", "proposal")
 
 
 async def test_no_page_is_left_out() -> None:
@@ -203,6 +204,9 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         searching("/agents", "q", "page"),
         f"/agents?q={found['handle']}",
         f"/agents/{found['handle']}",
+        "/shares",
+        searching("/shares", "page", "received"),
+        *(f"/shared/{found['shared']}", f"/s/{found['link']}", f"/s/{quote(hostile.text(), safe='')}"),
         "/questions",
         searching("/questions", "q", "agent", "state", "tz"),
         f"/demos/a2a/?agent={found['handle']}",
@@ -260,7 +264,11 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
         published = await publish(site, token, agent.session_id, f"hostile-{agent.register['pid']}", **fields)
         body = webhook(hostile) | {"events": ["agent.dispatched"], "filters": None}
         told = await api(site, "mallory", "POST", "/webhooks", body)
-        await send(site.url, published["handle"], hostile.text(), token)
+        task = await send(site.url, published["handle"], hostile.text(), token)
+        shares = [
+            await api(site, "mallory", "POST", "/shares", {"taskId": task["id"], "audience": audience})
+            for audience in ("everyone", "link")
+        ]
         deliveries = await api(site, "mallory", "GET", f"/webhooks/{told['id']}/deliveries")
         await happen(session, hostile)
         await upload(site, str(session.session_id), hostile)
@@ -270,6 +278,8 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "session": session.session_id,
             "token": (await api(site, "mallory", "POST", "/tokens/channel", {"name": hostile.text(64)}))["id"],
             "told": told["id"],
+            "shared": shares[0]["id"],
+            "link": shares[1]["url"].rpartition("/")[2],
             "delivery": deliveries["items"][0]["id"],
             "webhook": (await api(site, "mallory", "POST", "/webhooks", webhook(hostile)))["id"],
             "proposal": await deliberate(site, channel, hostile),

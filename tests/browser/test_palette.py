@@ -58,7 +58,7 @@ async def test_a_button_opens_it_on_a_phone(visitor: Visitor, site: HubProcess) 
     await visitor.page.set_viewport_size(PHONE)
     await visitor.open("/")
     page = visitor.page
-    await page.get_by_role("button", name="Find agents, threads, pages and documents").click()
+    await page.get_by_role("button", name="Find", exact=True).click()
     await page.get_by_role("option", name="Docs", exact=True).wait_for()
     assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     await page.get_by_role("option", name="Docs", exact=True).click()
