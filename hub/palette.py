@@ -1,6 +1,7 @@
 """`/palette`: what the command palette of every page finds, as JSON: agents, threads, pages and documents."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,13 +10,16 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from a2a_bridge.models import Thread
 from accounts.models import User
 from agents.pages.directory import MAX_CHARS, address_of, find, online_first, read_search
 from hub.docs.search import index, search
+from kit.search import filter_by_words
 
 MAX_AGENTS = 6
 MAX_DOCUMENTS = 6
 MAX_PAGES = 6
+MAX_THREADS = 5
 
 
 class Found(NamedTuple):
@@ -67,6 +71,7 @@ PAGES = (
     PalettePage("desk-team", "Team", "gateway proposals"),
     PalettePage("desk-network", "Network", "agnt venues bookings keys"),
     PalettePage("webhooks-page", "Webhooks", "deliveries events"),
+    PalettePage("groups", "Groups", "members colleagues team roles"),
     PalettePage("account", "Account", "tokens sessions profile sign-in password"),
     PalettePage("account-erase", "Erase the account", "delete"),
     PalettePage("reference", "Try A2A", "reference developer methods", needs_sign_in=False),
@@ -88,6 +93,7 @@ def palette(request: HttpRequest) -> JsonResponse:
     user = request.user if isinstance(request.user, User) else None
     groups = {
         "Agents": _agents(typed, user),
+        "Threads": _threads(typed, user),
         "Pages": _pages(typed, user),
         "Documents": _documents(typed),
     }
@@ -102,12 +108,23 @@ def _agents(typed: str, user: User | None) -> Iterator[Found]:
         yield Found(agent.name, f"@{agent.handle}", address_of(agent))
 
 
+def _threads(typed: str, user: User | None) -> Iterator[Found]:
+    """The visitor's threads whose titles have the words, the one that was asked last first."""
+    if user is None:
+        return
+    own = Thread.objects.filter(caller=user, archived_at=None).select_related("agent")
+    titled = filter_by_words(own, "title", typed.split()).order_by("-last_asked_at", "-pk")
+    for thread in titled[:MAX_THREADS]:
+        yield from _at("thread", thread.title, f"with @{thread.agent.handle}", thread.public_id)
+
+
 def _pages(typed: str, user: User | None) -> list[Found]:
     """The pages that the visitor may open: those with the words, or all."""
     words = typed.lower().split()
     weighed = [(one.weight(words), one) for one in PAGES if _may_open(one, user)]
     best = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
-    return list(_with_addresses(one for _, one in best[: MAX_PAGES if words else None]))
+    shown = best[: MAX_PAGES if words else None]
+    return [line for _, one in shown for line in _at(one.name, one.title)]
 
 
 def _may_open(page: PalettePage, user: User | None) -> bool:
@@ -116,14 +133,10 @@ def _may_open(page: PalettePage, user: User | None) -> bool:
     return user is not None or not page.needs_sign_in
 
 
-def _with_addresses(pages: Iterable[PalettePage]) -> Iterator[Found]:
-    """The lines of these pages, without those of protocols that the hub does not serve."""
-    for page in pages:
-        try:
-            address = reverse(page.name)
-        except NoReverseMatch:
-            continue
-        yield Found(page.title, "", address)
+def _at(name: str, title: str, detail: str = "", *names: object) -> Iterator[Found]:
+    """The line of a page by its URL name; none where the hub serves no such page."""
+    with suppress(NoReverseMatch):
+        yield Found(title, detail, reverse(name, args=names))
 
 
 def _documents(typed: str) -> list[Found]:

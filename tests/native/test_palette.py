@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from a2a_bridge.models import Thread
+from hub import palette
 from hub.palette import PAGES
 from lab import ROOT
 from tests.native.rows import Person, browser, make_agent
@@ -29,6 +32,22 @@ def test_agents_pages_and_documents_are_found_by_words(alice: Person, bob: Perso
     assert titles(lines["Pages"])[0] == "Costs"
     assert len(lines["Documents"]) == 6
     assert all(one["url"].startswith("/docs/") for one in lines["Documents"])
+
+
+def test_own_threads_are_found_by_their_titles(
+    alice: Person, bob: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = timezone.now()
+    agent = make_agent(bob.user, "planner", name="Planner")
+    for person, title in ((alice, "A trip to Rome"), (alice, "Taxes"), (bob, "Rome by night")):
+        Thread.objects.create(
+            caller=person.user, agent=agent, context_id=title, title=title, began_at=at, last_asked_at=at
+        )
+    monkeypatch.setattr(palette, "reverse", lambda name, args=(): f"/{name}/{'/'.join(map(str, args))}")
+    lines = found(alice, "rome")["Threads"]
+    assert [(one["title"], one["detail"]) for one in lines] == [("A trip to Rome", "with @bob/planner")]
+    assert titles(found(alice)["Threads"]) == ["Taxes", "A trip to Rome"]
+    assert "Threads" not in found(None)
 
 
 def test_without_words_all_pages_of_the_visitor_are_shown(alice: Person, staff: Person) -> None:
