@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from itertools import islice
 
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
@@ -18,7 +19,7 @@ from agents.core.failures import FAILURES
 from agents.core.reasons import Explanation
 from agents.models import Agent, FailureCaller, FailureDay, FailureGroup, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, GROUPED_REASONS, Outcome
-from kit import sql
+from kit import batches, sql
 from kit.clock import db_now, iso
 from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
@@ -57,17 +58,21 @@ _Key = tuple[int, str]  # an agent's id, and a digest
 
 
 def group_failures() -> int:
-    """Count the turns that no group has yet; returns their number. Two runs at once share the work."""
-    counted, last = 0, 0
+    """Count the turns that no group has yet, oldest first; returns their number. Two runs at once share the work.
+
+    A run counts a bounded number, with pauses: after an upgrade all failed turns that are kept are to be counted.
+    """
+    last = 0
     settled_before = db_now() - REFUSALS_SETTLED_AFTER
-    for _ in range(BATCHES_A_RUN):
+
+    def find() -> list[int]:
+        nonlocal last
         found = find_uncounted(settled_before).filter(pk__gt=last).order_by("pk")
         ids = list(found.values_list("pk", flat=True)[:AT_ONCE])
-        if not ids:
-            break
-        last = ids[-1]
-        counted += _group_batch(ids)
-    return counted
+        last = ids[-1] if ids else last
+        return ids
+
+    return sum(_group_batch(ids) for ids in islice(batches.run_with_pauses(find), BATCHES_A_RUN))
 
 
 def find_uncounted(settled_before: datetime) -> QuerySet[Turn]:

@@ -3,11 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.core.alerts import watch_agents
 from agents.core.failure_groups import group_failures, set_state
-from agents.models import Agent, Alert, AlertRule, FailureGroup
+from agents.models import Agent, Alert, AlertRule, FailureGroup, Turn
 from tests.native.rows import Person, api, browser, make_agent
 from tests.native.test_failure_groups import fail
 
@@ -44,11 +46,36 @@ def test_the_list_shows_the_groups_of_a_state_and_an_agent(alice: Person, bob: P
     assert "no disk" not in page(bob, "/desk/failures?state=all")
 
 
+def test_the_pages_stay_small_and_read_few_rows(alice: Person, bob: Person) -> None:
+    agents = [make_agent(alice.user, f"agent-{number}") for number in range(30)]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for agent in agents:
+        for letter in letters[:10]:
+            fail(agent, bob.user, f"{letter * 200} is away")
+    for number in range(100):
+        fail(agents[0], bob.user, f"{'word ' * 60}{number}", question="why? " * 200)
+    group_failures()
+    with CaptureQueriesContext(connection) as few:
+        assert len(page(alice, "/desk/failures")) < 60_000
+    many = FailureGroup.objects.get(agent=agents[0], count=100)
+    with CaptureQueriesContext(connection) as one:
+        assert len(page(alice, f"/desk/failures/{many.pk}")) < 60_000
+    assert (len(few), len(one)) < (12, 12)
+
+
 def test_a_group_is_shown_to_its_owner_alone_who_changes_its_state(alice: Person, bob: Person) -> None:
     agent, group = failing(alice, bob)
     path = f"/desk/failures/{group.pk}"
     shown = page(alice, path)
-    for text in ("no disk &lt;number&gt;", "no disk 1", "where is it?", "@bob", "1 time"):
+    asked = Turn.objects.get(failure_group=group).chat_id
+    for text in (
+        "no disk &lt;number&gt;",
+        "no disk 1",
+        "where is it?",
+        "@bob",
+        "1 time",
+        f'href="/questions/{asked}"',
+    ):
         assert text in shown
     assert browser(bob.session).get(path).status_code == 404
     assert browser(bob.session).post(path, {"state": "ignored"}).status_code == 404
