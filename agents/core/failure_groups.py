@@ -25,11 +25,21 @@ from webhooks.service import outbox
 from webhooks.service.outbox import OutboxEvent
 
 AT_ONCE = 200
-BATCHES_A_RUN = 100
+BATCHES_A_RUN = 20
 GROUPS_PER_AGENT = 100  # further shapes of an agent are counted as one, for each reason
 # Refusals of one minute share a row, which counts on: the row is counted when no refusal can join it any more.
 REFUSALS_SETTLED_AFTER = timedelta(minutes=2)
 MAX_CALLERS_SHOWN = 5
+COUNTED_COLUMNS = (
+    "count",
+    "count_before",
+    "first_at",
+    "last_at",
+    "state",
+    "opened_at",
+    "reopened_at",
+    "resolved_at",
+)
 State = FailureGroup.State
 
 
@@ -101,11 +111,8 @@ def _group_batch(turn_ids: Sequence[int]) -> int:
     for group_id, counted in by_group.items():
         if _count(known[group_id], counted):
             told.append(known[group_id])
+        known[group_id].save(update_fields=COUNTED_COLUMNS)
         Turn.objects.filter(pk__in=[turn.pk for turn in counted.turns]).update(failure_group=group_id)
-    FailureGroup.objects.bulk_update(
-        [known[pk] for pk in by_group],
-        ["count", "count_before", "first_at", "last_at", "state", "opened_at", "reopened_at", "resolved_at"],
-    )
     _add_days(by_group)
     _add_callers(by_group)
     _tell(told)
@@ -180,36 +187,34 @@ def _add_days(by_group: Mapping[int, _Counted]) -> None:
     """Add to the counts of days, under the locks of the groups."""
     dates = {day for one in by_group.values() for day in one.days}
     rows = FailureDay.objects.filter(group__in=by_group, day__in=dates)
-    days = {(row.group_id, row.day): row for row in rows}
-    new = []
-    changed = []
-    for group_id, counted in by_group.items():
-        for day, count in counted.days.items():
-            if (row := days.get((group_id, day))) is None:
-                new.append(FailureDay(group_id=group_id, day=day, count=count))
-            else:
-                row.count += count
-                changed.append(row)
-    FailureDay.objects.bulk_create(new)
-    FailureDay.objects.bulk_update(changed, ["count"])
+    before = {(group_id, day): count for group_id, day, count in rows.values_list("group", "day", "count")}
+    FailureDay.objects.bulk_create(
+        [
+            FailureDay(group_id=group_id, day=day, count=before.get((group_id, day), 0) + count)
+            for group_id, counted in by_group.items()
+            for day, count in counted.days.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["group", "day"],
+        update_fields=["count"],
+    )
 
 
 def _add_callers(by_group: Mapping[int, _Counted]) -> None:
     """Add to the counts of callers, under the locks of the groups."""
     ids = {caller_id for one in by_group.values() for caller_id in one.callers}
     rows = FailureCaller.objects.filter(group__in=by_group, caller__in=ids)
-    callers = {(row.group_id, row.caller_id): row for row in rows}
-    new = []
-    changed = []
-    for group_id, counted in by_group.items():
-        for caller_id, count in counted.callers.items():
-            if (row := callers.get((group_id, caller_id))) is None:
-                new.append(FailureCaller(group_id=group_id, caller_id=caller_id, count=count))
-            else:
-                row.count += count
-                changed.append(row)
-    FailureCaller.objects.bulk_create(new)
-    FailureCaller.objects.bulk_update(changed, ["count"])
+    before = {(group_id, who): count for group_id, who, count in rows.values_list("group", "caller", "count")}
+    FailureCaller.objects.bulk_create(
+        [
+            FailureCaller(group_id=group_id, caller_id=who, count=before.get((group_id, who), 0) + count)
+            for group_id, counted in by_group.items()
+            for who, count in counted.callers.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["group", "caller"],
+        update_fields=["count"],
+    )
 
 
 def _tell(groups: Iterable[FailureGroup]) -> None:
