@@ -30,6 +30,7 @@ export function startSharing() {
 
   function update() {
     $("share-people").hidden = form.audience.value !== "user";
+    if ($("share-group")) $("share-group").hidden = form.audience.value !== "group";
   }
 }
 
@@ -43,7 +44,8 @@ async function share(form) {
   if ($("share-error").textContent) return form.logins.focus();
   submit.disabled = true;
   try {
-    for (const to of audience === "user" ? logins.map((login) => ({ login })) : [{}]) showMade(await post({ ...wanted, audience, ...to, days }));
+    const named = { user: logins, group: [form.group?.value] }[audience];
+    for (const to of named?.map((login) => ({ login })) ?? [{}]) showMade(await post({ ...wanted, audience, ...to, days }));
     form.logins.value = "";
   } catch (failure) {
     $("share-error").textContent = failure instanceof TypeError ? NO_ANSWER : `${failure.message[0].toUpperCase()}${failure.message.slice(1)}.`;

@@ -170,6 +170,10 @@ def test_members_of_a_group_read_what_is_shared_with_it_and_auditors_do_not(
         make_share(bob, "group", login="readers")
     add_member(group, bob.user, Membership.Role.MEMBER, by=alice.user)
     add_member(group, carol.user, Membership.Role.AUDITOR, by=alice.user)
+    made_by = make_agent(alice.user, "asked")
+    page = browser(bob.session).get(f"/agents/{made_by.handle}").content.decode()
+    assert '<option value="readers">Readers (@readers)</option>' in page
+    assert "share-group" not in browser(carol.session).get(f"/agents/{made_by.handle}").content.decode()
     share = make_share(alice, "group", login="@readers").share
     assert (share.user_id, share.audience) == (group.pk, "group")
     assert api(bob.session).get(f"/api/v1/shares/{share.pk}").status_code == 200

@@ -10,6 +10,7 @@ from a2a_bridge import settings
 from a2a_bridge.surface.cards import url_of
 from a2a_bridge.surface.reference import errors
 from a2a_bridge.wire.versions import DIALECTS
+from accounts.models import Group, Membership, User
 from agents.models import Agent
 
 register = template.Library()
@@ -49,6 +50,13 @@ def dialects() -> str:
     titles = [one.description.title for one in reversed(DIALECTS)]
     *others, last = [title if title.startswith("A2A") else "the hub’s own dialect" for title in titles]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+@register.simple_tag
+def groups_of(user: User) -> list[Group]:
+    """The groups with which a user may share answers, by name."""
+    asking = Membership.objects.asking().filter(user=user.pk).values("group")
+    return list(Group.objects.filter(pk__in=asking).select_related("account").order_by("name", "pk"))
 
 
 @register.simple_tag
