@@ -40,6 +40,15 @@ def erase(request: HttpRequest, me: User) -> HttpResponse:
     return response
 
 
+@user_read
+def export_group(request: HttpRequest, me: User, slug: str) -> HttpResponseBase:
+    """The data of a group, as a file, for its maintainers."""
+    group = find_maintained(me, slug)
+    if group is None:
+        raise Http404
+    return export_of(request, group.account, me.pk)
+
+
 @user_form
 def erase_group(request: HttpRequest, me: User, slug: str) -> HttpResponse:
     """The page about deleting a group, for its maintainers; a POST with the name, typed, deletes."""
@@ -61,5 +70,6 @@ def erase_group(request: HttpRequest, me: User, slug: str) -> HttpResponse:
 page_urlpatterns = [
     path("account/export", export, name="account-export"),
     path("account/erase", erase, name="account-erase"),
+    path("groups/<str:slug>/export", export_group, name="group-export"),
     path("groups/<str:slug>/erase", erase_group, name="group-erase"),
 ]

@@ -49,6 +49,7 @@ def test_a_group_is_made_on_the_page(alice: Person) -> None:
 
 def test_a_group_is_absent_for_others_and_read_only_for_members(alice: Person, bob: Person, team: Group) -> None:
     stranger = browser(bob.session)
+    assert stranger.get(f"{TEAM}/export").status_code == 404
     for path in (TEAM, "/groups/nowhere", f"{TEAM}/erase"):
         assert stranger.get(path).status_code == stranger.post(path, {"action": "leave"}).status_code == 404
     assert browser(None).get("/groups").status_code == 302
@@ -58,7 +59,7 @@ def test_a_group_is_absent_for_others_and_read_only_for_members(alice: Person, b
         assert client.get(TEAM).status_code == 200
         for action in ("add", "role", "remove", "rename", "invite", "mint", "revoke-link", "revoke-token", "?"):
             assert post(client, action, login="bob", role="maintainer", name="x").status_code == 404, action
-        assert client.get(f"{TEAM}/erase").status_code == 404
+        assert client.get(f"{TEAM}/erase").status_code == client.get(f"{TEAM}/export").status_code == 404
     assert role_of(bob, team) is None
 
 
@@ -217,6 +218,7 @@ def test_the_page_shows_agents_and_budgets(alice: Person, bob: Person, team: Gro
 def test_a_group_is_deleted_by_its_typed_name(alice: Person, team: Group) -> None:
     agent = make_agent(team.account, "shared")
     client = browser(alice.session)
+    assert client.get(f"{TEAM}/export").status_code == 200
     assert "Type <strong>team</strong>" in client.get(f"{TEAM}/erase").content.decode()
     assert client.post(f"{TEAM}/erase", {"slug": "tea"}).status_code == 400
     assert client.post(f"{TEAM}/erase", {"slug": "@team"})["Location"] == "/groups"

@@ -12,8 +12,9 @@ from accounts.models import Credential, Group, Membership, User
 from accounts.oauth.provider_accounts import CannotLink, link, rename
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint
-from hub.account_data.erasure import CannotClose, close
-from tests.native.rows import Person, browser, person
+from agents.models import Agent
+from hub.account_data.erasure import CannotClose, close, erase
+from tests.native.rows import Person, browser, make_agent, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
@@ -146,6 +147,15 @@ def test_no_link_and_no_sign_in_make_the_account_of_a_group_a_persons(team: Grou
         link(team.slug, 7)
     with pytest.raises(CannotLink):
         rename(team.slug, "other")
+
+
+def test_an_erased_group_leaves_an_account_without_a_name(alice: Person, team: Group) -> None:
+    make_agent(team.account, "shared")
+    account = close(team.pk)
+    assert erase(account)
+    assert not Group.objects.filter(pk=team.pk).exists()
+    assert not Agent.objects.filter(owner=team.pk).exists()
+    assert User.objects.get(pk=team.pk).login.startswith("erased-")
 
 
 GROUPS, MEMBERSHIPS = "/admin/accounts/group/", "/admin/accounts/membership/"

@@ -95,3 +95,20 @@ async def test_the_agent_of_a_group_is_cut_off_when_the_maker_of_its_token_leave
         await change(hub, "second", "DELETE", f"/groups/{team}/members/second")
         assert (await agent.heard("error"))["code"] == "token_revoked"
         await asyncio.wait_for(agent.closed.wait(), WITHIN_S)
+
+
+async def test_the_catalogs_list_a_limited_agent_for_members_of_its_group(embedded_hub: HubProcess) -> None:
+    team = await make_team(embedded_hub, "member")
+    hub, agent = embedded_hub, {"access": "limited", "allowedLogins": [team]}
+    async with online(hub, Echo, agent=agent) as theirs, web(hub.url) as client:
+        for login, is_listed in (("member", True), ("stranger", False)):
+            headers = bearer(hub.mint(login, "session"))
+            models = await client.get("/v1/models", headers=headers)
+            assert (f"agent/{theirs.handle}" in models.text) is is_listed, login
+            directory = await client.get("/api/v1/agents", headers=headers)
+            assert (f'"{theirs.handle}"' in directory.text) is is_listed, login
+            tool: Any = {"name": "list_agents", "arguments": {}}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+            accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+            listed = await client.post("/mcp", json=body, headers=headers | accept)
+            assert (theirs.handle in listed.text) is is_listed, listed.text

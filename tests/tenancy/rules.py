@@ -147,6 +147,9 @@ PAGES: dict[str, Rule] = {
     "PAGE /groups/{slug}": Rule(
         may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"
     ),
+    "PAGE /groups/{slug}/export": Rule(
+        may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"
+    ),
     "PAGE /groups/{slug}/erase": Rule(
         may=May.BY_HAND, test="test_a_group_is_absent_for_others_and_read_only_for_members"
     ),
