@@ -7,7 +7,9 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Credential, User
+from accounts.groups import create_group
+from accounts.models import Credential, Group, User
+from accounts.tokens import mint
 from agnt.models import ApiKey, Booking, Breaker, Invoice, Network, UsageEvent, Venue
 from agnt.service.keys import mint_key
 from agnt.service.networks import get_or_create_network
@@ -51,7 +53,7 @@ def make_network(login: str) -> dict[str, str]:
 
 
 def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
-    """A venue, a key, a booking and an envelope with vectors in every field; ids of the first three."""
+    """A venue, a key, a booking, an envelope and a group with vectors in every field; their ids."""
     owner, now, text = User.objects.get(login=login), timezone.now(), Hostile(vectors).text
     lengths = {"name": 200, "description": 2000, "category": 80, "area": 120, "city": 120, "price_range": 16}
     unique = {name: text(40) + secrets.token_hex(8) for name in ("slug", "agent_name")}
@@ -77,7 +79,10 @@ def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
         make_client_grant(
             owner, app_name=text(60), user_agent=text(300), revoked_at=reused_at, reused_at=reused_at
         )
-    return _ids_of(venue, key, booking)
+    group = create_group(f"team-{secrets.token_hex(4)}", "A team", made_by=owner)
+    Group.objects.filter(pk=group.pk).update(name=text(100))
+    mint(group.account, Credential.Kind.APP, text(100), minted_by=owner)
+    return _ids_of(venue, key, booking) | {"group": group.slug}
 
 
 def _ids_of(venue: Venue, key: ApiKey, booking: Booking) -> dict[str, str]:

@@ -43,7 +43,7 @@ WALKS = [
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
-    "end-share", "palette",
+    "end-share", "palette", "act", "group-export",
     "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
@@ -138,6 +138,8 @@ async def operate(visitor: Visitor, hostile: Hostile) -> None:
 FORMS = {
     "/signin": "Sign in",
     "/account": "Make a token",
+    "/groups": "Create the group",
+    "/groups/{group}": "Add",
     "/invitations": "Make a link",
     "/device": "Go on",
     "/desk/connect": "Get a token",
@@ -215,6 +217,10 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         CONSENT.replace("Notebook", quote(hostile.text(60))),
         searching("/device", "user_code"),
         "/join/0123456789abcdef0123456789abcdef",
+        searching("/groups", "page"),
+        f"/groups/{found['group']}",
+        f"/groups/{found['group']}/erase",
+        "/groups/join/0123456789abcdef0123456789abcdef",
         *("/invitations", "/account", "/account/erase", "/health", "/limits"),
         searching("/docs", "q"),
         *("/docs/errors", "/docs/api", "/docs/api/sessions"),
