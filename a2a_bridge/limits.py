@@ -3,7 +3,7 @@
 from django.db.models import Sum
 
 from a2a_bridge import settings
-from a2a_bridge.models import AnswerShare, PushConfig
+from a2a_bridge.models import AnswerShare, PushConfig, RecordedExchange
 from accounts.quotas import MIB, AccountLimit, CountedRows
 
 PUSH_CONFIGS = AccountLimit(
@@ -15,6 +15,12 @@ PUSH_CONFIGS = AccountLimit(
 )
 PUSH_CONFIGS_OF_TASK = AccountLimit(
     "push configs of a task", 10, refusal="the task has {most} push configs already", one_more="-32602"
+)
+EXCHANGES = AccountLimit(
+    "recorded exchanges",
+    (settings, "EXCHANGES_PER_CALLER"),
+    counted=[CountedRows(RecordedExchange.objects.all, "caller")],
+    one_more="kept; within a minute the oldest are deleted",
 )
 SHARES = AccountLimit(
     "shared answers",

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 from django.utils.module_loading import autodiscover_modules
 
+from a2a_bridge.service.ask_spans import add_source
 from accounts import urls as accounts
 from accounts.admin_site import site
 from agents.api.urls import channel_urlpatterns
@@ -11,8 +12,11 @@ from gateway.surface.api.messages import audit_urlpatterns
 from hub import pages, palette
 from hub.account_data import api as account_data_api
 from hub.account_data import pages as account_data
+from hub.ask_frames import find_gateway_frames
 from hub.docs import pages as docs
 
+if settings.GATEWAY:
+    add_source(find_gateway_frames)
 autodiscover_modules("admin")  # registers models with the admin site; only programs that serve pages import this
 
 urlpatterns: list[URLPattern | URLResolver] = [

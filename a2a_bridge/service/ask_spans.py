@@ -5,7 +5,7 @@ search over their ids, because no index names a turn (docs/adr/0103, docs/adr/01
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, get_args
@@ -34,7 +34,7 @@ WORKS_ON = timedelta(seconds=60)  # a claim may last this long after the end of 
 
 SpanKind = Literal[
     "request", "line", "admitted", "delivery", "work", "reply", "tool", "note", "permission", "child",
-    "follow_up", "end", "usage", "push", "webhook",
+    "follow_up", "end", "usage", "frame", "push", "webhook",
 ]  # fmt: skip
 KINDS: Sequence[SpanKind] = get_args(SpanKind)
 _TOOL = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
@@ -43,6 +43,10 @@ _INPUT = re.compile(r'"tool_input"\s*:\s*\{\s*"[^"]{1,64}"\s*:\s*"((?:[^"\\]|\\.
 _TEXT = re.compile(r'"(?:text|message|name)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
 _STATUS_NOTES = ("task_status", "task_artifact")
 TITLES = {"task_status": "Status note", "task_artifact": "Artifact"}
+
+
+# What other packages know of an ask: the bridge imports none of them, so the hub adds these (`hub.ask_frames`).
+_sources: "list[Callable[[ViewedAsk], Iterable[Span]]]" = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,12 @@ class Span:
         return max((self.ended_at - self.began_at) // timedelta(milliseconds=1), 0)
 
 
+def add_source(source: "Callable[[ViewedAsk], Iterable[Span]]") -> None:
+    """Add a function that finds further steps of an ask, as far as its viewer may see them."""
+    if source not in _sources:
+        _sources.append(source)
+
+
 def read_spans(viewed: ViewedAsk, exchanges: Sequence[RecordedExchange]) -> list[Span]:
     """The steps of an ask in the order of their beginnings, at most MAX_EVENTS and some."""
     turn = viewed.turn
@@ -84,6 +94,8 @@ def read_spans(viewed: ViewedAsk, exchanges: Sequence[RecordedExchange]) -> list
         spans += _of_pushes(turn)
     if viewed.is_owner:
         spans += _of_webhooks(turn)
+    for source in _sources:
+        spans += source(viewed)
     order = {kind: place for place, kind in enumerate(KINDS)}
     return sorted(spans, key=lambda one: (one.began_at, order[one.kind]))
 

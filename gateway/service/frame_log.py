@@ -49,6 +49,12 @@ def insert_rows(notes: "Sequence[FrameNote]") -> None:
         database.insert(INSERT_ROWS, stored)
 
 
+def find_frames(team_id: int, session_id: str, begin: datetime, end: datetime, most: int) -> list[FrameRecord]:
+    """The records of a team's frames in one of its sessions between two moments, oldest first."""
+    rows = FrameRecord.objects.filter(owner=team_id, at__gte=begin, at__lte=end, session_id=session_id)
+    return list(rows.order_by("at", "pk")[:most])
+
+
 def _note_refused(note: "FrameNote", failure: DatabaseError) -> None:
     if isinstance(failure, IntegrityError):
         logger.warning("gateway.frame_of_no_team", extra={"user_id": note.owner_id})

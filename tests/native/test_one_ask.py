@@ -16,6 +16,7 @@ from a2a_bridge.service import exchange_log
 from a2a_bridge.service.ask_spans import MAX_EVENTS
 from accounts.groups import add_member, create_group
 from agents.models import Agent, Event, FollowUp, PermissionRequest, ProblemNote, QueuedAsk, Turn
+from gateway.models import FrameRecord
 from tests.native.rows import Person, api, browser, make_agent, make_turn, person
 from webhooks.models import Delivery, Subscription
 
@@ -259,6 +260,28 @@ def test_follow_ups_and_refusals_have_their_steps(alice: Person, bob: Person, ag
     denied = make_turn(agent, bob.user, "denied", reason="busy")
     assert [one["kind"] for one in read(bob, denied.chat_id)["steps"]] == ["end"]
     assert read(bob, denied.chat_id)["why"]
+
+
+def test_frames_of_the_gateway_are_shown_to_their_own_team(alice: Person, bob: Person, agent: Agent) -> None:
+    ask = make_turn(agent, bob.user, surface="gateway", context_id="session-1", settled_at=timezone.now())
+    for team, source, session in (
+        (bob.user, "bobs-client", "session-1"),
+        (alice.user, "alices-seat", "session-1"),
+        (bob.user, "bobs-other", "session-2"),
+    ):
+        FrameRecord.objects.create(
+            owner=team,
+            at=ask.asked_at,
+            source=source,
+            destination="helper",
+            type="message",
+            outcome="served",
+            bytes=120,
+            latency_ms=3,
+            session_id=session,
+        )
+    assert steps(bob, ask, "frame") == ["Frame message of bobs-client"]
+    assert steps(alice, ask, "frame") == ["Frame message of alices-seat"]
 
 
 # Request and response.
