@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
+from typing import NamedTuple
 
 from django.db import DatabaseError, IntegrityError
 
@@ -30,12 +31,24 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-COLUMNS = (
-    *("owner_id", "at", "message_id", "source", "destination", "type"),
-    *("outcome", "error_code", "bytes", "latency_ms", "session_id"),
-)
-INSERT_ROWS = insert(FrameRecord._meta.db_table, COLUMNS)
-values_of = attrgetter(*COLUMNS)
+class FrameRow(NamedTuple):
+    """The columns of a new record; PostgreSQL gets them by their names."""
+
+    owner_id: int | None
+    at: object
+    message_id: str
+    source: str
+    destination: str
+    type: str
+    outcome: str
+    error_code: int
+    bytes: int
+    latency_ms: int
+    session_id: str
+
+
+INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
+values_of = attrgetter(*FrameRow._fields)
 
 
 def insert_rows(notes: "Sequence[FrameNote]") -> None:
@@ -44,7 +57,7 @@ def insert_rows(notes: "Sequence[FrameNote]") -> None:
     """
     database = thread_database()
     rows = [values_of(note) for note in notes]
-    stored = [(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
+    stored = [FrameRow(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
     with database:
         database.insert(INSERT_ROWS, stored)
 

@@ -18,6 +18,7 @@ from kit.async_db import db_call
 from lab.callers import bearer, web
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
 from tests.gateway.client import EchoSeat, owner_of
 from tests.native.rows import person
@@ -43,6 +44,21 @@ async def wait_for(hub: HubProcess, login: str, count: int, **query: object) -> 
 
     await eventually(are_there, f"{count} records")
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+async def test_frames_are_recorded_on_postgresql(make_storage: MakeStorage) -> None:
+    hub = HubProcess.start(make_storage("grown"), processes=1, GATEWAY=1)
+    try:
+        async with EchoSeat(hub.url, hub.mint("audited", "channel")) as alpha:
+            await alpha.find("auth-response")
+            await alpha.send("discovery", {"action": "list"}, **{"from": "alpha"})
+            await alpha.find("discovery")
+            [found] = await wait_for(hub, "audited", 1)
+        assert (found["source"], found["type"]) == ("alpha", "discovery")
+    finally:
+        hub.stop()
 
 
 async def test_each_frame_has_a_record_without_its_content(embedded_hub: HubProcess) -> None:
