@@ -1,6 +1,7 @@
 """The rows of a scene that its agents do not make; `scene.make_rows` calls these functions."""
 
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 from django.utils import timezone
 
@@ -10,8 +11,10 @@ from accounts.models import Membership, User
 from accounts.tokens import get_or_create_local_user, mint_channel
 from agents.core.failure_groups import group_failures, set_state
 from agents.models import Agent, CallerBudget, FailureGroup, Favourite
-from tests.browser.network_rows import make_hostile, make_network
+from tests.browser import network_rows
+from tests.browser.network_rows import make_network
 from tests.browser.team_rows import make_team
+from tests.browser.vectors import Hostile
 from tests.native.rows import make_agent, make_client_grant, make_turn
 
 __all__ = ["make_hostile", "make_scene"]
@@ -40,6 +43,14 @@ def make_scene() -> dict[str, str]:
     }
 
 
+def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
+    """A network with vectors in every field, and a failure of an agent that said them; their ids."""
+    agent, said = Agent.objects.filter(owner__login=login).latest("pk"), Hostile(vectors).text
+    _fail(agent, agent.owner, timezone.now(), "agent_failed", said())
+    group_failures()
+    return {"failure": str(agent.failure_groups.latest("pk").pk), **network_rows.make_hostile(login, vectors)}
+
+
 def _make_failures(agent: Agent, caller: User) -> int:
     """Failures of an agent over two weeks, one of them resolved and open again; the key of its group."""
     now = timezone.now()
@@ -65,6 +76,7 @@ def _fail(agent: Agent, caller: User, at: datetime, reason: str, said: str | Non
         caller,
         "failed",
         reason=reason,
+        chat_id=str(uuid4()),
         failure_text=said,
         question="Which page has the pond?",
         asked_at=at,

@@ -43,7 +43,7 @@ WALKS = [
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
-    "end-share", "palette", "act", "group-export",
+    "end-share", "palette", "agent-favourite", "act", "group-export",
     "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
@@ -169,7 +169,7 @@ async def fill_in_forms(visitor: Visitor, hostile: Hostile, found: Json) -> None
         await visitor.check_calm()
 
 
-NUMBERED = ("agent", "shared", "link", "webhook", "told", "delivery", "token", "proposal")
+NUMBERED = ("agent", "failure", "shared", "link", "webhook", "told", "delivery", "token", "proposal")
 
 
 async def test_no_page_is_left_out() -> None:
@@ -226,6 +226,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         *("/docs/errors", "/docs/api", "/docs/api/sessions"),
         searching("/desk", "agents", "sessions"),
         searching("/desk/alerts", "confirm"),
+        f"/desk/failures?{urlencode({'agent': Hostile(hostile.vectors).text(200)})}",
+        f"/desk/failures/{found['failure']}",
         "/desk/costs",
         searching("/desk/costs", "by", "days"),
         f"/desk/bulk?action=halt&agent={found['agent']}",
