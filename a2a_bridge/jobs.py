@@ -5,8 +5,10 @@ from threading import Event
 from a2a_bridge.service import exchange_log, follow_ups, push_delivery, repeats, shares
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.tasks import journal
+from a2a_bridge.service.threads import indexing
 from kit.jobs import job
 from kit.outbox import Sender
+from kit.sql import advisory_lock
 from webhooks.service.sending import client
 
 
@@ -18,14 +20,28 @@ def forget_keys() -> int:
 
 @job("a2a.forget_tasks")
 def forget_tasks(tasks_kept_days: int) -> int:
-    """Delete tasks of the journal whose state was set longer ago; returns their number."""
-    return journal.forget_old(tasks_kept_days)
+    """Delete tasks of the journal whose state was set longer ago, and threads without tasks; returns the number of
+    tasks.
+    """
+    deleted = journal.forget_old(tasks_kept_days)
+    indexing.delete_empty()
+    return deleted
 
 
 @job("a2a.trim_tasks")
 def trim_tasks() -> int:
     """Delete the oldest finished tasks of callers with too many in the journal; returns their number."""
     return journal.trim()
+
+
+@job("a2a.index_threads")
+def index_threads() -> int:
+    """Read new tasks of the journal into the threads of their callers; returns their number.
+
+    Only one job at a time runs this.
+    """
+    with advisory_lock("indexing threads") as is_alone:
+        return indexing.index_all() if is_alone else 0
 
 
 @job("a2a.push_due")

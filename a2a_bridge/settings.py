@@ -4,6 +4,8 @@ from kit import env
 
 PUBLIC_URL: str
 DEV_LOGIN: bool
+TASK_STORE: str
+TASKS_KEPT_DAYS: int
 
 REPLY_WAIT_S = env.seconds("REPLY_WAIT_S", 60)
 """seconds a caller waits for a reply"""

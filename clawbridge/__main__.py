@@ -97,6 +97,8 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "shared": "shares",
     "shares": "shares",
     "tasks": "lists",
+    "thread": "threads",
+    "threads": "threads",
     "unshare": "shares",
     "trace": "trace",
 }

@@ -17,6 +17,7 @@ from clawbridge.shapes import QuestionPage, QuestionState, Task
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGENTS = "/api/v1/agents"
 QUESTIONS = "/api/v1/questions"
+THREADS = "/api/v1/threads"
 NO_TASK = "task not found"
 STATES: tuple[str, ...] = get_args(QuestionState)
 MAX_ID_CHARS = 64
@@ -160,6 +161,32 @@ def check_id(text: str) -> str:
     if not text or len(text) > MAX_ID_CHARS or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in text):
         raise BadArguments(f"{text!r} is no id: want one that `clawbridge tasks` lists")
     return text
+
+
+def list_threads(search: str, *, agent: str, state: str, limit: int, offset: int) -> HubRequest:
+    """The request of a page of the caller's threads: a `ThreadPage`."""
+    wanted = {"q": search, "agent": agent.removeprefix("@")}
+    query = {"state": state, "limit": limit, "offset": offset}
+    return HubRequest("GET", THREADS, query | {name: value for name, value in wanted.items() if value})
+
+
+def thread_path(thread_id: str) -> str:
+    """The path of a thread.
+
+    Raises:
+        BadArguments: the text is no id of a thread.
+    """
+    if not thread_id or len(thread_id) > MAX_ID_CHARS or not all(c.isalnum() or c == "-" for c in thread_id):
+        raise BadArguments(f"{thread_id!r} is no id of a thread: want one that `clawbridge threads` lists")
+    return f"{THREADS}/{thread_id}"
+
+
+def read_text(request: HubRequest) -> HubCall[str]:
+    """The text that answers one request."""
+    response = yield request
+    if not 200 <= response.status < 300:
+        raise refusal(response)
+    return response.content.decode("utf-8", "replace")
 
 
 def read_answer(request: HubRequest, wanted: type[Value]) -> HubCall[Value]:

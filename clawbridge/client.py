@@ -149,6 +149,10 @@ class Client:
         """The JSON that the hub answers to any request; None for an empty answer."""
         return self._run(calls.read_answer(request, object))
 
+    def read_text(self, request: HubRequest) -> str:
+        """The text that the hub answers to any request."""
+        return self._run(calls.read_text(request))
+
     def _run(self, call: HubCall[Value]) -> Value:
         try:
             request = next(call)
@@ -277,6 +281,10 @@ class AsyncClient:
     async def call(self, request: HubRequest) -> Any:
         """See `Client.call`."""
         return await self._run(calls.read_answer(request, object))
+
+    async def read_text(self, request: HubRequest) -> str:
+        """See `Client.read_text`."""
+        return await self._run(calls.read_text(request))
 
     async def _run(self, call: HubCall[Value]) -> Value:
         try:

@@ -257,6 +257,25 @@ class AskedOnce(msgspec.Struct, frozen=True, rename="camel"):
     steps: list[AskStep]
 
 
+class ThreadEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """The columns of a thread in a list."""
+
+    id: str
+    title: str
+    agent: str
+    context_id: str
+    last_asked_at: datetime
+    archived: bool
+    questions: int
+
+
+class ThreadPage(msgspec.Struct, frozen=True):
+    """`GET /api/v1/threads`, the one asked last first."""
+
+    items: list[ThreadEntry]
+    total: int
+
+
 MAX_NAME_BYTES = 200  # bytes of a name, of the 255 that file systems allow
 MAX_SUFFIX_CHARS = 16
 NOT_IN_NAMES = '<>:"|?*'  # characters that Windows does not allow in names

@@ -59,10 +59,10 @@ signs cookies and forms, and makes the context ids that agents see: with another
 another id. Processes of one hub on several machines must share it"""
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
 """earlier values of `SECRET_KEY`, separated by spaces: what they signed and encrypted stays valid"""
-TASK_STORE = env.choice("TASK_STORE", "memory" if IS_EMBEDDED else "redis", ("memory", "redis", "journal"))
-"""Default: embedded `memory`, else `redis`
-where A2A tasks are kept: `memory` (one process, lost with it), `redis` (needs `REDIS_URL`) or `journal` (the
-database: tasks survive every restart). [Comparison](../howto/operate.md#where-tasks-are-kept)"""
+TASK_STORE = env.choice("TASK_STORE", "journal", ("memory", "redis", "journal"))
+"""where A2A tasks are kept: `journal` (the database: callers find their [threads](../howto/operate.md#threads) for
+`TASKS_KEPT_DAYS`), `memory` (one process, lost with it, for half an hour) or `redis` (needs `REDIS_URL`, for half
+an hour). [Comparison](../howto/operate.md#where-tasks-are-kept)"""
 if TASK_STORE == "redis" and not REDIS_URL:
     raise ImproperlyConfigured("TASK_STORE=redis needs REDIS_URL: set it, or TASK_STORE=journal")
 if TASK_STORE == "memory" and not IS_EMBEDDED:
@@ -113,8 +113,9 @@ DELIVERIES_KEPT_DAYS = env.integer("DELIVERIES_KEPT_DAYS", 30, least=1)
 LETTERS_KEPT_DAYS = env.integer("LETTERS_KEPT_DAYS", 30, least=1, most=36_500)
 """days after which [stored messages](gateway.md#inboxes) of the gateway are deleted, counted from their arrival.
 Messages that still wait are kept"""
-TASKS_KEPT_DAYS = env.integer("TASKS_KEPT_DAYS", 7, least=1, most=36_500)
-"""days after which tasks of the journal are deleted, counted from their last change of state"""
+TASKS_KEPT_DAYS = env.integer("TASKS_KEPT_DAYS", 90, least=1, most=36_500)
+"""days for which threads are kept: each task, a question with its answer, is deleted so long after its last change
+of state, and a thread with its last task"""
 
 # Mails with alerts to owners.
 EMAIL = env.choice("EMAIL", "off", ("off", "console", "smtp"))

@@ -179,6 +179,7 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "push": {"task": "a2a.push_due", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "mail": {"task": "agents.send_mails", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "group failures": {"task": "agents.group_failures", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
+    "index threads": {"task": "a2a.index_threads", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},
     "watch agents": {"task": "agents.watch", "schedule": 60.0, "options": {"expires": 60}},
     "rank agents": {"task": "agents.rank", "schedule": 300.0, "options": {"expires": 300}},
     "erase": {"task": "hub.erase_closed", "schedule": 2 * JOBS_EVERY_S, "options": {"expires": 10}},

@@ -44,6 +44,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(account_data_api.urlpatterns)),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("a2a_bridge.surface.share_api")),
+    path("api/v1/", include("a2a_bridge.surface.threads_api")),
     path("api/v1/", include("gateway.surface.api.messages")),
     path("api/v1/", include("gateway.surface.api.team")),
     path("api/v1/", include("webhooks.surface.api")),

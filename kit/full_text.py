@@ -6,6 +6,7 @@ its punctuation has no meaning.
 """
 
 import re
+import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +20,7 @@ from django.db.models.expressions import RawSQL
 MAX_WORDS = 12  # words of a query; further words are ignored
 MAX_CHARS = 64  # characters of a word
 SHORTEST_MISSPELT = 4
+MERGED_PAGES = 500  # of SQLite's index, in one transaction
 NAME, PLACE, KIND, TEXT = "A", "B", "C", "D"  # the kinds of columns; a match in a name counts most
 _WEIGHTS = {NAME: 8, PLACE: 4, KIND: 4, TEXT: 1}
 _PG_WEIGHTS = "'{0.1, 0.4, 0.4, 1.0}'"  # the weights D to A of PostgreSQL
@@ -142,6 +144,25 @@ def has_trigrams() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")
         return cursor.fetchone() is not None
+
+
+def forget_deleted_words(index: FullText) -> None:
+    """Remove the words of deleted rows from the pages of SQLite's index, which else keeps them until it merges.
+
+    Each step is a short transaction. PostgreSQL's index has no such words after the next vacuum.
+    """
+    if connection.vendor != "sqlite":
+        return
+    mirror = f"{index.table}_words"
+    pages = -MERGED_PAGES  # below zero: begin to merge the whole index
+    with connection.cursor() as cursor:
+        while True:
+            began, before = time.monotonic(), connection.connection.total_changes
+            cursor.execute(f"INSERT INTO {mirror} ({mirror}, rank) VALUES ('merge', %s)", [pages])
+            if connection.connection.total_changes - before < 2:
+                return
+            pages = MERGED_PAGES
+            time.sleep(time.monotonic() - began)
 
 
 class AddFullText(Operation):

@@ -181,7 +181,7 @@ class TaskRun(RunningTurn):
         """
         end = self._find_end(settled)
         events = end.written or () if self._feed_lock is None else end.events
-        writes = [*self.store.writes(end.task, events)] if self._is_kept(end.task) else []
+        writes = [*self.store.writes(end.task, events, is_message=not self._is_kept(end.task))]
         self._is_written = bool(writes)
         if self._claim is not None:
             writes += self._claim.writes(end.task, settled, is_plain=not self._is_promoted(end.task))

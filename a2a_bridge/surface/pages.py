@@ -248,7 +248,7 @@ def _end_patterns() -> Mapping[str, str]:
 
 @user_page
 def my_questions(request: HttpRequest, asker: User) -> HttpResponse:
-    """A page of questions, newest first; with the query of `GET /api/v1/questions`."""
+    """`/questions/all`: single questions, newest first; with the query of `GET /api/v1/questions`."""
     given, error = {name: str(value) for name, value in request.GET.items()}, ""
     try:
         query = read_query(given)

@@ -3,7 +3,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from a2a_bridge.surface import catalog, pages, share_pages
+from a2a_bridge.surface import catalog, pages, share_pages, thread_pages
 from a2a_bridge.surface.ask_page import ask_page
 from a2a_bridge.surface.cards import JWKS_PATH
 from a2a_bridge.surface.documents import agent_base, agent_card, agent_usage, card_below
@@ -13,11 +13,15 @@ from a2a_bridge.wire.versions import EXTENSION_PATH
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 WELL_KNOWN = "/.well-known/agent-card.json"
 urlpatterns = [
-    path("questions", pages.my_questions, name="questions"),
     path("shares", share_pages.shares_page, name="shares"),
     path("shares/<int:share_id>/end", share_pages.end_share, name="end-share"),
     path("shared/<int:share_id>", share_pages.shared, name="shared"),
     path("s/<str:token>", share_pages.shared_link, name="shared-link"),
+    path("questions", thread_pages.threads, name="questions"),
+    path("questions/all", pages.my_questions, name="questions-all"),
+    path("questions/threads/<str:thread_id>", thread_pages.thread, name="thread"),
+    path("questions/threads/<str:thread_id>/change", thread_pages.change, name="thread-change"),
+    path("questions/threads/<str:thread_id>/export", thread_pages.export, name="thread-export"),
     path("questions/<str:ask_id>", ask_page, name="question"),
     path("demos/a2a/", pages.reference, name="reference"),
     path("demos/a2a/agents", pages.found_agents, name="reference-agents"),

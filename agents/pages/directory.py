@@ -166,22 +166,16 @@ def agent_page(request: HttpRequest, owner: str, slug: str) -> HttpResponse:
     agent = find_askable(f"{owner}/{slug}", request.user.pk)
     if agent is None:
         return render(request, "agents/absent.html", status=404)
-    standing, advice = _load_standing(agent, request)
     context = {
-        "agent": agent,
-        "standing": standing,
-        "advice": advice,
+        **composer_of(agent, request),
         "is_owner": request.user.pk == agent.owner_id,
         "is_favourite": bool(favourites_among([agent], request.user.pk)),
         "opens_task": "task" in request.GET,
         "again": _find_question(request, agent),
-        "input_modes": json.dumps(agent.input_modes or HUB_MODES),
-        "max_body_bytes": agent.max_body_bytes or MAX_BODY_BYTES,
+        "agent_address": address_of(agent),
         "prompts": [prompt for prompt in agent.suggested_prompts if isinstance(prompt, str)][:MAX_PROMPTS],
         "notes": notes_of(agent),
         "shown_chars": SHOWN_CHARS,
-        "standing_address": address_of(agent, "agent-standing"),
-        "agent_address": address_of(agent),
         "card_address": address_of(agent, "agent-card"),
         "usage_address": address_of(agent, "agent-usage"),
     }
@@ -213,6 +207,19 @@ def mark_favourite(request: HttpRequest, user: User, owner: str, slug: str) -> H
     back = request.POST.get("next", "")
     is_own = back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
     return HttpResponseRedirect(back if is_own else address_of(agent))
+
+
+def composer_of(agent: Agent, request: HttpRequest) -> dict[str, Any]:
+    """The context of a page on which the visitor may ask an agent (`agents/ask.html`)."""
+    standing, advice = _load_standing(agent, request)
+    return {
+        "agent": agent,
+        "standing": standing,
+        "advice": advice,
+        "input_modes": json.dumps(agent.input_modes or HUB_MODES),
+        "max_body_bytes": agent.max_body_bytes or MAX_BODY_BYTES,
+        "standing_address": address_of(agent, "agent-standing"),
+    }
 
 
 @never_cache

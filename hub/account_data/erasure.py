@@ -16,17 +16,19 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from a2a_bridge.models import SendKey, StoredTask
+from a2a_bridge.models import SendKey, StoredTask, ThreadTask
 from accounts.groups import last_maintained
 from accounts.models import ClientGrant, Credential, Invitation, Membership, Passkey, ProviderIdentity, User
 from agents.models import Agent, Event, File, Halt, OpMessage, PermissionRequest, QueuedAsk, Session, Share, Turn
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
+from agnt.models import Venue
 from agnt.service.networks import find_network
 from gateway.models import FrameRecord
 from hub.account_data.tables import erased_rows
 from kit import batches
 from kit.clock import db_now
+from kit.full_text import forget_deleted_words
 from kit.ids import unguessable
 from kit.sql import advisory_lock
 from webhooks.models import Delivery
@@ -48,6 +50,7 @@ KEPT_WORDS = frozenset(
 KEPT_WORDS |= {"handle", "peerLogin", "peerRoutingName", "ownerLogin"}
 NOTHING = "{}"  # for a payload that is about a session of the user
 MENTIONED = ("chatId", "routeId")
+SEARCHED = (Agent, Venue, ThreadTask)
 
 
 LAST_MAINTAINER = "the last maintainer of @{group} cannot be erased: make another one, or erase the group first"
@@ -236,6 +239,8 @@ def erase(user: User) -> bool:
     _delete_files(user)
     for rows in erased_rows(user):
         batches.delete(rows)
+    for model in SEARCHED:
+        forget_deleted_words(model.full_text)
     _make_nameless(user)
     files.sweep_spent()
     User.objects.filter(pk=user.pk).update(former_login="", questions_blanked_to=None, questions_kept_days=None)

@@ -18,12 +18,13 @@ const PER_PAGE = 20;
 const IS_TOUCHED = matchMedia("(pointer: coarse)").matches; // on-screen keyboards have no Shift+Enter: Enter begins a line there
 const $ = (id) => document.getElementById(id);
 
-// Calls `onEnd()` after each question, however it ended. Returns {allow(mayAsk, why)}, which sets
+// Calls `onEnd()` after each question, however it ended. `contextId`: of the conversation that the page shows and
+// continues; without it the address of the page names the task. Returns {allow(mayAsk, why)}, which sets
 // whether the agent takes questions now.
-export function startAsking(handle, { onEnd }) {
+export function startAsking(handle, { onEnd, contextId = "" }) {
   const form = $("ask");
   const accepts = { modes: JSON.parse(form.dataset.modes), maxBytes: Number(form.dataset.maxBytes) };
-  const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, turn: null, contextId: "" };
+  const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, turn: null, contextId };
   const fields = { list: $("files"), input: $("file"), button: $("attach"), area: form, error: $("ask-error") };
   const attachments = new Attachments(fields, accepts, () => ($("question").required = attachments.isEmpty));
   const turns = new Map(); // the turns by their elements
@@ -120,7 +121,7 @@ export function startAsking(handle, { onEnd }) {
     if (sight.appends) keepEndInView(() => turn.see(sight));
     else turn.see(sight);
     now.contextId = sight.contextId ?? now.contextId;
-    if (sight.taskId) history.replaceState(null, "", `?task=${encodeURIComponent(sight.taskId)}`);
+    if (sight.taskId && !contextId) history.replaceState(null, "", `?task=${encodeURIComponent(sight.taskId)}`);
     if (turn.isEnded && turn === now.turn) now.reading?.abort(); // the hub keeps a subscription open while the agent waits for its caller
     update();
   }
@@ -218,7 +219,7 @@ export function startAsking(handle, { onEnd }) {
   }
 
   if ($("share")) startSharing();
-  const opened = new URLSearchParams(location.search).get("task");
+  const opened = !contextId && new URLSearchParams(location.search).get("task");
   if (opened) open(opened);
   // The button is disabled until now: without this script the browser would submit the form, and the question would be lost.
   update();

@@ -51,6 +51,11 @@ def _send(button: str, fields: Mapping[str, str], *, shows: str = "", checks: Se
     return act
 
 
+async def _open_settings(page: Page) -> None:
+    await page.get_by_text("Rename, archive, export, delete").click()
+    await page.get_by_text("Delete this thread").click()
+
+
 async def _ask_in_version_1(page: Page) -> None:
     await page.get_by_role("button", name="Fetch the card").click()
     await page.get_by_label("A2A 1.0", exact=True).check()
@@ -233,9 +238,6 @@ PAGES = [
     Listed("agent-over-budget", "/agents/{spent}", "alice"),
     Listed("agent-offline", "/agents/{offline}", "alice", like="agent-over-budget"),
     Listed("agent-absent", "/agents/unknown/knows", complaint="404"),
-    Listed("questions", "/questions", "asker", _see("A lifetime is how long")),
-    Listed("questions-empty", "/questions", "newcomer", like="questions"),
-    Listed("questions-refused", "/questions?day=yesterday", "alice", complaint="400", like="questions"),
     Listed("palette", "/agents", "alice", _find),
     Listed("shares", "/shares", "alice"),
     Listed("shares-received", "/shares", "bob", like="shares"),
@@ -249,6 +251,15 @@ PAGES = [
     Listed("ask", "/questions/{ask}", "asker", _report_nothing, complaint="400"),
     Listed("ask-owned", "/questions/{ask}", "owner", _see("Tool: Read")),
     Listed("ask-absent", "/questions/no-such-ask", "asker", complaint="404"),
+    Listed("threads", "/questions", "asker"),
+    Listed("threads-search", "/questions?q=migrate", "asker", like="threads"),
+    Listed("threads-none", "/questions?q=unheard-of", "asker", like="threads"),
+    Listed("threads-empty", "/questions", "newcomer", like="threads"),
+    Listed("thread", "/questions/threads/{thread}", "asker"),
+    Listed("thread-settings", "/questions/threads/{thread}", "asker", _open_settings, like="thread"),
+    Listed("questions", "/questions/all", "asker", _see("A lifetime is how long")),
+    Listed("questions-empty", "/questions/all", "newcomer", like="questions"),
+    Listed("questions-refused", "/questions/all?day=yesterday", "alice", complaint="400", like="questions"),
     Listed("signin", "/signin", like="signin-refused"),
     Listed("signin-refused", "/signin", act=_send("Sign in", {"Login": "no such login"}), complaint="400"),
     Listed("account", "/account", "alice", like="account-new-token"),

@@ -210,7 +210,9 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         searching("/shares", "page", "received"),
         *(f"/shared/{found['shared']}", f"/s/{found['link']}", f"/s/{quote(hostile.text(), safe='')}"),
         "/questions",
-        searching("/questions", "q", "agent", "state", "tz"),
+        searching("/questions", "q", "agent", "state", "page"),
+        *("/questions/all", f"/questions/threads/{found['thread']}"),
+        searching("/questions/all", "q", "agent", "state", "tz"),
         f"/demos/a2a/?agent={found['handle']}",
         searching("/demos/a2a/", "agent"),
         searching("/signin", "next"),
@@ -277,6 +279,7 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             await api(site, "mallory", "POST", "/shares", {"taskId": task["id"], "audience": audience})
             for audience in ("everyone", "link")
         ]
+        threads = await api(site, "mallory", "GET", "/threads?state=all")
         deliveries = await api(site, "mallory", "GET", f"/webhooks/{told['id']}/deliveries")
         await happen(session, hostile)
         await upload(site, str(session.session_id), hostile)
@@ -288,6 +291,7 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "told": told["id"],
             "shared": shares[0]["id"],
             "link": shares[1]["url"].rpartition("/")[2],
+            "thread": threads["items"][0]["id"],
             "delivery": deliveries["items"][0]["id"],
             "webhook": (await api(site, "mallory", "POST", "/webhooks", webhook(hostile)))["id"],
             "proposal": await deliberate(site, channel, hostile),

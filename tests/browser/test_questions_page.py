@@ -16,6 +16,7 @@ async def test_what_was_asked_by_any_program_is_found_with_its_reply(visitor: Vi
         await send(site.url, agent.handle, "Is it edible?", token)
         await visitor.sign_in("collector", then="/")
         await visitor.page.get_by_role("link", name="My questions").click()
+        await visitor.page.get_by_role("link", name="Every question").click()
         await visitor.page.get_by_text("echo: What is a fiddlehead?").wait_for()
         assert await visitor.page.locator("[data-question]").count() == 2
         await visitor.page.get_by_label("Words of the question").fill("FIDDLEHEAD")
@@ -39,7 +40,7 @@ async def test_a_reply_stands_in_one_line_and_a_reason_once(visitor: Visitor, si
     async with online(site, TaskPeer) as agent:
         for steps in ("reject I plan no wars", "fail", "reply # Plan\n\n- **one** [day](https://x.example)"):
             await send(site.url, agent.handle, steps, token)
-        await visitor.sign_in("canceler", then="/questions")
+        await visitor.sign_in("canceler", then="/questions/all")
         await visitor.page.get_by_text("Plan one day", exact=True).wait_for()
         rows = [
             await row.locator("span:has(> .badge), .reply:not(:empty)").all_inner_texts()

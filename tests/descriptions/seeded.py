@@ -77,6 +77,7 @@ class Seeded:
     networks: int = 0
     key_webhook: int = 0
     ended_share: int = 0
+    deleted_thread: str = ""
     http: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -144,6 +145,7 @@ class Seeded:
         values |= {"agent_name": FORGOTTEN} if name == "deleteOneTeamAgent" else {}
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
+        values |= {"thread_id": self.deleted_thread} if name == "deleteCallerThread" else {}
         values |= {"share_id": self.ended_share} if name == "deleteOneShare" else {}
         values |= {"webhook_id": self.key_webhook} if AGNT_KEY in schemes_of(operation) else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
@@ -163,6 +165,9 @@ def seed(hub: HubProcess) -> Seeded:
     hub.mint("bob", "session")  # a login that is known
     hub.mint("alice", "session")
     task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]
+    asyncio.run(send(hub.url, "demo/echo", "forget this", tokens["bearer"]))
+    deleted, kept = seeded.call("GET", "/threads")["items"][:2]
+    seeded.deleted_thread = deleted["id"]
     for name in sorted(CHANGED):
         body = {"sessionId": asyncio.run(_register(seeded)), "name": name, "slug": name.lower()}
         seeded.changed[name] = seeded.call("POST", "/agents", json=body)["id"]
@@ -178,6 +183,7 @@ def seed(hub: HubProcess) -> Seeded:
     seeded.names = {
         "share_id": shares[0]["id"],
         "token": shares[0]["url"].rpartition("/")[2],
+        "thread_id": kept["id"],
         "owner": "demo",
         "login": "alice",
         "group_slug": TEAM,

@@ -1,4 +1,4 @@
-"""`/questions`: what the visitor asked, and what the page says where there is none."""
+"""`/questions/all`: what the visitor asked, and what the page says where there is none."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.native.rows import Person, browser, make_agent, make_turn
 
 
 def page_of(person: Person, query: str = "", status: int = 200) -> str:
-    answer = browser(person.session).get(f"/questions{query}")
+    answer = browser(person.session).get(f"/questions/all{query}")
     assert answer.status_code == status
     return answer.content.decode()
 

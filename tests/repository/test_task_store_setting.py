@@ -21,12 +21,12 @@ def read_task_store(**env: str) -> str:
         return str(runpy.run_path(str(ROOT / "hub" / "environment.py"))["TASK_STORE"])
 
 
-def test_each_home_has_its_own_and_both_may_have_the_journal(tmp_path: Path) -> None:
+def test_both_homes_have_the_journal_and_each_may_have_its_own(tmp_path: Path) -> None:
     here = {"DATA_DIR": str(tmp_path)}
-    assert read_task_store(**here) == "memory"
-    assert read_task_store(**here, **GROWN) == "redis"
-    assert read_task_store(**here, TASK_STORE="journal") == "journal"
-    assert read_task_store(**here, TASK_STORE="Journal", **GROWN) == "journal"
+    assert read_task_store(**here) == "journal"
+    assert read_task_store(**here, **GROWN) == "journal"
+    assert read_task_store(**here, TASK_STORE="memory") == "memory"
+    assert read_task_store(**here, TASK_STORE="Redis", **GROWN) == "redis"
 
 
 def test_what_cannot_work_stops_the_start(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ SESSIONS: dict[str, Rule] = {
     f"DELETE {V}/desktops/{{desktop}}/shares/{{login}}": NO_DESKTOP,
 }
 
+ONES_THREAD = Rule(may=May.BY_HAND, test="test_a_thread_of_another_caller_is_absent")
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
@@ -70,6 +71,13 @@ ASKING: dict[str, Rule] = {
     ),
     f"GET {V}/questions/{{ask_id}}": Rule(may=May.BY_HAND, test="test_who_reads_an_ask_and_as_whom"),
     f"POST {V}/questions/{{ask_id}}/problem": Rule(may=May.BY_HAND, test="test_who_reports_a_problem"),
+    f"GET {V}/threads": Rule(
+        may=May.BY_HAND, test="test_words_are_found_in_questions_answers_and_titles_of_the_caller_alone"
+    ),
+    f"GET {V}/threads/{{thread_id}}": ONES_THREAD,
+    f"PATCH {V}/threads/{{thread_id}}": ONES_THREAD,
+    f"DELETE {V}/threads/{{thread_id}}": ONES_THREAD,
+    f"GET {V}/threads/{{thread_id}}/export": ONES_THREAD,
 }
 
 AGENTS: dict[str, Rule] = {

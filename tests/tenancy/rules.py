@@ -12,6 +12,7 @@ CARD = Rule(may=May.SEES_CARD)
 OF_AGENT = Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_by_any_method_or_address")
 ASKED = Rule(may=May.ASKS_AGENT)
 ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_and_what_is_below_it_is_its_callers_alone")
+ONES_THREAD = Rule(may=May.BY_HAND, test="test_no_page_shows_a_thread_of_another_user")
 BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
@@ -132,6 +133,10 @@ PAGES: dict[str, Rule] = {
         may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
     ),
     "PAGE /questions/{ask_id}": Rule(may=May.BY_HAND, test="test_the_page_is_for_those_who_may_read_the_ask"),
+    "PAGE /questions/all": Rule(may=May.BROWSER),
+    "PAGE /questions/threads/{thread_id}": ONES_THREAD,
+    "PAGE /questions/threads/{thread_id}/change": ONES_THREAD,
+    "PAGE /questions/threads/{thread_id}/export": ONES_THREAD,
     "PAGE /desk": Rule(may=May.BROWSER),
     "PAGE /desk/states": Rule(may=May.BY_HAND, test="test_pages_of_ones_own_are_for_browsers_that_are_signed_in"),
     "PAGE /desk/alerts": Rule(may=May.BROWSER),

@@ -88,9 +88,10 @@ class JournalTaskStore:
         except Unavailable:
             logger.warning("task.not_dropped", extra={"task_id": task.id})
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
+    def writes(self, task: Task, events: Sequence[TaskEvent], *, is_message: bool = False) -> Sequence[sql.Query]:
         """See `TaskStore`."""
-        return [*journal_rows.locking(task), *journal_rows.writing(task, events, begins=True, whole=True)]
+        writing = journal_rows.writing(task, events, begins=True, whole=True, is_message=is_message)
+        return [*journal_rows.locking(task), *writing]
 
     async def close(self) -> None:
         """See `TaskStore`."""
@@ -141,7 +142,7 @@ def _out_of_reach(failure: Exception) -> Unavailable:
 def forget_old(kept_days: int) -> int:
     """Delete tasks whose state was set more than `kept_days` ago; returns their number."""
     old = StoredTask.objects.filter(updated_at__lte=db_now() - timedelta(days=kept_days))
-    return sum(_delete(old, ids) for ids in batches.key_batches(old.order_by("updated_at"), DELETE_AT_ONCE))
+    return sum(delete_tasks(old, ids) for ids in batches.key_batches(old.order_by("updated_at"), DELETE_AT_ONCE))
 
 
 def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_CALLER) -> int:
@@ -155,7 +156,7 @@ def trim(*, tasks_a_caller: int = TASKS_A_CALLER, bytes_a_caller: int = BYTES_A_
     for caller_id in list(crowded.values_list("caller_id", flat=True)):
         spent = list(_spent(caller_id, tasks_a_caller, bytes_a_caller, now))
         for start in range(0, len(spent), DELETE_AT_ONCE):
-            gone += _delete(ended, spent[start : start + DELETE_AT_ONCE])
+            gone += delete_tasks(ended, spent[start : start + DELETE_AT_ONCE])
     return gone
 
 
@@ -169,7 +170,7 @@ def _spent(caller_id: int, most: int, most_bytes: int, now: datetime) -> Iterato
             yield task_id
 
 
-def _delete(meant: QuerySet[StoredTask], task_ids: list[str]) -> int:
+def delete_tasks(meant: QuerySet[StoredTask], task_ids: list[str]) -> int:
     """Delete these tasks, each after its events, a batch at a time; returns the number of deleted tasks.
 
     A task that changed meanwhile, so that it is not old any more, stays.

@@ -35,9 +35,20 @@ _OURS = f"a2a_bridge_storedtask.schema_version <= {VERSION} AND NOT a2a_bridge_s
 _LOCK = "SELECT 1 FROM a2a_bridge_storedtask WHERE id = %s FOR UPDATE"
 _BEGIN = """
 INSERT INTO a2a_bridge_storedtask (id, caller_id, handle, context_id, chat_id, home, state, has_ended, updated_at,
-  seq, snapshot, snapshot_seq, snapshot_bytes, events_bytes, schema_version)
-SELECT %s, accounts_user.id, %s, %s, '', '', '', {no}, %s, %s, '', 0, 0, 0, {version}
+  seq, snapshot, snapshot_seq, snapshot_bytes, events_bytes, schema_version, is_message)
+SELECT %s, accounts_user.id, %s, %s, '', '', '', false, %s, %s, '', 0, 0, 0, {version}, %s
 FROM accounts_user WHERE accounts_user.id = %s {hold} ON CONFLICT (id) DO NOTHING
+"""
+# Both in one, for a task without events in between: the end of most asks is this one statement.
+_BEGIN_WHOLE = f"""
+INSERT INTO a2a_bridge_storedtask (id, caller_id, handle, context_id, chat_id, home, state, has_ended, updated_at,
+  seq, snapshot, snapshot_seq, snapshot_bytes, events_bytes, schema_version, is_message)
+SELECT %s, accounts_user.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, {VERSION}, %s
+FROM accounts_user WHERE accounts_user.id = %s {{hold}} ON CONFLICT (id) DO UPDATE SET chat_id = excluded.chat_id,
+  home = excluded.home, state = excluded.state, has_ended = excluded.has_ended, updated_at = excluded.updated_at,
+  seq = excluded.seq, snapshot = excluded.snapshot, snapshot_seq = excluded.snapshot_seq,
+  snapshot_bytes = excluded.snapshot_bytes, schema_version = excluded.schema_version, is_indexed = false
+WHERE (a2a_bridge_storedtask.seq < excluded.seq OR a2a_bridge_storedtask.snapshot = '') AND {_OURS}
 """
 _EVENTS = f"""
 INSERT INTO a2a_bridge_storedevent (task_id, seq, body)
@@ -105,8 +116,9 @@ def _commit(writes: Sequence[Write]) -> None:
 
 def find(task_id: str, caller_id: int, since: datetime) -> Task | None:
     """A caller's task whose state was set since."""
-    row = StoredTask.objects.filter(id=task_id, caller_id=caller_id, updated_at__gt=since).first()
-    return _tasks([row])[0] if row is not None else None
+    own = StoredTask.objects.filter(id=task_id, caller_id=caller_id, is_message=False)
+    row = own.filter(updated_at__gt=since).first()
+    return read_tasks([row])[0] if row is not None else None
 
 
 def events_after(task_id: str, caller_id: int, seq: int) -> list[TaskEvent] | None:
@@ -125,7 +137,8 @@ def events_after(task_id: str, caller_id: int, seq: int) -> list[TaskEvent] | No
 
 def page(query: TaskQuery, since: datetime) -> TaskPage:
     """A page of a caller's tasks whose state was set since."""
-    meant = StoredTask.objects.filter(caller_id=query.caller_id, handle=query.handle, updated_at__gt=since)
+    own = StoredTask.objects.filter(caller_id=query.caller_id, handle=query.handle, is_message=False)
+    meant = own.filter(updated_at__gt=since)
     if query.context_id:
         meant = meant.filter(context_id=query.context_id)
     if query.state is not None:
@@ -137,7 +150,7 @@ def page(query: TaskQuery, since: datetime) -> TaskPage:
     if query.other_prefixes:
         meant = meant.exclude(_begins_with(query.other_prefixes))
     rows = list(_from(meant, query.before)[: query.limit + 1])
-    tasks = [task for task in _tasks(rows[: query.limit]) if task is not None]
+    tasks = [task for task in read_tasks(rows[: query.limit]) if task is not None]
     return TaskPage(tasks, meant.count(), len(rows) <= query.limit)
 
 
@@ -197,7 +210,7 @@ def _from(rows: QuerySet[StoredTask], before: tuple[str, str] | None) -> QuerySe
     return named.order_by("-updated_at", "-name")
 
 
-def _tasks(rows: Sequence[StoredTask]) -> list[Task | None]:
+def read_tasks(rows: Sequence[StoredTask]) -> list[Task | None]:
     """The tasks of rows; a task that cannot be read is None."""
     # Select events by the `seq` of the rows in memory: a newer snapshot may be written between the two queries.
     later = [
@@ -216,14 +229,19 @@ def moment(timestamp: str) -> datetime:
     return datetime.fromisoformat(timestamp)
 
 
-def writing(task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: bool) -> list[sql.Query]:
+def writing(
+    task: Task, events: Sequence[TaskEvent], *, begins: bool, whole: bool, is_message: bool = False
+) -> list[sql.Query]:
     """The statements that keep a task and its new events.
 
     `begins`: the task may have no row yet; no row is written for a deleted caller. `whole`: with the snapshot.
+    `is_message`: only the thread of a new row shows the task.
     """
+    if begins and whole and not events:
+        return [_begin_whole(task, is_message)]
     bodies = [(task.id, event.seq, encode(event).decode()) for event in events]
     added_bytes = sum(len(body) for _, _, body in bodies)
-    writes = [_begin(task, events[0].seq - 1 if events else task.seq)] if begins else []
+    writes = [_begin(task, events[0].seq - 1 if events else task.seq, is_message)] if begins else []
     if bodies:
         marks = ", ".join(["(%s, %s, %s)"] * len(bodies))
         writes.append(sql.Query(_EVENTS.format(rows=marks), [value for row in bodies for value in row]))
@@ -235,14 +253,37 @@ def locking(task: Task) -> list[sql.Query]:
     return [sql.Query(_LOCK, [task.id])] if connection.vendor == "postgresql" else []
 
 
-def _begin(task: Task, seq: int) -> sql.Query:
+def _begin(task: Task, seq: int, is_message: bool) -> sql.Query:
     """The insert of a row without a snapshot, with the seq before the first of these events."""
-    is_grown = connection.vendor == "postgresql"
-    statement = _BEGIN.format(
-        no="false" if is_grown else "0", hold="FOR KEY SHARE" if is_grown else "", version=VERSION
-    )
     at = sql.moment(moment(task.updated_at))
-    return sql.Query(statement, [task.id, task.handle, task.context_id, at, seq, task.caller_id])
+    values = [task.id, task.handle, task.context_id, at, seq, is_message, task.caller_id]
+    return sql.Query(_BEGIN.format(hold=_hold(), version=VERSION), values)
+
+
+def _begin_whole(task: Task, is_message: bool) -> sql.Query:
+    snapshot = encode(task).decode()
+    values = [
+        task.id,
+        task.handle,
+        task.context_id,
+        task.chat_id,
+        task.home,
+        task.state,
+        task.is_terminal,
+        sql.moment(moment(task.updated_at)),
+        task.seq,
+        snapshot,
+        task.seq,
+        len(snapshot),
+        is_message,
+        task.caller_id,
+    ]
+    return sql.Query(_BEGIN_WHOLE.format(hold=_hold()), values)
+
+
+def _hold() -> str:
+    """The lock on the caller's row, so that a deletion of the account waits; SQLite has one lock."""
+    return "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
 
 
 def _become(task: Task, added_bytes: int) -> sql.Query:

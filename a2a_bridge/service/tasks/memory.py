@@ -145,7 +145,7 @@ class MemoryTaskStore:
         if shelf := self._shelves.get(task.caller_id):
             self._size_bytes -= shelf.drop(task.id)
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
+    def writes(self, task: Task, events: Sequence[TaskEvent], *, is_message: bool = False) -> Sequence[sql.Query]:
         """See `TaskStore`."""
         return ()
 

@@ -144,7 +144,7 @@ class RedisTaskStore:
         except Unavailable:
             logger.warning("task.not_dropped", extra={"task_id": task.id})
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
+    def writes(self, task: Task, events: Sequence[TaskEvent], *, is_message: bool = False) -> Sequence[sql.Query]:
         """See `TaskStore`."""
         return ()
 

@@ -132,10 +132,11 @@ class TaskStore(Protocol):
     async def drop(self, task: Task) -> None:
         """Delete a task that was never shown to its caller."""
 
-    def writes(self, task: Task, events: Sequence[TaskEvent]) -> Sequence[sql.Query]:
+    def writes(self, task: Task, events: Sequence[TaskEvent], *, is_message: bool = False) -> Sequence[sql.Query]:
         """The same as `append`, or `put`, as SQL for the transaction that settles the turn.
 
-        Nothing when the store is not in the database: then `append` is called after the commit.
+        Nothing when the store is not in the database: then `append` is called after the commit. `is_message`: the
+        caller gets the answer as a message. Only threads show the task: `find` and `page` do not.
         """
 
     async def close(self) -> None:

@@ -1,0 +1,58 @@
+"""What the caller of a thread may do with it: rename it, archive it, delete it."""
+
+from django.db import transaction
+
+from a2a_bridge.models import MAX_TITLE_CHARS, SendKey, StoredTask, Thread
+from a2a_bridge.service.tasks.journal import DELETE_AT_ONCE, delete_tasks
+from a2a_bridge.service.threads.reading import find_under_way
+from kit import batches
+from kit.clock import db_now
+
+WANTED_TITLE = f"want a title of 1 to {MAX_TITLE_CHARS} characters in one line"
+UNDER_WAY = "a question of this thread is being answered: cancel it, or wait for its end"
+
+
+class BadTitle(ValueError):
+    """The title is empty, too long, or more than a line; the text says so."""
+
+
+class StillUnderWay(Exception):
+    """Nothing was deleted: a question of the thread is being answered."""
+
+
+def rename(thread: Thread, title: str) -> None:
+    """Give a thread another title.
+
+    Raises:
+        BadTitle: nothing was changed.
+    """
+    title = title.strip()
+    if not title or len(title) > MAX_TITLE_CHARS or not title.isprintable():
+        raise BadTitle(WANTED_TITLE)
+    thread.title = title
+    thread.save(update_fields=["title"])
+
+
+def set_archived(thread: Thread, *, archived: bool) -> None:
+    """Take a thread out of the list, or put it back; the next question in it puts it back, too."""
+    if archived != (thread.archived_at is not None):
+        thread.archived_at = db_now() if archived else None
+        thread.save(update_fields=["archived_at"])
+
+
+def delete(thread: Thread) -> None:
+    """Delete a thread with its tasks, and what the hub kept to repeat their answers.
+
+    The turns stay: they are the records of the agent's owner.
+
+    Raises:
+        StillUnderWay: nothing was deleted.
+    """
+    if find_under_way(thread):
+        raise StillUnderWay(UNDER_WAY)
+    tasks = StoredTask.objects.filter(of_thread__thread=thread)
+    for ids in batches.key_batches(tasks, DELETE_AT_ONCE):
+        with transaction.atomic():
+            SendKey.objects.filter(caller=thread.caller_id, task_id__in=ids).delete()
+            delete_tasks(StoredTask.objects.all(), ids)
+    thread.delete()
