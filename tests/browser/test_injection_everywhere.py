@@ -51,7 +51,7 @@ NO_PAGES = {
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
     "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
-    "protected-resource", "mcp-protected-resource", "authorization-server",
+    "protected-resource", "mcp-protected-resource", "authorization-server", "thread-change", "thread-export",
 }  # fmt: skip
 
 
