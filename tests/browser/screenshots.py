@@ -20,6 +20,7 @@ TALLEST = 7000
 FOLDER = ROOT / "screenshots"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 README_SHOWS = {
+    "thread": 1180,
     "agent-all": 1110,
     "ask-owned": 1180,
     "desk-audit": 860,
