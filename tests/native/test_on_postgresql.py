@@ -14,6 +14,7 @@ PARTS = {  # each under 20 s; a Redis number of its own
     "agents-and-signing": (509, ("rest_agents", "rest_directory", "signing")),
     "pages-and-catalogs": (510, ("directory_page", "agent_page", "catalog")),
     "one-ask": (577, ("one_ask",)),
+    "shared-answers": (578, ("answer_shares", "palette")),
 }
 
 
