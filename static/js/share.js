@@ -9,9 +9,10 @@ const MAX_LOGINS = 20;
 const $ = (id) => document.getElementById(id);
 let wanted = {};
 
-// `what`: the part of the body that says what is shared, such as {taskId}.
+// `what`: the part of the body that says what is shared: {taskId} or {threadId}.
 export function openShare(what) {
   wanted = what;
+  $("share-head").textContent = what.threadId ? "Share this thread" : "Share this answer";
   $("share-error").textContent = "";
   $("share-made").replaceChildren();
   $("share").showModal();
