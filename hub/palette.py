@@ -10,11 +10,10 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from a2a_bridge.models import Thread
+from a2a_bridge.service.threads.listing import find_threads
 from accounts.models import User
 from agents.pages.directory import MAX_CHARS, address_of, find, online_first, read_search
 from hub.docs.search import index, search
-from kit.search import filter_by_words
 
 MAX_AGENTS = 6
 MAX_DOCUMENTS = 6
@@ -109,12 +108,8 @@ def _agents(typed: str, user: User | None) -> Iterator[Found]:
 
 
 def _threads(typed: str, user: User | None) -> Iterator[Found]:
-    """The visitor's threads whose titles have the words, the one that was asked last first."""
-    if user is None:
-        return
-    own = Thread.objects.filter(caller=user, archived_at=None).select_related("agent")
-    titled = filter_by_words(own, "title", typed.split()).order_by("-last_asked_at", "-pk")
-    for thread in titled[:MAX_THREADS]:
+    """The visitor's threads that have the words in titles, questions or answers, the one asked last first."""
+    for thread in find_threads(user.pk, q=typed).rows[:MAX_THREADS] if user else ():
         yield from _at("thread", thread.title, f"with @{thread.agent.handle}", thread.public_id)
 
 

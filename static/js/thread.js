@@ -1,5 +1,6 @@
 // The page of a thread: the ask box continues the conversation, whose earlier questions the page shows above it.
 import { startAsking } from "./asking.js";
+import { openShare } from "./share.js";
 import { watch } from "./standing.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,3 +13,5 @@ if ($("ask")) {
   });
   const asking = startAsking(place.dataset.handle, { onEnd: look, contextId: place.dataset.context });
 }
+
+$("share-thread")?.addEventListener("click", ({ target }) => openShare({ threadId: target.dataset.thread }));

@@ -12,6 +12,7 @@ from a2a_bridge import jobs
 from a2a_bridge.models import AnswerShare, Thread
 from a2a_bridge.service import shares
 from a2a_bridge.service.shares import MadeShare, WantedShare, share_answer
+from a2a_bridge.service.threads import changes
 from a2a_bridge.wire.shared import write_content, write_title
 from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
 from accounts.groups import add_member, create_group
@@ -195,7 +196,8 @@ def test_a_thread_is_shared_as_it_is_and_ends_with_it(alice: Person, bob: Person
         shares.share_thread(alice.user.pk, shares.SharedThread(thread, ["t"] * 201), tasks, to)
     answer = share_answer(alice.user.pk, tasks[0], to).share
     assert AnswerShare.objects.filter(pk__in=[share.pk, answer.pk]).count() == 2
-    assert shares.end_shares_of_thread(thread) == 2
+    changes.delete(thread)
+    assert not AnswerShare.objects.exists()
     assert browser(bob.session).get(f"/shared/{share.pk}").status_code == 404
 
 

@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from a2a_bridge.models import Thread
-from hub import palette
 from hub.palette import PAGES
 from lab import ROOT
 from tests.native.rows import Person, browser, make_agent
@@ -43,7 +42,6 @@ def test_own_threads_are_found_by_their_titles(
         Thread.objects.create(
             caller=person.user, agent=agent, context_id=title, title=title, began_at=at, last_asked_at=at
         )
-    monkeypatch.setattr(palette, "reverse", lambda name, args=(): f"/{name}/{'/'.join(map(str, args))}")
     lines = found(alice, "rome")["Threads"]
     assert [(one["title"], one["detail"]) for one in lines] == [("A trip to Rome", "with @bob/planner")]
     assert titles(found(alice)["Threads"]) == ["Taxes", "A trip to Rome"]

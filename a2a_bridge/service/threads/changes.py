@@ -3,6 +3,7 @@
 from django.db import transaction
 
 from a2a_bridge.models import MAX_TITLE_CHARS, SendKey, StoredTask, Thread
+from a2a_bridge.service.shares import end_shares_of_thread
 from a2a_bridge.service.tasks.journal import DELETE_AT_ONCE, delete_tasks
 from a2a_bridge.service.threads.reading import find_under_way
 from kit import batches
@@ -43,7 +44,7 @@ def set_archived(thread: Thread, *, archived: bool) -> None:
 def delete(thread: Thread) -> None:
     """Delete a thread with its tasks, and what the hub kept to repeat their answers.
 
-    The turns stay: they are the records of the agent's owner.
+    What its caller shares of it ends, too. The turns stay: they are the records of the agent's owner.
 
     Raises:
         StillUnderWay: nothing was deleted.
@@ -55,4 +56,5 @@ def delete(thread: Thread) -> None:
         with transaction.atomic():
             SendKey.objects.filter(caller=thread.caller_id, task_id__in=ids).delete()
             delete_tasks(StoredTask.objects.all(), ids)
+    end_shares_of_thread(thread)
     thread.delete()
