@@ -60,12 +60,18 @@ def group_path(slug: str, *login: str) -> str:
     return "/members/".join([f"{GROUPS}/{names[0]}", *names[1:]])
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def groups(ctx: click.Context) -> None:
+class ListsByDefault(click.Group):
+    """A group of commands that lists without a subcommand; the options are those of `list`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` before options that no subcommand precedes; completion still offers the subcommands."""
+        is_bare = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, ["list", *args] if is_bare and not ctx.resilient_parsing else args)
+
+
+@click.group(cls=ListsByDefault)
+def groups() -> None:
     """List your groups, and manage those that you maintain."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_own, hub=None, token=None, token_file=None, as_json=False)
 
 
 @groups.command("list")

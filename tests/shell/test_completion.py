@@ -77,6 +77,7 @@ async def test_shells_complete_commands_options_and_handles(embedded_hub: HubPro
         )
         assert done not in await complete_in_bash(shell, bash, f"clawbridge reply {done}")
     assert await complete_in_bash(shell, bash, "clawbridge ta") == ["tasks"]
+    assert await complete_in_bash(shell, bash, "clawbridge groups re") == ["remove"]
     assert await complete_in_bash(shell, bash, "clawbridge ask --fi") == ["--file"]
     assert await complete_in_bash(shell, bash, "clawbridge connect --pre") == ["--preset"]
     assert await complete_in_bash(shell, bash, f"clawbridge agents --hub={embedded_hub.url} --onl") == ["--online"]

@@ -19,7 +19,11 @@ async def test_a_group_is_made_listed_and_changed(embedded_hub: HubProcess, shel
     assert f"@team-{word} is made" in made.errors
     added = await shell.run("groups", "add", f"@team-{word}", f"mate-{word}", "--role", "auditor", "--json")
     assert json.loads(added.output)["role"] == "auditor"
-    assert f"@team-{word}  maintainer  The team" in (await shell.run("groups", "list")).output
+    for listing in (["groups"], ["groups", "list"], ["groups", "--hub", embedded_hub.url]):
+        assert f"@team-{word}  maintainer  The team" in (await shell.run(*listing)).output
+    as_json = await shell.run("groups", "--json")
+    assert [one["slug"] for one in json.loads(as_json.output)["items"]] == [f"team-{word}"]
+    assert "Create a group" in (await shell.run("groups", "--help")).output
     assert f"@mate-{word}  auditor" in (await shell.run("groups", "members", f"team-{word}")).output
     assert (await shell.run("groups", "remove", f"team-{word}", f"mate-{word}")).code == 0
     last = await shell.run("groups", "remove", f"team-{word}", f"head-{word}")
