@@ -71,7 +71,7 @@ def page_url(share: AnswerShare) -> str:
     return f"{settings.PUBLIC_URL}/shared/{share.pk}"
 
 
-class Shares(APIView):
+class AnswerShares(APIView):
     """`/shares`"""
 
     @extend_schema(parameters=[PageQuery], responses=Page[ApiAnswerShare])
@@ -113,7 +113,7 @@ class ReceivedShares(APIView):
         return page(request, received, show, most=LISTED)
 
 
-class OneShare(APIView):
+class OneAnswerShare(APIView):
     """`/shares/{id}`"""
 
     @extend_schema(responses=SharedAnswer)
@@ -154,8 +154,8 @@ class SharedLink(APIView):
 
 
 urlpatterns = [
-    path("shares", Shares.as_view(), name="shares-api"),
+    path("shares", AnswerShares.as_view(), name="shares-api"),
     path("shares/received", ReceivedShares.as_view(), name="received-shares"),
-    path("shares/<int:share_id>", OneShare.as_view(), name="share-api"),
+    path("shares/<int:share_id>", OneAnswerShare.as_view(), name="share-api"),
     path("shared-links/<str:token>", SharedLink.as_view(), name="shared-link-api"),
 ]

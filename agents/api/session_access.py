@@ -62,7 +62,7 @@ class NewShare(Body):
     role = serializers.ChoiceField(choices=Share.Role.choices)
 
 
-class Shares(APIView):
+class SessionShares(APIView):
     """`/sessions/{id}/shares`"""
 
     @extend_schema(parameters=[PageQuery], responses={200: Page[ApiShare]})
@@ -90,7 +90,7 @@ class Shares(APIView):
         return Response(answer, status=201 if is_new else 200)
 
 
-class OneShare(APIView):
+class OneSessionShare(APIView):
     """`/sessions/{id}/shares/{login}`"""
 
     @extend_schema(responses={200: Unshared})

@@ -34,7 +34,7 @@ from agents.api.failures import AlertRules, Failures, OneAlertRule, OneFailure
 from agents.api.favourites import Favourites, OneFavourite
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
 from agents.api.remote import RemoteCards
-from agents.api.session_access import OneShare, Permissions, ResolvePermission, Shares
+from agents.api.session_access import OneSessionShare, Permissions, ResolvePermission, SessionShares
 from agents.api.sessions import (
     NO_DESKTOPS,
     ArchiveSession,
@@ -180,8 +180,8 @@ urlpatterns = [
     path("sessions/<uuid:public_id>/events", Events.as_view(), name="session-events"),
     path("sessions/<uuid:public_id>/op-messages", OpMessages.as_view(), name="session-op-messages"),
     path("sessions/<uuid:public_id>/permissions", Permissions.as_view(), name="session-permissions"),
-    path("sessions/<uuid:public_id>/shares", Shares.as_view(), name="session-shares"),
-    path("sessions/<uuid:public_id>/shares/<str:login>", OneShare.as_view(), name="session-share"),
+    path("sessions/<uuid:public_id>/shares", SessionShares.as_view(), name="session-shares"),
+    path("sessions/<uuid:public_id>/shares/<str:login>", OneSessionShare.as_view(), name="session-share"),
     path("sessions/<uuid:public_id>/timeline", SessionTimeline.as_view(), name="session-timeline"),
     path("sessions/<uuid:public_id>/token-usage", SessionTokenUsage.as_view(), name="session-token-usage"),
     path("token-usage", AllTokenUsage.as_view(), name="token-usage"),

@@ -146,7 +146,7 @@ class Seeded:
         values |= {"public_id": self.ended} if name in ENDED else {}
         values |= {"public_id": self.asked} if name in ASKED else {}
         values |= {"thread_id": self.deleted_thread} if name == "deleteCallerThread" else {}
-        values |= {"share_id": self.ended_share} if name == "deleteOneShare" else {}
+        values |= {"share_id": self.ended_share} if name == "deleteOneAnswerShare" else {}
         values |= {"webhook_id": self.key_webhook} if AGNT_KEY in schemes_of(operation) else {}
         return {one: value for one, value in values.items() if f"{{{one}}}" in operation.path}
 
