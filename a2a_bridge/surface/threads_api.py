@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from django.http import StreamingHttpResponse
 from django.urls import path
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
@@ -143,6 +142,49 @@ class ExportQuery(serializers.Serializer[Any]):
     form = serializers.ChoiceField(choices=tuple(MEDIA_TYPES), default="markdown")
 
 
+class ExportedMessage(TypedDict):
+    """A message of an exported task; its parts are those of A2A 1.0."""
+
+    messageId: str
+    role: str
+    parts: list[dict[str, Any]]
+
+
+class ExportedArtifact(TypedDict):
+    """An artifact of an exported task; its parts are those of A2A 1.0."""
+
+    artifactId: str
+    name: str
+    parts: list[dict[str, Any]]
+
+
+class ExportedTask(TypedDict):
+    """A task of an exported thread, with all parts of its messages and artifacts."""
+
+    id: str
+    chatId: str
+    askedAt: Time
+    state: str
+    updatedAt: Time
+    messages: list[ExportedMessage]
+    artifacts: list[ExportedArtifact]
+
+
+class ExportedThread(TypedDict):
+    """The JSON of an export: the thread, and its tasks, the oldest first."""
+
+    format: Literal["clawbridge-thread"]
+    version: int
+    id: Uuid
+    title: str
+    agent: str
+    contextId: str
+    beganAt: Time
+    lastAskedAt: Time
+    exportedAt: Time
+    tasks: list[ExportedTask]
+
+
 class ThreadBody(Body):
     """The changes of a thread."""
 
@@ -225,7 +267,7 @@ class CallerThreadExport(ThreadsView):
         parameters=[ExportQuery],
         responses={
             (200, "text/markdown"): bytes,
-            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "application/json"): ExportedThread,
             429: ErrorBody,
             503: ErrorBody,
         },
