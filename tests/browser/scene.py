@@ -194,7 +194,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "id": str(rust.agent["id"]),
         "unasked": str(offline.agent["id"]),
         "webhook": str(webhook),
-        "ask": await _find_ask(hub, planner),
+        "ask": await find_ask(hub, "asker", planner.handle),
         "remote": str(await _change_card(hub, stack)),
         **await _share_answers(hub, analyst),
         **await asyncio.to_thread(make_rows, hub, "make_scene()"),
@@ -267,12 +267,12 @@ async def _tell(hub: HubProcess, stack: AsyncExitStack) -> int:
     return int(made["id"])
 
 
-async def _find_ask(hub: HubProcess, agent: ChannelAgent) -> str:
-    """The id of the last question of the asker's to this agent, once its exchange is recorded."""
+async def find_ask(hub: HubProcess, login: str, handle: str) -> str:
+    """The id of a user's last question to an agent, once its exchange is recorded."""
 
     async def look() -> str | None:
-        found = await api(hub, "asker", "GET", f"/questions?agent={agent.handle}")
-        ask = await api(hub, "asker", "GET", f"/questions/{found['items'][0]['id']}")
+        found = await api(hub, login, "GET", f"/questions?agent={handle}")
+        ask = await api(hub, login, "GET", f"/questions/{found['items'][0]['id']}")
         return str(ask["id"]) if ask["exchanges"] else None
 
     return await eventually(look, "the exchange is recorded")

@@ -24,7 +24,7 @@ from tests.browser import reference
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.conversation import ask, reply, said, text_in
 from tests.browser.pages import CONSENT
-from tests.browser.scene import make_rows
+from tests.browser.scene import find_ask, make_rows
 from tests.browser.sessions import api, is_live, line, prompt, request_permission, tail
 from tests.browser.vectors import ONE_OF_EACH_KIND, OUTSIDE, VECTORS, Hostile
 from tests.browser.visitor import Visitor, visiting
@@ -212,6 +212,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         "/questions",
         searching("/questions", "q", "agent", "state", "page"),
         *("/questions/all", f"/questions/threads/{found['thread']}"),
+        *(f"/questions/{found[ask]}" for ask in ("ask", "reported")),
         searching("/questions/all", "q", "agent", "state", "tz"),
         f"/demos/a2a/?agent={found['handle']}",
         searching("/demos/a2a/", "agent"),
@@ -292,11 +293,21 @@ async def written(site: HubProcess, hostile: Hostile) -> AsyncIterator[Json]:
             "shared": shares[0]["id"],
             "link": shares[1]["url"].rpartition("/")[2],
             "thread": threads["items"][0]["id"],
+            "ask": await find_ask(site, "mallory", published["handle"]),
+            "reported": await report(site, published["handle"], hostile),
             "delivery": deliveries["items"][0]["id"],
             "webhook": (await api(site, "mallory", "POST", "/webhooks", webhook(hostile)))["id"],
             "proposal": await deliberate(site, channel, hostile),
             **await asyncio.to_thread(make_rows, site, f"make_hostile('mallory', {hostile.vectors!r})"),
         }
+
+
+async def report(site: HubProcess, handle: str, hostile: Hostile) -> str:
+    """Let a visitor ask the agent, and report a problem to its owner; the id of the ask."""
+    await send(site.url, handle, hostile.text(), site.mint("visitor", "session"))
+    ask = await find_ask(site, "visitor", handle)
+    await api(site, "visitor", "POST", f"/questions/{ask}/problem", {"text": hostile.text()})
+    return ask
 
 
 async def deliberate(site: HubProcess, channel: str, hostile: Hostile) -> int:
