@@ -57,7 +57,7 @@ async def test_a_tool_that_fails_does_not_show_why(tool: str, arguments: dict[st
 
 
 async def test_a_request_gets_503_while_the_database_is_out_of_reach() -> None:
-    runner: Any = SimpleNamespace(ledger=LedgerAway())
+    runner: Any = SimpleNamespace(ledger=LedgerAway(), exchanges=None)
     elicitations: Any = SimpleNamespace()
     addresses = HubAddresses("http://hub", ["hub"], ())
     endpoint = McpEndpoint(runner, None, elicitations, OpenCalls("here", LocalPost()), addresses, "1")
