@@ -174,6 +174,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
     analyst = await _agent(hub, stack, Analyst, "analyst", ANALYST)
     laptop = Echo(hub.url, hub.mint("owner", "channel"), host="laptop", cwd="/work/parser", routingName="parser")
     await stack.enter_async_context(laptop)
+    thread = await _converse(hub, notes)  # before the questions whose costs reach the agent's limit
     for slug, text, login in QUESTIONS:
         await send(hub.url, f"owner/{slug}", text, hub.mint(login, "session"))
     planner = await _agent(hub, stack, Planner, "release-planner", PLANNER, pieces=PLAN)
@@ -190,7 +191,7 @@ async def _populate(hub: HubProcess, stack: AsyncExitStack) -> dict[str, str]:
         "all": analyst.handle,
         "session": str(rust.session_id),
         "quiet": str(laptop.session_id),
-        "thread": await _converse(hub, notes),
+        "thread": thread,
         "id": str(rust.agent["id"]),
         "unasked": str(offline.agent["id"]),
         "webhook": str(webhook),
