@@ -23,6 +23,7 @@ from agents.models import (
     ProblemNote,
     Process,
     QueuedAsk,
+    Rating,
     RemoteName,
     Session,
     TokenUsage,
@@ -114,7 +115,8 @@ def retain(turns_kept_days: int) -> int:
     batches.delete(
         FailureGroup.objects.filter(last_at__lt=before)
     )  # after their turns, which would be grouped again
-    batches.delete(ProblemNote.objects.exclude(turn__in=Turn.objects.values("pk")))
+    for rows in (ProblemNote.objects, Rating.objects):
+        batches.delete(rows.exclude(turn__in=Turn.objects.values("pk")))
     return deleted
 
 

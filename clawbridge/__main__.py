@@ -92,6 +92,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "groups": "groups",
     "login": "sign_in",
     "logout": "sign_in",
+    "rate": "ratings",
     "reply": "ask",
     "share": "shares",
     "shared": "shares",

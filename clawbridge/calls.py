@@ -236,6 +236,18 @@ def cancel_task(task_id: str, agent: str = "") -> HubCall[Task]:
     return read_kept(response, task_id)
 
 
+def rate_task(task_id: str, rating: str, note: str, agent: str = "") -> HubCall[Task]:
+    """Rate the answer of a task: `up` or `down`, or `none` to take the rating away; the task.
+
+    Raises:
+        TaskNotFound: the hub no longer keeps the task, or the caller may not ask its agent any more.
+        Refused: the task has no answer.
+    """
+    path = agent_path(agent or (yield from find_agent(task_id)))
+    response = yield HubRequest("POST", f"{path}/tasks/{task_id}:rate", body={"rating": rating, "note": note})
+    return read_kept(response, task_id)
+
+
 def read_kept(response: HubResponse, task_id: str) -> Task:
     """The task of a response.
 

@@ -141,6 +141,10 @@ class Client:
         """Cancel a task."""
         return self._run(calls.cancel_task(task_id, agent))
 
+    def rate(self, task_id: str, rating: str, note: str = "", *, agent: str = "") -> Task:
+        """Rate the answer of a task: `up` or `down`, or `none` to take the rating away."""
+        return self._run(calls.rate_task(task_id, rating, note, agent))
+
     def agent_of(self, task_id: str) -> str:
         """The handle, without @, of the agent that a task was asked of."""
         return self._run(calls.find_agent(task_id))
@@ -273,6 +277,10 @@ class AsyncClient:
     async def cancel(self, task_id: str, *, agent: str = "") -> Task:
         """See `Client.cancel`."""
         return await self._run(calls.cancel_task(task_id, agent))
+
+    async def rate(self, task_id: str, rating: str, note: str = "", *, agent: str = "") -> Task:
+        """See `Client.rate`."""
+        return await self._run(calls.rate_task(task_id, rating, note, agent))
 
     async def agent_of(self, task_id: str) -> str:
         """See `Client.agent_of`."""

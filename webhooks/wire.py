@@ -18,6 +18,7 @@ from kit.clock import iso
 
 ALL_EVENTS = "*"
 TEST = "webhook.test"
+RATED = "answer.rated"
 ALIASES = {"agent.reply": "agent.replied"}  # the spelling of existing clients
 OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
@@ -50,6 +51,7 @@ CATALOG = (
     EventType("agent.replied", "your agent answered, or failed to", f"{OF_ASK}, reply, ok, latencyMs"),
     EventType("agent.denied", "a question to your agent was refused", f"{OF_ASK}, ok, deniedReason"),
     EventType("problem.reported", "a caller reported a problem with an ask of your agent", OF_PROBLEM),
+    EventType(RATED, "a caller rated an answer of your agent", f"{OF_ASK}, rating, note, ratedAt"),
     EventType("alert.raised", "an alert that you switched on began", OF_ALERT),
     EventType("alert.ended", "the alert ended", f"{OF_ALERT}, endedAt"),
     EventType("failure.opened", "your agent failed in a way that it had not failed before", OF_FAILURE),

@@ -18,7 +18,7 @@ from a2a_bridge.service.tasks.reader import LOOK_EVERY_S
 from a2a_bridge.service.tasks.store import TaskQuery
 from a2a_bridge.wire.dialects.dialect import Operation, get_renderer
 from a2a_bridge.wire.dialects.reading import invalid
-from a2a_bridge.wire.errors import agent_unreachable, not_cancelable, not_followable
+from a2a_bridge.wire.errors import agent_unreachable, not_cancelable, not_followable, refused
 from a2a_bridge.wire.requests import (
     CancelTask,
     CreatePush,
@@ -27,9 +27,11 @@ from a2a_bridge.wire.requests import (
     ListPush,
     ListTasks,
     NamePush,
+    RateTask,
     Send,
 )
 from a2a_bridge.wire.task import Task
+from agents.core import ratings
 from agents.core.errors import NotPublished
 from agents.core.post import CancelTurn
 from agents.transcript.pieces import Json
@@ -64,6 +66,8 @@ class Operations:
                 return CompleteAnswer(await self._page(call, wanted))
             case CancelTask() as cancel:
                 return CompleteAnswer(call.dialect.render_task(await self._cancel(call, cancel.task_id), None))
+            case RateTask() as rate:
+                return CompleteAnswer(call.dialect.render_task(await self._rate(call, rate), None))
             case CreatePush() as create:
                 return CompleteAnswer(await self._create_push(call, create))
             case NamePush() as named:
@@ -105,6 +109,19 @@ class Operations:
         if not call.dialect.passes_ended and ended.state != "canceled":
             raise not_cancelable(ended.state)
         return ended
+
+    async def _rate(self, call: Call, wanted: RateTask) -> Task:
+        """The task, once its caller's thumb for the answer of its last turn is stored or removed."""
+        task, caller_id = await find(self.services, call, wanted.task_id), call.caller.identity.user_id
+        try:
+            if wanted.rating == "none":
+                await db_call(ratings.remove_rating)(task.chat_id, caller_id)
+            else:
+                is_good = wanted.rating == ratings.UP
+                await db_call(ratings.rate)(task.chat_id, caller_id, is_good=is_good, note=wanted.note)
+        except ratings.NoSuchAnswer:
+            raise refused("this task has no answer to rate") from None
+        return await _as_shown(call, task)
 
     async def _stop(self, task: Task) -> None:
         services = self.services

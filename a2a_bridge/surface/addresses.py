@@ -39,7 +39,7 @@ FAILURES: Mapping[int, str] = {
 }
 ONLY_OF_POST = {413, 415}
 ONLY_OF_STREAMS = {429}
-WITH_BODY = frozenset({Operation.SEND, Operation.STREAM, Operation.CREATE_PUSH})
+WITH_BODY = frozenset({Operation.SEND, Operation.STREAM, Operation.CREATE_PUSH, Operation.RATE})
 
 
 class Fault(TypedDict):
@@ -129,6 +129,7 @@ CALLS = (
     ),
     HttpCall(Operation.GET, "GET", "tasks/{id}", "getTask", shapes.Task, [HISTORY], summary="A task of yours."),
     HttpCall(Operation.CANCEL, "POST", "tasks/{id}:cancel", "cancelTask", shapes.Task),
+    HttpCall(Operation.RATE, "POST", "tasks/{id}:rate", "rateTask", shapes.Task),
     HttpCall(Operation.SUBSCRIBE, "POST", "tasks/{id}:subscribe", "subscribeToTask", shapes.StreamEvent),
     HttpCall(
         Operation.SUBSCRIBE,

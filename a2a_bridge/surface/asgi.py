@@ -14,7 +14,7 @@ from a2a_bridge.service.calls import Incoming, Wire
 from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
-from a2a_bridge.wire.versions import EXTENSION_PATH, SPOKEN, choose, no_method, version_of
+from a2a_bridge.wire.versions import EXTENSION_PATHS, SPOKEN, choose, no_method, version_of
 from accounts.authn import presented
 from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
@@ -65,8 +65,8 @@ def response_headers(request: HttpRequest, public_url: str) -> list[Header]:
     for name in EXTENSION_HEADERS:
         if name in request.headers:
             asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
-            if (ours := f"{public_url}{EXTENSION_PATH}") in asked:
-                headers.append((name.encode(), ours.encode()))
+            if ours := [uri for path in EXTENSION_PATHS if (uri := f"{public_url}{path}") in asked]:
+                headers.append((name.encode(), ", ".join(ours).encode()))
     headers.append(request.enter_trace())
     return headers
 

@@ -20,6 +20,8 @@ from accounts.models import User
 from accounts.pages import user_form
 from accounts.quotas import QuotaExceeded
 from agents.core.problems import MAX_NOTE_CHARS, AlreadyReported, EmptyNote
+from agents.core.ratings import word_of
+from agents.models import Rating
 from agents.models.choices import Outcome
 from agents.transcript.replies import StoredReply, find_replies
 from kit.clock import db_now
@@ -105,6 +107,7 @@ def _report(request: HttpRequest, ask: AskView) -> dict[str, str] | None:
 
 def _context(request: HttpRequest, ask: AskView) -> dict[str, object]:
     viewed = ask.viewed
+    rating: Rating | None = getattr(viewed.turn, "rating", None) if viewed.turn.pk else None
     page = Paginator(show_spans(ask.spans), SPANS_ON_A_PAGE).get_page(request.GET.get("page"))
     return {
         "ask": ask,
@@ -119,6 +122,9 @@ def _context(request: HttpRequest, ask: AskView) -> dict[str, object]:
         if ask.explanation.is_fault
         else "",
         "state": "waiting in line" if viewed.is_queued else ask.explanation.label,
+        "may_rate": viewed.is_caller and viewed.turn.outcome == Outcome.COMPLETED and not viewed.turn.depth,
+        "rating": word_of(rating),
+        "rating_note": rating.note if rating else "",
         "agent_page": _agent_page(viewed),
         "max_note_chars": MAX_NOTE_CHARS,
         "shown_chars": SHOWN_CHARS,

@@ -16,7 +16,7 @@ import rfc8785
 from a2a_bridge.wire.dialects.dialect import Dialect
 from a2a_bridge.wire.dialects.v03 import V03
 from a2a_bridge.wire.dialects.v1 import CORE, V1
-from a2a_bridge.wire.versions import EXTENSION_PATH
+from a2a_bridge.wire.versions import INFO_PATH, RATING_PATH
 from accounts.signing import NoKey, sign
 from agents.core.admission import CallerSpending
 from agents.core.directory import find_caller_spending, queries_today
@@ -38,7 +38,8 @@ BEARER = {
     "description": "clawborrator session token from /api/v1/auth/oauth/token",
 }
 MODES = [*HUB_MODES]
-EXTENSION_TEXT = "What this hub knows of the agent: owner, budget, isolation."
+INFO_TEXT = "What this hub knows of the agent: owner, budget, isolation."
+RATING_TEXT = "RateTask: callers rate answers by a thumb up or down, with a note for the agent's owner."
 JWKS_PATH = "/.well-known/jwks.json"
 ROLE = "ask"  # what a token is needed for; an empty list would be dropped by some who verify
 
@@ -85,6 +86,11 @@ def interfaces(dialect: Dialect, url: str) -> list[Json]:
     ]
 
 
+def rating_extension(public_url: str) -> Json:
+    """The declaration of the extension by which callers rate answers, of A2A 1.0 and 0.3."""
+    return {"uri": public_url + RATING_PATH, "description": RATING_TEXT}
+
+
 def info(agent: Agent, today: UsageToday) -> Json:
     """The values that A2A has no member for."""
     return {
@@ -113,7 +119,12 @@ def merged_card(agent: Agent, today: UsageToday, public_url: str) -> Json:
         "protocolVersion": "0.3.0",
         "preferredTransport": "JSONRPC",
         "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}],
-        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "capabilities": {
+            "streaming": True,
+            "pushNotifications": False,
+            "extendedAgentCard": False,
+            "extensions": [rating_extension(public_url)],
+        },
         "securitySchemes": {"bearerSession": {"type": "http", **BEARER, "httpAuthSecurityScheme": BEARER}},
         "security": [{"bearerSession": []}],
         "securityRequirements": [{"schemes": {"bearerSession": {"list": []}}}],
@@ -205,7 +216,7 @@ def signed(card: Json, public_url: str) -> Json:
 
 
 def _card(agent: Agent, params: Json, public_url: str) -> Json:
-    extension = {"uri": public_url + EXTENSION_PATH, "description": EXTENSION_TEXT, "params": params}
+    agent_info = {"uri": public_url + INFO_PATH, "description": INFO_TEXT, "params": params}
     return {
         **common(agent, public_url),
         "supportedInterfaces": interfaces(V1, url_of(agent, public_url)),
@@ -213,7 +224,7 @@ def _card(agent: Agent, params: Json, public_url: str) -> Json:
             "streaming": True,
             "pushNotifications": True,
             "extendedAgentCard": True,
-            "extensions": [extension],
+            "extensions": [agent_info, rating_extension(public_url)],
         },
         "securitySchemes": {"bearerSession": {"httpAuthSecurityScheme": BEARER}},
         "securityRequirements": [{"schemes": {"bearerSession": {"list": [ROLE]}}}],

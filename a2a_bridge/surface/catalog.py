@@ -30,7 +30,7 @@ AGENT_CARD: Final = "application/a2a-agent-card+json"
 CATALOG: Final = "application/ai-catalog+json"
 MAX_HANDLE_CHARS = 160
 KEYS_KEPT = "public, max-age=300"
-EXTENSION = """\
+AGENT_INFO = """\
 Agent info, version 1: an extension of A2A 1.0 agent cards.
 
 It only adds facts to `capabilities.extensions[]`; nothing has to be sent or understood to ask the agent.
@@ -52,6 +52,21 @@ It only adds facts to `capabilities.extensions[]`; nothing has to be sent or und
   replyWaitS       seconds it may take for callers who wait for the answer
   waitS            seconds it may take for callers who stream, or do not wait
   agentStyle       `hybrid`: A2A 0.3 callers get a plain answer as a message; `task-generating`: always a task
+"""
+RATING = """\
+Rating, version 1: an extension of A2A 1.0 and 0.3.
+
+A caller gives the answer of a task a thumb. The agent's owner sees the thumb, the note and the caller's login.
+Nothing has to be activated: A2A-Extensions may name this URI, and the response then names it, too.
+
+The method is `RateTask` in A2A 1.0 and in the hub's own dialect, `tasks/rate` in A2A 0.3, and in HTTP+JSON
+`POST /tasks/{id}:rate`. Its parameters:
+  id       the task, whose last turn has to be answered
+  rating   `up`, `down`, or `none`: the thumb is taken away
+  note     text for the agent's owner, at most 1000 characters; optional
+
+The result is the task. A later call changes the thumb and the note. A task of another caller is not found; a task
+without an answer is an error of the code -32015.
 """
 NOT_AN_AGENT = "this hub is no agent itself; /.well-known/ai-catalog.json lists its agents and their cards"
 
@@ -185,8 +200,15 @@ def no_agent_card(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @allow_cross_origin
 def agent_info(request: HttpRequest) -> HttpResponse:
-    """The document behind the uri of the hub's extension of A2A cards."""
-    return HttpResponse(EXTENSION, content_type="text/plain; charset=utf-8")
+    """The document behind the URI of the hub's extension of A2A cards."""
+    return HttpResponse(AGENT_INFO, content_type="text/plain; charset=utf-8")
+
+
+@csrf_exempt
+@allow_cross_origin
+def rating(request: HttpRequest) -> HttpResponse:
+    """The document behind the URI of the extension by which callers rate answers."""
+    return HttpResponse(RATING, content_type="text/plain; charset=utf-8")
 
 
 def _catalog(request: HttpRequest, *, content_type: str, with_queries: bool) -> HttpResponse:

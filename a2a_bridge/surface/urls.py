@@ -8,7 +8,7 @@ from a2a_bridge.surface.ask_page import ask_page
 from a2a_bridge.surface.cards import JWKS_PATH
 from a2a_bridge.surface.documents import agent_base, agent_card, agent_usage, card_below
 from a2a_bridge.wire.dialects.v1 import CORE
-from a2a_bridge.wire.versions import EXTENSION_PATH
+from a2a_bridge.wire.versions import INFO_PATH, RATING_PATH
 
 BASE = "api/a2a/v1/agents/<str:owner>/<str:slug>"
 WELL_KNOWN = "/.well-known/agent-card.json"
@@ -31,7 +31,8 @@ urlpatterns = [
     path(".well-known/ard.json", catalog.ard, name="ard"),
     path(JWKS_PATH.removeprefix("/"), catalog.jwks, name="jwks"),
     path(".well-known/agent-card.json", catalog.no_agent_card, name="no-agent-card"),
-    path(EXTENSION_PATH.removeprefix("/"), catalog.agent_info, name="agent-info"),
+    path(INFO_PATH.removeprefix("/"), catalog.agent_info, name="agent-info"),
+    path(RATING_PATH.removeprefix("/"), catalog.rating, name="rating-extension"),
     path(f"{BASE}/agent-card.json", agent_card, {"rendering": "merged"}, name="agent-card"),
     path(f"{BASE}/.well-known/agent.json", agent_card, {"rendering": "negotiated"}, name="legacy-agent-card"),
     path(f"{BASE}/usage.md", agent_usage, name="agent-usage"),

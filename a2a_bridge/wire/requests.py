@@ -1,9 +1,13 @@
 """The requests of callers, the same in all dialects."""
 
+from typing import Literal
+
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge.wire.task import Message, State
 from agents.transcript.pieces import Json, Part
+
+Thumb = Literal["up", "down", "none"]
 
 
 class PushTarget(Struct, frozen=True, kw_only=True):
@@ -86,6 +90,14 @@ class CancelTask(Struct, frozen=True, kw_only=True):
     task_id: str
 
 
+class RateTask(Struct, frozen=True, kw_only=True):
+    """Give the answer of a task's last turn a thumb, with a note for the agent's owner; `none` takes it away."""
+
+    task_id: str
+    rating: Thumb
+    note: str = ""
+
+
 class FollowTask(Struct, frozen=True, kw_only=True):
     """Follow a task."""
 
@@ -118,4 +130,6 @@ class ShowCard(Struct, frozen=True):
     """Read the agent's card for callers who are signed in."""
 
 
-Request = Send | GetTask | ListTasks | CancelTask | FollowTask | CreatePush | NamePush | ListPush | ShowCard
+Request = (
+    Send | GetTask | ListTasks | CancelTask | RateTask | FollowTask | CreatePush | NamePush | ListPush | ShowCard
+)

@@ -19,7 +19,9 @@ DIALECTS: tuple[Dialect, ...] = (
     V03,
     V1,
 )
-EXTENSION_PATH = "/extensions/agent-info/v1"
+INFO_PATH = "/extensions/agent-info/v1"
+RATING_PATH = "/extensions/rating/v1"
+EXTENSION_PATHS = (INFO_PATH, RATING_PATH)
 
 
 def _find(version: str, *, has_slash: bool) -> Dialect:

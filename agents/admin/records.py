@@ -23,6 +23,7 @@ from agents.models import (
     Halt,
     ProblemNote,
     Process,
+    Rating,
     RemoteServer,
     Session,
     Turn,
@@ -172,6 +173,25 @@ class ProblemNoteAdmin(OwnerScopedAdmin):
     def chat_id(self, note: ProblemNote) -> str:
         """The id of the ask, whose page is `/questions/{id}`."""
         return note.turn.chat_id
+
+
+@admin.register(Rating, site=site)
+class RatingAdmin(OwnerScopedAdmin):
+    """The ratings of answers; no row can be changed."""
+
+    owner_lookup = "agent__owner"
+    list_display = ("rated_at", "agent", "caller", "is_good", "note")
+    list_select_related = ("agent", "caller", "turn")
+    list_filter = ("is_good", "rated_at")
+    search_fields = ("note", "caller__login", "agent__handle")
+    fields = (*list_display, "chat_id")
+    readonly_fields = ("chat_id",)
+    ordering = ("-pk",)
+
+    @admin.display(description="ask")
+    def chat_id(self, rating: Rating) -> str:
+        """The id of the ask, whose page is `/questions/{id}`."""
+        return rating.turn.chat_id
 
 
 @admin.register(DailyUsage, site=site)

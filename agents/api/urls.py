@@ -33,6 +33,7 @@ from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.failures import AlertRules, Failures, OneAlertRule, OneFailure
 from agents.api.favourites import Favourites, OneFavourite
 from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
+from agents.api.ratings import AgentRating, AgentRatings, AnswerRating
 from agents.api.remote import RemoteCards
 from agents.api.session_access import OneSessionShare, Permissions, ResolvePermission, SessionShares
 from agents.api.sessions import (
@@ -157,6 +158,8 @@ urlpatterns = [
     path("agents/<int:agent_id>", OneAgent.as_view(), name="agent"),
     path("agents/<int:agent_id>/card-change", CardChange.as_view(), name="agent-card-change"),
     path("agents/<int:agent_id>/inbound", Inbound.as_view(), name="agent-inbound"),
+    path("agents/<int:agent_id>/rating", AgentRating.as_view(), name="agent-rating"),
+    path("agents/<int:agent_id>/ratings", AgentRatings.as_view(), name="agent-ratings"),
     path("agents/<int:agent_id>/halt", HaltAgent.as_view(), name="agent-halt"),
     path("blocks", Blocks.as_view(), name="blocks"),
     path("blocks/<str:login>", OneBlock.as_view(), name="block"),
@@ -168,6 +171,7 @@ urlpatterns = [
     path("alert-rules/<str:kind>", OneAlertRule.as_view(), name="alert-rule"),
     path("admin/", include(admin_urlpatterns)),
     path("peers", Peers.as_view(), name="peers"),
+    path("questions/<str:chat_id>/rating", AnswerRating.as_view(), name="answer-rating"),
     path("sessions", Sessions.as_view(), name="sessions"),
     path("sessions/prune", PruneSessions.as_view(), name="session-prune"),
     path("sessions/<uuid:public_id>", OneSession.as_view(), name="session"),

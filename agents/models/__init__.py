@@ -6,6 +6,7 @@ from agents.models.caller import CallerBlock, CallerBudget, DailyUsage
 from agents.models.directory import AgentRank, Favourite
 from agents.models.failure import FailureCaller, FailureDay, FailureGroup
 from agents.models.halt import Halt
+from agents.models.rating import Rating
 from agents.models.remote import RemoteCard, RemoteName, RemoteServer
 from agents.models.session import Attachment, Connection, Process, Session, Share
 from agents.models.transcript import Blob, Event, File, OpMessage, PermissionRequest, TokenUsage
@@ -38,6 +39,7 @@ __all__ = [
     "ProblemNote",
     "Process",
     "QueuedAsk",
+    "Rating",
     "RemoteCard",
     "RemoteName",
     "RemoteServer",

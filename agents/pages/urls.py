@@ -3,7 +3,7 @@
 from django.urls import path
 
 from agents.pages import groups
-from agents.pages.desk import alerts, audit, failures, overview, publishing, remote
+from agents.pages.desk import alerts, audit, failures, overview, publishing, ratings, remote
 from agents.pages.directory import agent_availability, agent_page, directory, home, mark_favourite
 
 urlpatterns = [
@@ -31,5 +31,6 @@ urlpatterns = [
     path("desk/agents/<int:agent_id>/published", publishing.published, name="desk-published"),
     path("desk/agents/<int:agent_id>/delete", publishing.delete, name="desk-delete"),
     path("desk/agents/<int:agent_id>/audit", audit.audit, name="desk-audit"),
+    path("desk/agents/<int:agent_id>/ratings", ratings.agent_ratings, name="desk-ratings"),
     path("desk/agents/<int:agent_id>/audit.csv", audit.audit_as_csv, name="desk-audit-csv"),
 ]

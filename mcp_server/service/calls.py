@@ -21,7 +21,7 @@ from a2a_bridge.surface.asgi import RpcWire, find_handle
 from a2a_bridge.wire.dialects.dialect import Operation
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.wire.errors import agent_not_found, unauthenticated
-from a2a_bridge.wire.requests import CancelTask, FollowTask, GetTask, Request, Send
+from a2a_bridge.wire.requests import CancelTask, FollowTask, GetTask, RateTask, Request, Send
 from a2a_bridge.wire.task import Task
 from accounts.authn import Identity, Presented
 from agents.core.errors import Denied
@@ -42,6 +42,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     Send: Operation.SEND,
     GetTask: Operation.GET,
     CancelTask: Operation.CANCEL,
+    RateTask: Operation.RATE,
     FollowTask: Operation.SUBSCRIBE,
 }
 

@@ -12,7 +12,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
 from a2a_bridge.service.answering import public_error
-from a2a_bridge.wire.requests import CancelTask, GetTask
+from a2a_bridge.wire.requests import CancelTask, GetTask, RateTask
 from a2a_bridge.wire.task import State
 from agnt.service.intake.runner import EnvelopeRunner
 from kit.async_db import db_call
@@ -49,6 +49,7 @@ from mcp_server.wire.tools import (
     AskThisAgent,
     ListAgents,
     NameTask,
+    RateAnswer,
     TaskResult,
     make_send,
 )
@@ -143,6 +144,17 @@ async def cancel_task(call: ToolCall) -> Answer:
     return render_result(result)
 
 
+async def rate_answer(call: ToolCall) -> Answer:
+    """Rate the answer of a task."""
+    wanted: RateAnswer = call.read(RateAnswer)
+    rate = RateTask(task_id=wanted.task_id, rating=wanted.rating, note=wanted.note)
+    result = await call.calls.run_of_task(call.caller, wanted.task_id, rate)
+    if result.error is not None:
+        return render_result(result)
+    done = "has no rating any more" if wanted.rating == "none" else f"is rated {wanted.rating}"
+    return render_text(f"The answer of the task {wanted.task_id} {done}.")
+
+
 TOOLS: Mapping[str, HubTool] = {
     "list_agents": HubTool(
         run=list_agents,
@@ -180,6 +192,13 @@ TOOLS: Mapping[str, HubTool] = {
         arguments=NameTask,
         title="Cancel a task",
         description="Stop a question that is not answered yet.",
+    ),
+    "rate_answer": HubTool(
+        run=rate_answer,
+        arguments=RateAnswer,
+        title="Rate an answer",
+        description="Tell the agent's owner whether an answer was good: a thumb up or down, with a note. Rate only"
+        " what your user judged.",
     ),
 }
 LISTED = [tool.shown_as(name) for name, tool in TOOLS.items()]

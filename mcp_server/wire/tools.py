@@ -17,8 +17,9 @@ from a2a_bridge.wire.dialects.reading import (
     needs_of,
 )
 from a2a_bridge.wire.dialects.v1.params import MAX_URL_CHARS
-from a2a_bridge.wire.requests import Send
+from a2a_bridge.wire.requests import Send, Thumb
 from a2a_bridge.wire.task import Message, Role, State
+from agents.models.rating import MAX_NOTE_CHARS
 from agents.transcript.pieces import Part, question_of
 
 MAX_HANDLE_CHARS = 160
@@ -97,6 +98,14 @@ class NameTask(Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of get_task and cancel_task."""
 
     task_id: TaskId
+
+
+class RateAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of rate_answer."""
+
+    task_id: TaskId
+    rating: Annotated[Thumb, Meta(description="The thumb; none takes an earlier one away.")]
+    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS, description="Words for the agent's owner.")] = ""
 
 
 class AnswerTask(Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +194,7 @@ class NamedFile(Struct, frozen=True):
 class TaskResult(Struct, frozen=True):
     """The result of ask_agent, answer_task and get_task."""
 
-    task_id: Annotated[str, Meta(description="For get_task, answer_task and cancel_task.")]
+    task_id: Annotated[str, Meta(description="For get_task, answer_task, cancel_task and rate_answer.")]
     context_id: Annotated[str, Meta(description="For ask_agent, to go on with the conversation.")]
     handle: Annotated[str, Meta(description="The agent.")]
     state: State

@@ -5,6 +5,7 @@ import { copyText } from "./copy.js";
 import { about, sightOf } from "./dialects.js";
 import { explainError } from "./explain.js";
 import { inBytes } from "./elements.js";
+import { startRatings } from "./rating.js";
 import { openShare, startSharing } from "./share.js";
 import { readTask } from "./task_turns.js";
 import { Turn } from "./turn.js";
@@ -171,13 +172,26 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
     if (!now.reading) follow(turn, call(handle, "SendStreamingMessage", { message }, V1.version));
   }
 
+  // Rate the answer of a turn by the extension of A2A; a rating belongs to the last turn of its task.
+  async function rate(box, rating, note) {
+    const { taskId } = turns.get(box.closest(".turn"));
+    await exchange(call(handle, "RateTask", { id: taskId, rating, note }, V1.version), {
+      onError: ({ message }) => {
+        throw new Error(message);
+      },
+    });
+  }
+
   function update() {
     const isFollowing = now.reading !== null;
     $("send").disabled = isFollowing || !now.mayAsk;
     $("new").disabled = isFollowing || !turns.size;
     $("going-on").hidden = !now.turn?.asksBack;
     keepEndInView(() => {
-      for (const turn of turns.values()) turn.offer(...actionsOf(turn, isFollowing, turn === now.turn));
+      for (const turn of turns.values()) {
+        turn.offer(...actionsOf(turn, isFollowing, turn === now.turn));
+        turn.element.querySelector("[data-rating]").hidden = turn.state !== "COMPLETED" || !turn.taskId;
+      }
     });
   }
 
@@ -218,6 +232,7 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
     return result;
   }
 
+  startRatings($("thread"), rate);
   if ($("share")) startSharing();
   const opened = !contextId && new URLSearchParams(location.search).get("task");
   if (opened) open(opened);

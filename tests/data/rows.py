@@ -41,6 +41,7 @@ from agents.models import (
     OpMessage,
     PermissionRequest,
     ProblemNote,
+    Rating,
     RemoteCard,
     RemoteName,
     RemoteServer,
@@ -107,6 +108,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     was_asked = make_turn(agent, other.user, question=f"to {word}")
     ProblemNote.objects.create(turn=asked, agent=theirs, caller=user, text=word)
     ProblemNote.objects.create(turn=was_asked, agent=agent, caller=other.user, text="slow")
+    for turn, of, caller in ((asked, theirs, user), (was_asked, agent, other.user)):
+        Rating.objects.create(turn=turn, agent=of, caller=caller, is_good=False, note=f"of {word}", rated_at=now)
     for place, turn in ((theirs.session, asked), (session, was_asked)):
         said = {"chatId": turn.chat_id, "text": f"echo {word}", "authorLogin": user.login}
         Event.objects.create(session=place, kind="chat", type="prompt", payload=json.dumps(said), ts=now)

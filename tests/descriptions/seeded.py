@@ -211,6 +211,7 @@ def seed(hub: HubProcess) -> Seeded:
         "task_id": task_id,
         "response_id": task_id,
         "ask_id": task_id,
+        "chat_id": seeded.call("GET", f"/questions?task={task_id}")["items"][0]["id"],
         "config_id": asyncio.run(_have_told(seeded, task_id)),
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }

@@ -19,7 +19,7 @@ from tests.mcp.clients import HANDSHAKE, MODES, mcp_client, task_id_of, text_of
 async def test_an_agent_is_found_and_asked(hub: HubProcess, alice: str, mode: str) -> None:
     async with online(hub, Echo) as agent, mcp_client(hub.urls[-1], alice, mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {
-            "list_agents", "ask_agent", "get_task", "answer_task", "cancel_task",
+            "list_agents", "ask_agent", "get_task", "answer_task", "cancel_task", "rate_answer",
         }  # fmt: skip
         slug = agent.handle.partition("/")[2]
         listed = text_of(await client.call_tool("list_agents", {"query": slug, "online_only": True}))

@@ -11,7 +11,7 @@ from accounts.authn import COOKIE
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
-from agents.models import Agent, CallerBlock, FailureGroup, Halt, ProblemNote, RemoteServer, Session, Turn
+from agents.models import Agent, CallerBlock, FailureGroup, Halt, ProblemNote, Rating, RemoteServer, Session, Turn
 from agnt.models import Breaker, Cancellation, Invoice
 from gateway.models import (
     EnvelopeKey,
@@ -150,6 +150,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     invite_to_group(create_group("team", "Team", made_by=bob.user), "member", by=bob.user)
     FailureGroup.objects.create(agent=agent, reason="offline", first_at=now, last_at=now, opened_at=now)
     ProblemNote.objects.create(turn=Turn.objects.get(), agent=agent, caller=alice.user, text="slow")
+    Rating.objects.create(turn=Turn.objects.get(), agent=agent, caller=alice.user, is_good=True, rated_at=now)
     RecordedExchange.objects.create(
         caller=bob.user, request_bytes=1, status=200, response_bytes=1, received_at=now, ended_at=now
     )

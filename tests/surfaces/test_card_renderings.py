@@ -82,7 +82,7 @@ async def test_the_strict_card_fits_the_closed_schema_of_1_0(hub: HubProcess) ->
     assert capabilities.streaming
     assert capabilities.push_notifications
     assert capabilities.extended_agent_card
-    [extension] = capabilities.extensions
+    extension, _ = capabilities.extensions
     assert (extension.params["handle"], extension.params["dailyBudget"]) == (agent.handle, 1000)
     assert extension.uri.startswith(f"{hub.url}/")
     async with web(hub.url) as client:

@@ -41,6 +41,8 @@ async def test_the_card_is_public_and_says_what_clients_of_every_dialect_read(hu
     assert (card["url"], card["protocolVersion"], card["preferredTransport"]) == (url, "0.3.0", "JSONRPC")
     assert card["additionalInterfaces"] == [{"url": url, "transport": "JSONRPC"}]
     assert card["provider"]["url"] == hub.url
+    (rating,) = card["capabilities"].pop("extensions")
+    assert rating["uri"] == f"{hub.url}/extensions/rating/v1"
     assert card["capabilities"] == {"streaming": True, "pushNotifications": False, "extendedAgentCard": False}
     assert card["skills"][0].items() >= {"id": "ask", "name": "ask"}.items()
     assert card["defaultInputModes"] == card["defaultOutputModes"] == ["text/plain", "application/json"]

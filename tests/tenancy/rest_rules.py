@@ -55,6 +55,8 @@ SESSIONS: dict[str, Rule] = {
 }
 
 ONES_THREAD = Rule(may=May.BY_HAND, test="test_a_thread_of_another_caller_is_absent")
+RATED = Rule(may=May.BY_HAND, test="test_an_answer_of_another_caller_a_failure_and_no_answer_look_alike")
+
 ASKING: dict[str, Rule] = {
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
@@ -70,6 +72,9 @@ ASKING: dict[str, Rule] = {
         may=May.BY_HAND, test="test_a_link_shows_the_answer_until_it_ends_and_then_looks_like_none"
     ),
     f"GET {V}/questions/{{ask_id}}": Rule(may=May.BY_HAND, test="test_who_reads_an_ask_and_as_whom"),
+    f"GET {V}/questions/{{chat_id}}/rating": RATED,
+    f"PUT {V}/questions/{{chat_id}}/rating": RATED,
+    f"DELETE {V}/questions/{{chat_id}}/rating": RATED,
     f"POST {V}/questions/{{ask_id}}/problem": Rule(may=May.BY_HAND, test="test_who_reports_a_problem"),
     f"GET {V}/threads": Rule(
         may=May.BY_HAND, test="test_words_are_found_in_questions_answers_and_titles_of_the_caller_alone"
@@ -93,6 +98,8 @@ AGENTS: dict[str, Rule] = {
     f"GET {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
     f"POST {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
     f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
+    f"GET {V}/agents/{{agent_id}}/rating": Rule(may=May.MINE),
+    f"GET {V}/agents/{{agent_id}}/ratings": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/threads": Rule(may=May.MINE),
     f"POST {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, body={}, ok=(200, 201), writes=True),
     f"DELETE {V}/agents/{{agent_id}}/halt": Rule(may=May.MINE, ok=(204,), writes=True),

@@ -12,6 +12,7 @@ CARD = Rule(may=May.SEES_CARD)
 OF_AGENT = Rule(may=May.BY_HAND, test="test_who_reaches_an_agent_by_any_method_or_address")
 ASKED = Rule(may=May.ASKS_AGENT)
 ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_and_what_is_below_it_is_its_callers_alone")
+RATED_TASK = Rule(may=May.BY_HAND, test="test_what_cannot_be_rated_is_an_error")
 ONES_THREAD = Rule(may=May.BY_HAND, test="test_no_page_shows_a_thread_of_another_user")
 BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
@@ -29,10 +30,12 @@ BRIDGE: dict[str, Rule] = {
     "METHOD hub SendMessage": ASKED,
     "METHOD hub SendStreamingMessage": ASKED,
     "METHOD hub GetTask": ONES_TASK,
+    "METHOD hub RateTask": RATED_TASK,
     "METHOD 0.3 message/send": ASKED,
     "METHOD 0.3 message/stream": ASKED,
     "METHOD 0.3 tasks/get": ONES_TASK,
     "METHOD 0.3 tasks/cancel": ONES_TASK,
+    "METHOD 0.3 tasks/rate": RATED_TASK,
     "METHOD 0.3 tasks/resubscribe": ONES_TASK,
     "METHOD 0.3 agent/getAuthenticatedExtendedCard": OF_AGENT,
     "METHOD 1.0 SendMessage": ASKED,
@@ -40,6 +43,7 @@ BRIDGE: dict[str, Rule] = {
     "METHOD 1.0 GetTask": ONES_TASK,
     "METHOD 1.0 ListTasks": Rule(may=May.BY_HAND, test="test_a_list_of_tasks_is_its_callers_alone"),
     "METHOD 1.0 CancelTask": ONES_TASK,
+    "METHOD 1.0 RateTask": RATED_TASK,
     "METHOD 1.0 SubscribeToTask": ONES_TASK,
     "METHOD 1.0 CreateTaskPushNotificationConfig": ONES_TASK,
     "METHOD 1.0 GetTaskPushNotificationConfig": ONES_TASK,
@@ -56,6 +60,7 @@ MCP: dict[str, Rule] = {
     "TOOL ask_agent": Rule(may=May.BY_HAND, test="test_who_asks_by_tools"),
     "TOOL get_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
     "TOOL answer_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
+    "TOOL rate_answer": Rule(may=May.BY_HAND, test="test_an_answer_is_rated_by_a_tool"),
     "TOOL cancel_task": Rule(may=May.BY_HAND, test="test_a_task_is_its_callers_alone_by_tools"),
 }
 
@@ -166,6 +171,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/agents/{agent_id}/published": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit": OWN_PAGE,
     "PAGE /desk/agents/{agent_id}/audit.csv": OWN_PAGE,
+    "PAGE /desk/agents/{agent_id}/ratings": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}": OWN_PAGE,
     "PAGE /desk/connect/{credential_id}/state": OWN_PAGE,
     "PAGE /desk/sessions/{public_id}": Rule(may=May.OWN_PAGE, least_rank=1),
@@ -256,6 +262,7 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/tasks": Rule(may=May.BY_HAND, test="test_a_list_of_tasks_is_its_callers_alone"),
     f"GET {BELOW}/tasks/{{task_id}}": ONES_TASK,
     f"POST {BELOW}/tasks/{{task_id}}:cancel": ONES_TASK,
+    f"POST {BELOW}/tasks/{{task_id}}:rate": RATED_TASK,
     f"POST {BELOW}/tasks/{{task_id}}:subscribe": ONES_TASK,
     f"GET {BELOW}/tasks/{{task_id}}:subscribe": ONES_TASK,
     f"POST {PUSHES}": ONES_TASK,

@@ -22,6 +22,7 @@ SUMMARIES = {
     Operation.GET: "A task of the caller's with this agent.",
     Operation.LIST: "The caller's tasks with this agent, the newest first, a page at a time.",
     Operation.CANCEL: "End a task; an agent that can be told stops.",
+    Operation.RATE: "Give the answer of a task a thumb up or down, or take it away: `none`.",
     Operation.SUBSCRIBE: "Follow a task that is under way, from where it is.",
     Operation.CREATE_PUSH: "Have a task's changes sent to an address of yours.",
     Operation.GET_PUSH: "One address that a task's changes go to.",

@@ -17,6 +17,7 @@ from kit.jsonrpc import METHOD_NOT_FOUND, RpcError
 AGENT = "/api/a2a/v1/agents/{owner}/{slug}"
 SAMPLE_QUESTION = "what's a lifetime?"
 SAMPLE_TASK_ID = "task-cf8d"
+SAMPLE_RATING: Mapping[str, Any] = {"rating": "up", "note": "just what I needed"}
 SAMPLE_CONFIG_ID = "push-1"
 SAMPLE_PUSH_URL = "https://example.com/hook"
 SAMPLE_PUSH_TOKEN = "of-your-choice"  # noqa: S105  a sample
@@ -35,6 +36,7 @@ class Operation(StrEnum):
     GET = "get"
     LIST = "list"
     CANCEL = "cancel"
+    RATE = "rate"
     SUBSCRIBE = "subscribe"
     CREATE_PUSH = "create push"
     GET_PUSH = "get push"
@@ -51,6 +53,7 @@ TEXTS: Mapping[Operation, str] = {
     Operation.GET: "Look at a task again.",
     Operation.LIST: "List your tasks with this agent.",
     Operation.CANCEL: "End a task.",
+    Operation.RATE: "Rate the answer of a task, by an extension of this hub.",
     Operation.SUBSCRIBE: "Follow a task.",
     Operation.CREATE_PUSH: "Send the changes of a task to an address.",
     Operation.GET_PUSH: "A push address of a task.",

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from a2a_bridge.wire import task as record
 from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_MESSAGE,
+    SAMPLE_RATING,
     SAMPLE_TASK_ID,
     Description,
     Dialect,
@@ -25,9 +26,11 @@ from a2a_bridge.wire.dialects.dialect import (
 from a2a_bridge.wire.dialects.reading import (
     MAX_ID_CHARS,
     MAX_PARTS,
+    RateParams,
     check_content,
     invalid,
     read_params,
+    read_rate,
 )
 from a2a_bridge.wire.requests import GetTask, Request, Send
 from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, TaskEvent, metadata_with_usage
@@ -224,10 +227,12 @@ class RpcAnswer(TypedDict):
 
 
 ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
+RATED = {**NAMED, **SAMPLE_RATING}
 METHODS = by_name(
     Method("SendMessage", Operation.SEND, read_send, params=SendMessageParams, sample=ASKED),
     Method("SendStreamingMessage", Operation.STREAM, read_stream, params=SendMessageParams, sample=ASKED),
     Method("GetTask", Operation.GET, read_get, params=GetTaskParams, sample=NAMED),
+    Method("RateTask", Operation.RATE, read_rate, params=RateParams, sample=RATED),
 )
 HUB = Dialect(
     name="hub",

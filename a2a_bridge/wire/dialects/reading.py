@@ -3,13 +3,14 @@
 import base64
 import binascii
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct
 
-from a2a_bridge.wire.requests import InputNeed
+from a2a_bridge.wire.requests import InputNeed, RateTask, Thumb
 from agents.models.agent import HUB_MODES
+from agents.models.rating import MAX_NOTE_CHARS
 from agents.transcript.pieces import Part
 from kit.asgi import media_type_of
 from kit.jsonrpc import INVALID_PARAMS, RpcError
@@ -21,6 +22,20 @@ MAX_PARTS = 64
 ANY_FILE = "application/octet-stream"  # of a file without a media type
 INPUT_MODES = frozenset({"", *HUB_MODES})  # none named, or one of every card's
 OUTPUT_MODES = frozenset({*HUB_MODES, "text/*", "application/*", "*/*", "*", "text"})
+
+
+class RateParams(Struct, frozen=True):
+    """Parameters of RateTask: a task, and the thumb for its answer; `none` takes the thumb away."""
+
+    id: str
+    rating: Thumb
+    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARS)] = ""
+
+
+def read_rate(params: Any) -> RateTask:
+    """RateTask."""
+    rated: RateParams = read_params(RateParams, params)
+    return RateTask(task_id=rated.id, rating=rated.rating, note=rated.note)
 
 
 def read_params(kind: type[Any], params: Any, *, role: str = "", within: str = "") -> Any:

@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_QUESTION,
+    SAMPLE_RATING,
     SAMPLE_TASK_ID,
     Description,
     Dialect,
@@ -19,7 +20,7 @@ from a2a_bridge.wire.dialects.dialect import (
     by_name,
     version_header,
 )
-from a2a_bridge.wire.dialects.reading import ANY_FILE, is_of_modes, plain_modes
+from a2a_bridge.wire.dialects.reading import ANY_FILE, RateParams, is_of_modes, plain_modes, read_rate
 from a2a_bridge.wire.dialects.v03 import shapes
 from a2a_bridge.wire.dialects.v03.params import (
     SendParams,
@@ -87,6 +88,7 @@ MESSAGE = {
     "parts": [{"kind": "text", "text": SAMPLE_QUESTION}],
 }
 ASKED, NAMED = {"message": MESSAGE}, {"id": SAMPLE_TASK_ID}
+RATED = {**NAMED, **SAMPLE_RATING}
 METHODS = by_name(
     Method(
         "message/send",
@@ -108,6 +110,7 @@ METHODS = by_name(
     ),
     Method("tasks/get", Operation.GET, read_get, params=TaskParams, sample=NAMED, shape="OldGet"),
     Method("tasks/cancel", Operation.CANCEL, read_cancel, params=TaskParams, sample=NAMED, shape="OldCancel"),
+    Method("tasks/rate", Operation.RATE, read_rate, params=RateParams, sample=RATED, shape="OldRate"),
     Method(
         "tasks/resubscribe",
         Operation.SUBSCRIBE,

@@ -9,6 +9,7 @@ from a2a_bridge.wire.dialects.dialect import (
     SAMPLE_MESSAGE,
     SAMPLE_PUSH_TOKEN,
     SAMPLE_PUSH_URL,
+    SAMPLE_RATING,
     SAMPLE_TASK_ID,
     Description,
     Dialect,
@@ -19,6 +20,7 @@ from a2a_bridge.wire.dialects.dialect import (
     renders_alike,
     version_header,
 )
+from a2a_bridge.wire.dialects.reading import RateParams, read_rate
 from a2a_bridge.wire.dialects.v1 import shapes
 from a2a_bridge.wire.dialects.v1.params import (
     ListParams,
@@ -92,6 +94,7 @@ class Nothing(TypedDict):
 
 
 ASKED, NAMED = {"message": SAMPLE_MESSAGE}, {"id": SAMPLE_TASK_ID}
+RATED = {**NAMED, **SAMPLE_RATING}
 PUSH_NAMED = {"taskId": SAMPLE_TASK_ID, "id": SAMPLE_CONFIG_ID}
 METHODS = by_name(
     Method("SendMessage", Operation.SEND, read_send, params=SendParams, sample=ASKED),
@@ -99,6 +102,7 @@ METHODS = by_name(
     Method("GetTask", Operation.GET, read_get, params=TaskParams, sample=NAMED),
     Method("ListTasks", Operation.LIST, read_list, params=ListParams, sample={"pageSize": 10}, needs_params=False),
     Method("CancelTask", Operation.CANCEL, read_cancel, params=TaskParams, sample=NAMED),
+    Method("RateTask", Operation.RATE, read_rate, params=RateParams, sample=RATED),
     Method("SubscribeToTask", Operation.SUBSCRIBE, read_subscribe, params=TaskParams, sample=NAMED),
     Method(
         "CreateTaskPushNotificationConfig",
