@@ -316,6 +316,7 @@ PAGES = [
     Listed("desk-failures", "/desk/failures", "owner"),
     Listed("desk-failures-none", "/desk/failures", "newcomer", like="desk-failures"),
     Listed("desk-failure", "/desk/failures/{failure}", "owner"),
+    Listed("desk-ratings", "/desk/agents/{id}/ratings", "owner"),
     Listed("desk-audit", "/desk/agents/{id}/audit", "owner", like="desk-audit-month"),
     Listed("desk-audit-month", "/desk/agents/{id}/audit?days=30", "owner", _point_at_a_day),
     Listed("desk-audit-unasked", "/desk/agents/{unasked}/audit", "owner", like="desk-audit-month"),

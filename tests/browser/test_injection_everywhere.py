@@ -239,7 +239,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         searching("/desk/remote", "name"),
         searching("/desk/connect", "name"),
         f"/desk/connect/{found['token']}",
-        *(agent, f"{agent}/published", f"{agent}/delete", f"{agent}/remote", f"{agent}/audit"),
+        *(agent, f"{agent}/published", f"{agent}/delete", f"{agent}/remote", f"{agent}/audit", f"{agent}/ratings"),
         searching(f"{agent}/audit", "asker", "tz", "outcome", "q", "days", "page"),
         *(session, f"{session}/rows", f"{session}/files", f"{session}/delete"),
         searching(session, "before"),
