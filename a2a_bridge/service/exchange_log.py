@@ -18,7 +18,8 @@ from a2a_bridge.models import RecordedExchange
 from a2a_bridge.service.exchange_notes import ExchangeNote
 from a2a_bridge.wire.recorded_text import keep_body, keep_request_headers, keep_response_headers
 from agents.core.ledger.database import Database, thread_database
-from agents.core.ledger.texts import insert, statement
+from agents.core.ledger.state import lock_open_accounts
+from agents.core.ledger.texts import insert
 from agents.models import Turn
 from kit import batches
 from kit.batch_writer import RETRY_S, BatchWriter
@@ -81,11 +82,6 @@ class ExchangeRow(NamedTuple):
     ended_at: object
 
 
-# The lock makes the closing of an account wait: its erasure finds every row that was written before.
-OPEN_ACCOUNTS = statement(
-    "SELECT id FROM accounts_user WHERE id = ANY(:ids) AND closed_at IS NULL",
-    postgresql_lock="ORDER BY id FOR SHARE",
-)
 INSERT_ROWS = insert(RecordedExchange._meta.db_table, ExchangeRow._fields)
 
 
@@ -97,8 +93,8 @@ def write_exchanges(notes: Sequence[ExchangeNote]) -> None:
     database = thread_database()
     rows = [_row(note, database) for note in notes]
     with database:
-        is_open = {row[0] for row in database.send(OPEN_ACCOUNTS, ids={row.caller_id for row in rows}).fetchall()}
-        if written := [row for row in rows if row.caller_id in is_open]:
+        callers = lock_open_accounts(database, {row.caller_id for row in rows})
+        if written := [row for row in rows if row.caller_id in callers]:
             database.insert(INSERT_ROWS, written)
 
 

@@ -20,8 +20,9 @@ from tests.remote.servers import Asked, as_http, raw_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 STATUS = "/a2a/v1/status"
+# It waits for the end of each connection: one that is ending may run a statement, and lose its commit.
 END_CONNECTIONS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
 

@@ -50,7 +50,7 @@ NO_PAGES = {
     "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
     "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
-    "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info",
+    "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info", "rating-extension",
     "protected-resource", "mcp-protected-resource", "authorization-server", "thread-change", "thread-export",
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from agents.core.errors import (
     OverBudget,
     OverCallerBudget,
     OverCap,
+    OverGroupBudget,
     RateLimited,
 )
 from agents.models.choices import TurnFailure
@@ -297,12 +298,15 @@ def test_an_error_is_never_answered() -> None:
     assert refusal('{"type":"error"}', protocol(is_authenticated=False)).is_silent
 
 
+WITH_A_LIMIT = (OverCap, OverBudget, OverCallerBudget, OverGroupBudget, RateLimited)
+
+
 def test_every_refusal_and_failure_of_the_hub_has_its_code(subtests: pytest.Subtests) -> None:
     """No agent is 3001; an agent that cannot be asked now says so; what the hub forbids is 5004 or 1005."""
     known = {"OFFLINE": 3002, "BUSY": 3003, "TOO_FAST": 1005, "FORBIDDEN": 5004, "PASSED_ON": 2005}
     for denied in Denied.__subclasses__():
         with subtests.test(denied=denied):
-            made = denied(1) if denied in (OverCap, OverBudget, OverCallerBudget, RateLimited) else denied()
+            made = denied(1) if denied in WITH_A_LIMIT else denied()
             shown = denied_error(made)
             assert shown.code == known.get(denied.entry.kind.name, 3004)
             assert shown.reason == ("" if denied is RateLimited else denied.reason)

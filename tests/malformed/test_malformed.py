@@ -18,7 +18,7 @@ from tests.malformed.mutations import Case, Mutations
 from tests.malformed.raw_http import Connection
 from tests.malformed.valid_requests import mark
 from tests.malformed.verdicts import is_served
-from tests.tenancy.tables import Row, Tables, snapshot
+from tests.tenancy.tables import Tables, snapshot
 
 SEED = int(os.environ.get("MALFORMED_SEED", "20261121"))
 AT_LEAST = 20  # cases for each request of one kind that is drawn
@@ -91,17 +91,19 @@ def turns(tables: Tables) -> int:
     return len(tables["agents_turn"])
 
 
-def open_turns(tables: Tables) -> list[Row]:
-    """A caller that does not wait has its answer before the turn ends."""
-    return [row for row in tables["agents_turn"] if dict(row)["released_at"] is None]
+def is_settled(tables: Tables) -> bool:
+    """True once every turn ended and its task is in its thread: callers that do not wait are answered before."""
+    open_turns = [row for row in tables["agents_turn"] if dict(row)["released_at"] is None]
+    unread_tasks = [row for row in tables["a2a_bridge_storedtask"] if dict(row)["is_indexed"] in ("0", "False")]
+    return not open_turns and not unread_tasks
 
 
 async def settled(hub: HubProcess) -> Tables:
-    """The content of the database once no turn is open."""
+    """The content of the database once no work is open."""
 
     async def look() -> Tables | None:
         tables = await asyncio.to_thread(snapshot, hub)
-        return None if open_turns(tables) else tables
+        return tables if is_settled(tables) else None
 
     return await eventually(look, "every turn has ended")
 

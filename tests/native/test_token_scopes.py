@@ -25,7 +25,8 @@ pytestmark = pytest.mark.django_db
 
 SCOPES = ("ask", "read", "publish", "admin")
 OPEN_TO_ALL_SCOPES = {"/api/v1/me"}
-ASKING = {"/api/v1/questions/x/problem"}  # who may ask may report what was wrong with the answer
+# Callers may rate an answer, and report what was wrong with it.
+ASKING = {"/api/v1/questions/x/problem", "/api/v1/questions/x/rating"}
 IN_A_PATH = re.compile(r"<(?:(\w+):)?\w+>")
 ANY_ID = "00000000-0000-4000-8000-000000000000"
 SEAT_TEXT = (

@@ -17,7 +17,10 @@ async def test_50_a_journal_keeps_tasks_over_a_restart(start_hub: StartHub, make
     home = make_storage("embedded")
     hub = start_hub(home)
     alice, channel = hub.mint("alice", "session"), hub.mint("owner", "channel")
-    async with online(hub, TaskPeer, agent={"taskStore": "journal"}) as agent, online(hub, TaskPeer) as forgets:
+    async with (
+        online(hub, TaskPeer, agent={"taskStore": "journal"}) as agent,
+        online(hub, TaskPeer, agent={"taskStore": "memory"}) as forgets,
+    ):
         caller, other = Caller(hub.url, agent.handle, alice), Caller(hub.url, forgets.handle, alice)
         steps = ("note hm | text a1 more | say done", "fail no", "say so far | ask which?")
         tasks = [await caller.send(one) for one in steps]

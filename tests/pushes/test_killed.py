@@ -65,8 +65,14 @@ async def test_another_process_than_the_tasks_keeps_the_address(sending_hub: Hub
     """On SQLite the address is added to the task of the one process."""
     with receiving() as receiver:
         async with online(sending_hub, TaskPeer) as peer:
-            task = await client(sending_hub, peer).asked("hold | note soon | reply done")
+            caller = client(sending_hub, peer)
+            task = await caller.asked("hold | note soon | reply done")
             await peer.heard("prompt")
+
+            async def works() -> bool:
+                return bool((await caller.get(task["id"]))["status"]["state"] == "TASK_STATE_WORKING")
+
+            await eventually(works, "the task works before the address is added")
             await client(sending_hub, peer, at=-1).add(task, receiver.url)
             peer.release.set()
             told = await heard(receiver, 3)

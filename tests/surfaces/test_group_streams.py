@@ -105,9 +105,9 @@ async def test_the_catalogs_list_a_limited_agent_for_members_of_its_group(embedd
             headers = bearer(hub.mint(login, "session"))
             models = await client.get("/v1/models", headers=headers)
             assert (f"agent/{theirs.handle}" in models.text) is is_listed, login
-            directory = await client.get("/api/v1/agents", headers=headers)
+            directory = await client.get("/api/v1/agents", params={"q": theirs.handle}, headers=headers)
             assert (f'"{theirs.handle}"' in directory.text) is is_listed, login
-            tool: Any = {"name": "list_agents", "arguments": {}}
+            tool: Any = {"name": "list_agents", "arguments": {"query": theirs.handle}}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
             accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
             listed = await client.post("/mcp", json=body, headers=headers | accept)

@@ -66,6 +66,8 @@ class DialectRequest:
                 return {"taskId": task_id, "id": "one"}
             case Operation.LIST_PUSH:
                 return {"taskId": task_id}
+            case Operation.RATE:
+                return {"id": task_id, "rating": "up"}
         return {"id": task_id} if self.names_a_task else {}
 
 
@@ -87,6 +89,11 @@ class AddressRequest:
         return self.path in ("message:send", "message:stream")
 
     @property
+    def rates(self) -> bool:
+        """True if the request rates an answer."""
+        return self.path.endswith(":rate")
+
+    @property
     def names_a_task(self) -> bool:
         """True if the request names a task that exists."""
         return self.path.startswith("tasks/")
@@ -94,7 +101,8 @@ class AddressRequest:
     def send(self, web: Web, handle: str, task_id: str, headers: dict[str, str]) -> Answer:
         """The answer about an agent, and `task_id` where it names a task; a push address is always `p1`."""
         path = self.path.format(id="p1" if "taskId" in self.path else task_id, taskId=task_id)
-        body = {"json": question("what's up?") if self.asks else {"url": PUSH_URL}} if self.verb == "POST" else {}
+        sent = question("what's up?") if self.asks else {"rating": "up"} if self.rates else {"url": PUSH_URL}
+        body = {"json": sent} if self.verb == "POST" else {}
         headers = {"A2A-Version": "1.0"} | headers
         return web.request(self.verb, f"/api/a2a/v1/agents/{handle}/{path}", headers=headers, **body)
 

@@ -16,7 +16,7 @@ def start_sender(hub: HubProcess) -> None:
     if hub.worker is None:
         hub.serve(0)
     else:
-        hub._start_worker()
+        hub.start_worker()
 
 
 def end_leases(hub: HubProcess, table: str) -> None:

@@ -135,6 +135,11 @@ SELECT chat_id FROM agents_turn
 WHERE chat_id = ANY(:parents)
   AND (outcome IS NULL OR outcome = '{Outcome.COMPLETED}' OR reason IN ({_OWN_WORDS}))
 """)
+# The lock makes the closing of an account wait: its erasure finds every row that was written before.
+_OPEN_ACCOUNTS = statement(
+    "SELECT id FROM accounts_user WHERE id = ANY(:ids) AND closed_at IS NULL",
+    postgresql_lock="ORDER BY id FOR SHARE",
+)
 
 
 BuildAsk = Callable[[LookUpResult], Admit | Deny]
@@ -304,3 +309,8 @@ def _ended(database: Database, chat_ids: Collection[str]) -> frozenset[str]:
         return frozenset()
     going_on = database.send(_PARENTS_THAT_GO_ON, parents=chat_ids).fetchall()
     return frozenset(chat_ids) - {row[0] for row in going_on}
+
+
+def lock_open_accounts(database: Database, user_ids: Collection[int]) -> set[int]:
+    """Those of these accounts that are not closed; none of them is closed before the transaction ends."""
+    return {row[0] for row in database.send(_OPEN_ACCOUNTS, ids=user_ids).fetchall()}
