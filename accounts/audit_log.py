@@ -1,14 +1,18 @@
-"""The audit log of the admin: what users changed and what staff read, with user and time. Rows are only added."""
+"""The audit log: what users changed in the admin and what staff changed and read, with user and time.
+
+Rows are only added, and deleted by age if the hub's operator chose one (`ACTS_KEPT_DAYS`).
+"""
 
 from collections.abc import Sequence
 
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
 from accounts.models import User
 
 READ = 4  # a flag besides Django's ADDITION, CHANGE and DELETION
+ACT_NAMES = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted", READ: "read"}
 ROWS_NAMED = 100
 REPR_CHARS = 200
 

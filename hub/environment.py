@@ -105,6 +105,8 @@ DOWNLOADS_PER_PROCESS = env.integer("DOWNLOADS_PER_PROCESS", 8)
 # The days for which the jobs of `hub/settings.py` keep rows.
 TURNS_KEPT_DAYS = env.integer("TURNS_KEPT_DAYS", 400, least=1)
 """days after which ended turns are deleted"""
+ACTS_KEPT_DAYS = env.integer("ACTS_KEPT_DAYS", 0, least=0, most=36_500)
+"""days after which entries of the admin's log are deleted. 0: never"""
 EVENTS_KEPT_DAYS = env.integer("EVENTS_KEPT_DAYS", 90, least=1, most=36_500)
 """days after which events of transcripts are deleted, questions and replies among them, rows of token usage,
 sessions of teams after their last entry, and proposals of teams that were decided"""

@@ -189,6 +189,7 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "forget letters": {"task": "gateway.forget_letters", "schedule": 3600.0, "args": [LETTERS_KEPT_DAYS]},
     "retain": {"task": "agents.retain", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
     "blank questions": {"task": "agents.blank_questions", "schedule": 3600.0, "args": [QUESTIONS_KEPT_DAYS]},
+    "forget acts": {"task": "hub.forget_acts", "schedule": 3600.0, "args": [ACTS_KEPT_DAYS]},
     "forget events": {"task": "agents.forget_events", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget sessions": {"task": "gateway.forget_sessions", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},
     "forget proposals": {"task": "gateway.forget_proposals", "schedule": 3600.0, "args": [EVENTS_KEPT_DAYS]},

@@ -27,6 +27,7 @@ from agents.api.admin import (
     AdminUsers,
 )
 from agents.api.admin_figures import StatsActiveUsers, StatsOverview, StatsTimeseries
+from agents.api.admin_log import AdminLog, AdminLogExport
 from agents.api.agent_control import AdminHalt, AdminHalts, Blocks, BulkChanges, CardChange, HaltAgent, OneBlock
 from agents.api.agents import AgentByHandle, Agents, OneAgent, get_own_agent
 from agents.api.events import Events, OpMessages, SessionTimeline
@@ -139,6 +140,8 @@ admin_urlpatterns = [
     path("stats/overview", StatsOverview.as_view(), name="admin-overview"),
     path("stats/timeseries/<str:metric>", StatsTimeseries.as_view(), name="admin-timeseries"),
     path("stats/users/active", StatsActiveUsers.as_view(), name="admin-active-users"),
+    path("log", AdminLog.as_view(), name="admin-log"),
+    path("log/export", AdminLogExport.as_view(), name="admin-log-export"),
     path("sessions", AdminSessions.as_view(), name="admin-sessions"),
     path("sessions/<uuid:public_id>", AdminSession.as_view(), name="admin-session"),
     path("sessions/<uuid:public_id>/timeline", AdminTimeline.as_view(), name="admin-timeline"),

@@ -18,6 +18,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils.text import capfirst
 
+from accounts.audit_log import record_reading
 from accounts.models import User
 from accounts.pages import user_form, user_page
 from gateway.models import FrameRecord, Proposal, TeamAgent, TeamPolicy, Vote
@@ -249,6 +250,7 @@ def get_team_owner(request: HttpRequest, visitor: User) -> User:
     found = User.objects.filter(login__iexact=login[:64]).first() if visitor.is_staff else None
     if found is None:
         raise Http404
+    record_reading(visitor, User, "the team's pages", found)
     return found
 
 

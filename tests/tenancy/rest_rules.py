@@ -185,6 +185,8 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/stats/overview": ADMIN,
     f"GET {V}/admin/stats/timeseries/{{metric}}": ADMIN,
     f"GET {V}/admin/stats/users/active": ADMIN,
+    f"GET {V}/admin/log": ADMIN,
+    f"GET {V}/admin/log/export": ADMIN,
     f"GET {V}/admin/sessions": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}": ADMIN,
     f"GET {V}/admin/sessions/{{public_id}}/timeline": ADMIN,
