@@ -18,7 +18,7 @@ from tests.browser.visitor import DESKTOP, Visitor
 pytestmark = IN_BROWSER
 PHONE = {"width": 390, "height": 844}
 SORTED = "agents/agent/?o=1.-2"
-LISTS = ["", "accounts/user/", SORTED, "agents/agent/add/"]
+LISTS = ["", "accounts/user/", "admin/logentry/", SORTED, "agents/agent/add/"]
 # Of the same template.
 MORE_LISTS = ["accounts/credential/", "agents/agent/", "agents/turn/", "webhooks/delivery/"]
 
