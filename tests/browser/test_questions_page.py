@@ -52,3 +52,29 @@ async def test_a_reply_stands_in_one_line_and_a_reason_once(visitor: Visitor, si
             ["declined The agent declined to answer.", "I plan no wars"],
         ]
         await visitor.check_calm()
+
+
+async def test_a_thread_is_continued_shared_and_leads_to_each_ask(visitor: Visitor, site: HubProcess) -> None:
+    token = site.mint("continuer", "session")
+    async with online(site, Echo) as agent:
+        await send(site.url, agent.handle, "What is a thread?", token)
+        await visitor.sign_in("continuer", then="/questions")
+        page = visitor.page
+        await page.get_by_role("link", name="What is a thread?").click()
+        await page.get_by_label("Your question").fill("And after days?")
+        await page.get_by_role("button", name="Ask", exact=True).click()
+        await page.get_by_text("echo: And after days?").wait_for()
+        await visitor.check_calm()
+        await page.reload()
+        assert await page.locator("article.kept").count() == 2  # the answer belongs to the same thread
+        await page.get_by_text("Rename, archive, export, delete").click()
+        await page.get_by_role("button", name="Share this thread").click()
+        dialog = page.get_by_role("dialog", name="Share this thread")
+        await dialog.get_by_label("Everyone who is signed in").check()
+        await dialog.get_by_role("button", name="Share", exact=True).click()
+        await dialog.get_by_text("Shared with").wait_for()
+        await visitor.check_calm()
+        await dialog.get_by_role("button", name="Close").click()
+        await page.get_by_role("link", name="What happened").first.click()
+        await page.wait_for_url("**/questions/*")
+        await page.get_by_role("heading", name="Request and response").wait_for()
