@@ -62,6 +62,7 @@ from gateway.surface.health import TeamHealth
 from gateway.surface.sign_in import too_many_sockets
 from gateway.surface.socket import GatewaySocket
 from hub import limits as hub_limits
+from hub.agnt_exchanges import AgntExchanges
 from hub.caller_rate import CallerRate
 from hub.job_thread import MessageSender, make_sender_thread
 from hub.monitoring.ledger import Counts, MeasuredLink
@@ -176,7 +177,8 @@ class HubServices:
         )
         self.venue_asker = venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
         envelopes = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
-        self.agnt = AgntEndpoint(envelopes, StatusReports(), is_https=settings.IS_HTTPS)
+        record = AgntExchanges(exchange_log) if exchange_log else None
+        self.agnt = AgntEndpoint(envelopes, StatusReports(), record, is_https=settings.IS_HTTPS)
         self.gateway_clients = gateway_clients = ConcurrencyLimit(
             "sockets", per_account=hub_limits.STREAMS.most, refuse=too_many_sockets
         )

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -126,14 +126,25 @@ def _make(breaker: str) -> EnvelopeAnswer:
     return EnvelopeAnswer(status, msgspec.json.encode(report), [], "")
 
 
+# Records a request that asked an agent of the hub, with its response.
+RecordAsk = Callable[[HttpRequest, Arrival, EnvelopeAnswer], None]
+
+
 class AgntEndpoint:
     """Answers `PATHS`. `is_https`: whether the hub's public address is; then plain HTTP is refused."""
 
     def __init__(
-        self, runner: EnvelopeRunner, reports: StatusReports, *, is_https: bool, clock: Clock = time.monotonic
+        self,
+        runner: EnvelopeRunner,
+        reports: StatusReports,
+        record: RecordAsk | None = None,
+        *,
+        is_https: bool,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.runner = runner
         self._reports = reports
+        self._record = record
         self._is_https = is_https
         self._clock = clock
 
@@ -162,6 +173,8 @@ class AgntEndpoint:
         more = [trace]
         if answer.status == METHOD_NOT_ALLOWED:
             more.append((b"allow", ", ".join(methods).encode("ascii")))
+        if self._record is not None and arrival.asked is not None:
+            self._record(request, arrival, answer)
         body = b"" if request.method == "HEAD" else answer.body
         await respond(send, answer.status, body, [*answer.headers, *more])
 

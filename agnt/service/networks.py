@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from msgspec import Struct
+from msgspec import Struct, field
 
 from accounts.models import User
 from accounts.quotas import lock_owner
@@ -14,7 +14,7 @@ from agnt.models import Network, Venue
 from agnt.wire.envelope import Envelope
 from agnt.wire.payloads import Order
 from clawbridge.agnt.fields import Json
-from kit.ids import random_hex
+from kit.ids import random_hex, time_ordered
 
 SERVICE_PREFIX = "agnt-"
 MAX_ADDRESS_CHARS = 63  # the name of a hop has at most 128: these, a colon, and a login of at most 64
@@ -34,6 +34,7 @@ class VenueAsk(Struct, frozen=True, kw_only=True):
     """An envelope that a venue is to answer. `order`: the checked payload.
 
     `order_id`: of an order, and of the booking that is made of it. `asked_at`: its timestamp at the venue.
+    `chat_id`: of the turn that asks an agent of the hub.
     """
 
     network: NetworkRef
@@ -42,6 +43,7 @@ class VenueAsk(Struct, frozen=True, kw_only=True):
     order: Order
     order_id: UUID | None = None
     asked_at: str = ""
+    chat_id: str = field(default_factory=time_ordered)
 
 
 # The payload with which a venue confirms or cancels a booking, or its agent answers another envelope. The second

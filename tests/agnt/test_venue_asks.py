@@ -1,6 +1,7 @@
 """Bookings at venues that have an agent: what it is asked, what its answers become, and what is counted."""
 
 import asyncio
+import json
 import time
 from itertools import islice
 
@@ -271,3 +272,32 @@ async def test_twenty_envelopes_at_once_and_no_more(keeper: Keeper, asker: Progr
         assert len(agent.prompts) == 20
     assert keeper.bookings() == (20, 20)
     assert keeper.breaker("v") == NOTHING_COUNTED
+
+
+async def test_the_owner_reads_the_envelope_and_its_answer_on_the_page_of_the_ask(
+    keeper: Keeper, asker: Program
+) -> None:
+    async with keeper.venue("shown", data(CONFIRMED)) as agent:
+        sent = envelope(
+            "booking.confirm", {"venue_id": "shown", **ORDER}, agent_context={"secret": "of-the-program"}
+        )
+        result_of(await asker.post(sent))
+        [prompt] = agent.prompts
+    read = {
+        "path": f"/api/v1/questions/{prompt['chatId']}",
+        "headers": bearer(keeper.hub.mint(keeper.login, "session")),
+    }
+    async with web(keeper.hub.url) as client:
+
+        async def look() -> Json | None:
+            found: Json = (await client.get(read["path"], headers=read["headers"])).json()
+            return found if found["exchanges"] else None
+
+        shown = await eventually(look, "the exchange is written")
+        stranger = await client.get(read["path"], headers=bearer(keeper.hub.mint("stranger", "session")))
+    assert stranger.status_code == 404
+    [exchange] = shown["exchanges"]
+    assert (exchange["protocol"], exchange["path"], exchange["status"]) == ("AGNT", "/a2a/v1", 200)
+    assert json.loads(exchange["requestBody"])["intent"] == "booking.confirm"
+    assert json.loads(exchange["responseBody"])["payload"]["status"] == "pending"
+    assert "of-the-program" not in str(exchange)

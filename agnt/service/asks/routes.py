@@ -33,7 +33,6 @@ from clawbridge.agnt.breakers import Blame, blame_late
 from clawbridge.agnt.fields import CANCEL, CONFIRM, ErrorCode, Json
 from clawbridge.agnt.replies import HOW_TO_CANCEL, HOW_TO_REPLY
 from kit import strict_json
-from kit.ids import time_ordered
 from kit.safe_http import NotPublic, NotSent, StreamingHttp, TooMuch, Unanswered
 from kit.tasks import TaskSet
 
@@ -97,7 +96,7 @@ class VenueAgents:
         text = write_question(asked.venue, ask)
         running = await self._start(
             TurnAsk(
-                chat_id=time_ordered(),
+                chat_id=asked.chat_id,
                 target=route.target,
                 caller_id=asked.network.service_user_id,
                 caller_login=route.login,

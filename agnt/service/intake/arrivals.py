@@ -55,7 +55,8 @@ class Arrival:
     `is_body_refused`: the flaw is of the body, and answered before a missing key. `began`, `deadline`: of the
     monotonic clock. `is_envelope` False: a REST list, which has no sender and no response envelope.
     The hub sets the rest while it answers: `key` when there is a live one, `rate` when the call was counted, and
-    `late`: the error at the deadline. `has_left`: the caller waits no longer.
+    `late`: the error at the deadline. `has_left`: the caller waits no longer. `asked`: the ask of an agent of the
+    hub, if the request needed one.
     """
 
     digest: str
@@ -79,6 +80,7 @@ class Arrival:
         default_factory=lambda: EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the answer took longer than ttl_ms")
     )
     has_left: bool = False
+    asked: VenueAsk | None = None
 
     @classmethod
     def begin(cls, digest: str, began: float, user_agent: str) -> Self:

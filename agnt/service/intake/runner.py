@@ -206,6 +206,8 @@ class EnvelopeRunner:
         left = EnvelopeRefused(ErrorCode.TTL_EXCEEDED, "the caller waited no longer")
         if arrival.has_left:
             return left
+        if asked.venue.agent_id is not None:
+            arrival.asked = asked
         task = self._callers.enter(asked.network.credential_id)
         self._asking.add(task)
         try:
