@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.text import Truncator
 
 from a2a_bridge.models import StoredTask, Thread, ThreadTask
 from a2a_bridge.service.tasks.journal_rows import locked, read_tasks
@@ -18,7 +19,6 @@ from a2a_bridge.service.threads.exchanges import Exchange, read_exchange
 from a2a_bridge.wire.task import INTERRUPTED, Task
 from agents.models import Agent, Turn
 from kit import batches
-from kit.markdown import to_line
 
 AT_ONCE = 50
 SEARCHED_CHARS = 10_000  # of the questions of a task, and of its answers
@@ -107,8 +107,8 @@ def _exchanges_of(tasks: Sequence[Task]) -> list[_Read]:
         if agent_id is None:  # an agent that is gone
             continue
         exchange = read_exchange(task, first_asked.get(task.id, last))
-        title = to_line(exchange.question, TITLE_CHARS) or NO_TEXT
-        found.append(_Read(ThreadKey(task.caller_id, agent_id, task.context_id), exchange, title, last))
+        key = ThreadKey(task.caller_id, agent_id, task.context_id)
+        found.append(_Read(key, exchange, _title_of(exchange.question), last))
     return found
 
 
@@ -184,3 +184,9 @@ def _agents_by_handle(handles: Iterable[str]) -> dict[str, int]:
 
 def _searched(text: str) -> str:
     return text[:SEARCHED_CHARS].replace("\0", " ")
+
+
+def _title_of(question: str) -> str:
+    """The beginning of a question as it was typed, in one line: a parser of Markdown would slow the start."""
+    line = " ".join(question[:SEARCHED_CHARS].replace("\0", "").split())
+    return Truncator(line).chars(TITLE_CHARS) or NO_TEXT
