@@ -173,7 +173,7 @@ class HubServices:
         )
         rest = RestServer(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
         self.team_agents = team_agents = TeamModels(
-            rest, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S
+            rest, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S, exchange_log
         )
         self.venue_asker = venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
         envelopes = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)

@@ -14,6 +14,8 @@ from functools import partial
 import msgspec
 
 from a2a_bridge.service.calls import StreamedAnswer
+from a2a_bridge.service.exchange_log import ExchangeLog
+from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.service.streams import KEEPALIVE_S, Frame
 from a2a_bridge.wire.dialects.reading import invalid
 from a2a_bridge.wire.dialects.task_news import TaskNews
@@ -75,22 +77,28 @@ class TeamWire(ChatWire):
 
 @dataclass(frozen=True, slots=True)
 class TeamModels:
-    """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own."""
+    """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own.
+
+    `exchanges`: records requests and responses, if the hub does.
+    """
 
     http: RestServer
     gateway: Gateway
     streams: ConcurrencyLimit
     reply_wait_s: float
     stream_max_age_s: float
+    exchanges: ExchangeLog | None = None
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
         """Answer one request; no input of a client makes this raise."""
         found = PATH.fullmatch(request.path)
         name = found[1] if found else ""
-        await answer_request(request, send, TeamWire(self.http.public_url, name), self._ask)
+        await answer_request(request, send, TeamWire(self.http.public_url, name), self._ask, self.exchanges)
 
     async def _ask(self, request: HttpRequest, answer: ChatAnswer) -> None:
         body = await request.read_checked(("POST",))
+        if self.exchanges is not None:
+            answer.note = begin_note(request, body, len(body), answer.chat.binding)
         await self.http.get_caller(request, TokenScope.ASK)  # before other faults are reported
         assert isinstance(answer.chat, TeamWire)  # noqa: S101  for the type checker: `__call__` made the wire
         await self.ask(request, answer, answer.chat.read(body), answer.chat.agent)
@@ -115,12 +123,12 @@ class TeamModels:
                 await answer_in_format(answer, asked.format, wanted, "", ask)
             return
         if not asked.is_stream:
-            running, settled = await self._start(request, identity, name, wanted)
+            running, settled = await self._start(request, identity, answer, name, wanted)
             await self.http.wait(request, identity, settled)
             await answer.at_once(make_task(identity, name, running, settled.result()))
             return
         with self.streams.hold(identity.user_id):
-            running, settled = await self._start(request, identity, name, wanted)
+            running, settled = await self._start(request, identity, answer, name, wanted)
             await self._follow(identity, answer, _stream(identity, name, running, settled))
 
     async def _ask_once(
@@ -132,7 +140,7 @@ class TeamModels:
             RequestRefused, RpcError: nothing was sent; or the caller's credential was revoked.
         """
         held = HeldReply(answer)
-        running, settled = await self._start(request, identity, name, wanted)
+        running, settled = await self._start(request, identity, answer, name, wanted)
         if wanted.waits:
             await self.http.wait(request, identity, settled)
             await held.at_once(make_task(identity, name, running, settled.result()))
@@ -141,7 +149,7 @@ class TeamModels:
         return held
 
     async def _start(
-        self, request: HttpRequest, identity: Identity, name: str, wanted: AskedSend
+        self, request: HttpRequest, identity: Identity, answer: ChatAnswer, name: str, wanted: AskedSend
     ) -> "tuple[RunningTurn, asyncio.Future[SettledTurn]]":
         """Ask the agent; its turn, and how the turn ends.
 
@@ -152,6 +160,8 @@ class TeamModels:
             running = await self._begin(identity, name, wanted, request.traceparent)
         except FrameRefused as refused:
             raise refuse(refused) from None
+        if (note := answer.note) is not None:
+            note.chat_id, note.caller_id = running.ask.chat_id, running.ask.caller_id
         return running, start_apart(self.gateway.link.start, _settle(running), "completion")
 
     async def _follow(

@@ -14,6 +14,8 @@ from lab.frames import Json
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
+from tests.channel.agents import sql
+from tests.gateway.client import EchoSeat, team
 
 PUSH_TOKEN = "push-secret-1234567"
 CREDENTIALS = "credentials-of-the-receiver"
@@ -172,3 +174,18 @@ async def test_exchanges_are_recorded_on_postgresql(make_storage: MakeStorage) -
         assert ask["deliveredMs"] is not None
     finally:
         hub.stop()
+
+
+async def test_completions_of_a_team_are_recorded(embedded_hub: HubProcess) -> None:
+    token = embedded_hub.mint("recorded-team", "session")
+    body: Json = {"model": "any", "messages": [{"role": "user", "content": "as a teammate"}]}
+    async with team(embedded_hub, "recorded-team", steward=EchoSeat), web(embedded_hub.url) as client:
+        for path, fields in (("/agent/steward", {}), ("/v1/chat/completions", {"model": "agent/steward"})):
+            chat = await client.post(path, json=body | fields, headers=bearer(token))
+            assert chat.status_code == 200, chat.text
+            [(chat_id,)] = sql(embedded_hub, "SELECT chat_id FROM agents_turn ORDER BY id DESC LIMIT 1")
+            ask = await recorded(embedded_hub, token, chat_id)
+            [exchange] = ask["exchanges"]
+            assert (exchange["protocol"], exchange["path"]) == ("Chat completions", path)
+            assert "as a teammate" in exchange["requestBody"]
+            assert "echo: as a teammate" in exchange["responseBody"]
