@@ -10,10 +10,11 @@ from a2a_bridge import settings as of_a2a_bridge
 from accounts import settings as of_accounts
 from agents import settings as of_agents
 from agnt import settings as of_agnt
+from evaluations import settings as of_evaluations
 from gateway import settings as of_gateway
 from webhooks import settings as of_webhooks
 
-SETTINGS_OF_APPS = (of_a2a_bridge, of_accounts, of_agents, of_agnt, of_gateway, of_webhooks)
+SETTINGS_OF_APPS = (of_a2a_bridge, of_accounts, of_agents, of_agnt, of_evaluations, of_gateway, of_webhooks)
 
 
 class HubConfig(AppConfig):

@@ -27,6 +27,7 @@ from agents.models import Attachment, Process, Turn
 from agents.models.choices import Outcome, TurnFailure
 from agents.models.session import alive_since, live_connections
 from agnt import limits as of_agnt
+from evaluations import limits as of_evaluations
 from gateway import limits as of_gateway
 from hub import limits as of_hub
 from hub.logs import errors_lately
@@ -128,7 +129,7 @@ def _count_turns(now: datetime) -> dict[str, Any]:
 
 ACCOUNTS_A_PAGE = 50
 FIRST_SORTED_BY = "sessions"
-APPS = (of_agents, of_accounts, of_webhooks, of_a2a_bridge, of_agnt, of_gateway, of_hub)
+APPS = (of_agents, of_accounts, of_webhooks, of_a2a_bridge, of_agnt, of_evaluations, of_gateway, of_hub)
 LIMITS = [limit for app in APPS for limit in vars(app).values() if isinstance(limit, AccountLimit)]
 COLUMNS: Mapping[str, tuple[CountedRows, AccountLimit]] = {
     rows.name or limit.name: (rows, limit) for limit in LIMITS for rows in (*limit.counted, *limit.also_shown)

@@ -21,6 +21,7 @@ from agents.links.sockets import ServedSocket, SocketLink
 from agents.transcript import announcements, permissions
 from agents.transcript.announcements import CloseAgent
 from agents.transcript.session_deletion import DELETED
+from evaluations.service.runs import on_started
 from gateway.service.client import Gateway
 from gateway.service.proposals import are_open, close_due
 from gateway.service.queue_claims import are_queued
@@ -73,9 +74,11 @@ class Runtime:
         self._timer_thread = DbThread("timers") if settings.IS_EMBEDDED else None
         self._call: DbCall = self._timer_thread.call if self._timer_thread else DbCalls(TIMERS_AT_ONCE)
         self._deliverer = make_sender_thread("deliveries", "webhooks.deliver_due")
+        self._examiner = JobThread("evaluations", hub_services.examiner)
         self._threads = [
             self._deliverer,
             hub_services.pusher,
+            self._examiner,
             *([JobThread("cancellations", hub_services.canceller)] if settings.AGNT else []),
             *(make_job_threads() if settings.IS_EMBEDDED else []),
         ]
@@ -163,6 +166,8 @@ class Runtime:
                 await attempt(self._write_orphaned, SESSIONS_FAILED)
         # Nothing below waits or fails: a failed start is tried again, and a thread can be started only once.
         on_queued(self._deliverer.wake)
+        on_started(self._examiner.wake)
+        hub_services.examiner.start()
         hub_services.canceller.start()
         for thread in self._threads:
             thread.start()

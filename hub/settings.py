@@ -8,6 +8,7 @@ from a2a_bridge.settings import *
 from accounts.settings import *
 from agents.settings import *
 from agnt.settings import *
+from evaluations.settings import *
 from gateway.settings import *
 from hub.data_dir import BASE_DIR, keep_secret_key
 from hub.environment import *
@@ -89,6 +90,7 @@ INSTALLED_APPS = [
     "a2a_bridge",
     "gateway",
     "agnt",
+    "evaluations",
 ]
 
 MIDDLEWARE = [
@@ -201,6 +203,8 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "forget deliveries": {"task": "webhooks.retain", "schedule": 3600.0, "args": [DELIVERIES_KEPT_DAYS]},
     "forget frames": {"task": "gateway.forget_frames", "schedule": 3600.0},
     "forget pushes": {"task": "a2a.forget_pushes", "schedule": 3600.0},
+    "start evaluations": {"task": "evaluations.start_due", "schedule": 60.0, "options": {"expires": 60}},
+    "forget evaluations": {"task": "evaluations.forget_runs", "schedule": 3600.0, "args": [RUNS_KEPT_DAYS]},
     "forget shares": {"task": "a2a.forget_shares", "schedule": 3600.0},
     "forget envelopes": {"task": "agnt.forget_seen", "schedule": 60.0, "options": {"expires": 60}},
     "check metering": {"task": "agnt.check_metering", "schedule": 300.0, "options": {"expires": 300}},

@@ -52,6 +52,7 @@ from agnt.service.asks.breakers import StoredBreakers
 from agnt.service.cancellations import Canceller
 from agnt.service.intake.intake import Intake
 from agnt.service.intake.runner import EnvelopeRunner
+from evaluations.service.asking import Examiner
 from gateway.service.client import Gateway
 from gateway.service.health import HealthReport
 from gateway.service.protocol_tasks import StepRunner
@@ -236,6 +237,7 @@ class HubServices:
         self.fipa = FipaEndpoint(rest, gateway)
         self.gateway_health = TeamHealth(ledger, gateway.health)
         self.canceller = Canceller(venue_asker.ask)
+        self.examiner = Examiner(asking)
         # Last: the message sender delivers to the services built above.
         message_sender.address(process_id, self.take, post)
 

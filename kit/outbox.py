@@ -72,7 +72,8 @@ class Outbox(ABC):
     `name`: of the sender's threads and log events. `receiver`: the column that tells receivers apart, as a path
     from a row. `at_once`: the most rows that one sender sends at once. `shares`: by the path of a column, how many
     of these rows may have the same value, so that no receiver and no owner holds up the others; a row without a
-    value does not count. `retry_after_s`: the waits between attempts; when all were used, the row is given up.
+    value does not count. `lease`: longer than an attempt usually takes. `retry_after_s`: the waits between
+    attempts; when all were used, the row is given up.
     `columns_while_sent`: values that a lease writes into further columns.
     """
 
@@ -81,6 +82,7 @@ class Outbox(ABC):
     receiver: ClassVar[str]
     at_once: ClassVar[int] = 32
     shares: ClassVar[Mapping[str, int]] = {}
+    lease: ClassVar[timedelta] = LEASE
     retry_after_s: ClassVar[Sequence[float]]
     columns_while_sent: ClassVar[Mapping[str, Any]] = {}
 
@@ -150,7 +152,7 @@ class Leased:
 
 
 def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
-    """Lease due rows within the limits, those that are due longest first. After 60 s any sender may lease them."""
+    """Lease due rows within the limits, those that are due longest first, until `Outbox.lease` has passed."""
     leased: list[Leased] = []
     while limits.left and (found := _lease_some(outbox, limits)):
         leased += found
@@ -284,7 +286,7 @@ def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     with transaction.atomic():
         rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
         taken = [row for row in rows if limits.enter(row)]
-        until = db_now() + LEASE
+        until = db_now() + outbox.lease
         # An attempt counts when it begins, also if its process dies then: so no row is retried for ever.
         sent = {"next_attempt_at": until, "attempts": F("attempts") + 1, **outbox.columns_while_sent}
         outbox.rows._default_manager.filter(pk__in=[row.pk for row in taken]).update(**sent)

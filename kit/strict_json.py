@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 MAX_DEPTH = 64
+FENCE, FENCE_END = "```json", "```"
 MAX_BRACKETS = 10_000  # half a million empty arrays in one body would delay all other requests
 
 
@@ -152,3 +153,11 @@ def _has_forbidden_text(value: Any) -> bool:
             waiting.extend(item)
         waiting.extend(_children(item))
     return False
+
+
+def bare_json(reply: str) -> str:
+    """The text of a reply without the one Markdown fence that it may stand in."""
+    text = reply.strip()
+    if len(text) > len(FENCE) and text.startswith(FENCE) and text.endswith(FENCE_END):
+        return text.removeprefix(FENCE).removesuffix(FENCE_END).strip()
+    return text

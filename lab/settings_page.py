@@ -27,7 +27,8 @@ PAGE = ROOT / "docs" / "reference" / "settings.md"
 LIMITS_PAGE = ROOT / "docs" / "reference" / "limits.md"
 MODULES = (
     *("hub/environment.py", "accounts/settings.py", "webhooks/settings.py", "agents/settings.py"),
-    *("a2a_bridge/settings.py", "gateway/settings.py", "agnt/settings.py", "kit/durations.py"),
+    *("a2a_bridge/settings.py", "gateway/settings.py", "agnt/settings.py", "evaluations/settings.py"),
+    "kit/durations.py",
 )
 FROM_FILES = ("text", "keys", "master_key")  # what `env.text` reads
 NO_BOUND = 2**31

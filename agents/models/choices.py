@@ -24,6 +24,7 @@ class Surface(StrEnum):
     CHAT = "chat"
     GATEWAY = "gateway"
     AGNT = "agnt"
+    EVALUATION = "evaluation"
 
 
 class TurnFailure(StrEnum):

@@ -25,6 +25,7 @@ SURFACE_NAMES = {
     Surface.CHAT: "chat completions",
     Surface.GATEWAY: "gateway message",
     Surface.AGNT: "AGNT envelope",
+    Surface.EVALUATION: "saved question",
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 PUBLIC_ASKER = "(public)"

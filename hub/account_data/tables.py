@@ -78,6 +78,7 @@ from agnt.models import (
     UsageEvent,
     Venue,
 )
+from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet, SavedQuestion
 from gateway.models import (
     ChannelWatch,
     EnvelopeKey,
@@ -184,6 +185,10 @@ TABLES = (
     AccountTable("follow_up", FollowUp, ("caller", "agent__owner"), erased_by=("caller",), at_once=FEW),
     AccountTable("problem_note", ProblemNote, ("caller", "agent__owner"), erased_by=("caller",)),
     AccountTable("rating", Rating, ("caller", "agent__owner"), erased_by=("caller",)),
+    AccountTable("question_set", QuestionSet, ("agent__owner",), erased_by=()),
+    AccountTable("saved_question", SavedQuestion, ("question_set__agent__owner",), erased_by=()),
+    AccountTable("evaluation_run", EvaluationRun, ("question_set__agent__owner",), erased_by=()),
+    AccountTable("evaluation_result", EvaluationResult, ("run__question_set__agent__owner",), erased_by=()),
     AccountTable("event", Event, ("session__owner",), erased_by=(), at_once=FEW),
     AccountTable("op_message", OpMessage, ("session__owner", "author"), erased_by=("author",), at_once=FEW),
     AccountTable("file", File, ("session__owner", "uploader"), erased_by=()),

@@ -20,13 +20,13 @@ from a2a_bridge.wire.task import Task
 from agents.core.errors import Denied
 from kit.asgi import ClientLeft
 from kit.jsonrpc import RpcError
-from kit.strict_json import UnreadableText
+from kit.strict_json import UnreadableText, bare_json
 from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
 from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
-from openai_api.wire.formats import ReplyFormat, bare_json, read_json
+from openai_api.wire.formats import ReplyFormat, read_json
 from openai_api.wire.messages import make_repair
 
-SCHEMAS = "openai_api.service.schemas"
+SCHEMAS = "kit.json_schemas"
 
 _thread = ThreadPoolExecutor(1, "formats")
 

@@ -8,9 +8,6 @@ from msgspec import Meta, Struct
 from kit import strict_json
 from kit.strict_json import BadShape, NotJson
 
-MAX_SCHEMA_CHARS = 20_000
-MAX_FLAW_CHARS = 500
-FENCE, FENCE_END = "```json", "```"
 JSON_ALONE = "Answer with JSON alone: no words before or after it."
 ANY_OBJECT = "The JSON is one object."
 OF_SCHEMA = "The JSON has to be valid by this JSON Schema:"
@@ -76,14 +73,6 @@ def read_format(given: AnyFormat | None, field: str) -> ReplyFormat | None:
 def compact(value: object) -> str:
     """A value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def bare_json(reply: str) -> str:
-    """The text of a reply without the one fence that it may stand in."""
-    text = reply.strip()
-    if len(text) > len(FENCE) and text.startswith(FENCE) and text.endswith(FENCE_END):
-        return text.removeprefix(FENCE).removesuffix(FENCE_END).strip()
-    return text
 
 
 def read_json(text: str) -> Any:

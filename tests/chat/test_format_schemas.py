@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from openai_api.service import schemas
-from openai_api.service.schemas import find_flaw, find_schema_flaw
+from kit import json_schemas as schemas
+from kit.json_schemas import find_flaw, find_schema_flaw
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 SLOW = "(a+)+$"

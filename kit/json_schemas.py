@@ -1,9 +1,12 @@
-"""JSON Schemas of callers, checked with a bound on the work. Imports `jsonschema`, so `formats` imports it late.
+"""JSON Schemas of users, checked with a bound on the work.
+
+This module imports `jsonschema`, which is large: other modules import this one when they use it first.
 
 The keywords in `UNCHECKED` have no bound: a regular expression may take hours. Agents read them, and the hub does
 not check them.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -15,10 +18,10 @@ from jsonschema.exceptions import ValidationError, best_match
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from openai_api.wire.formats import MAX_FLAW_CHARS, MAX_SCHEMA_CHARS, compact
-
 UNCHECKED = ("pattern", "patternProperties", "uniqueItems", "unevaluatedProperties", "unevaluatedItems")
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+MAX_SCHEMA_CHARS = 20_000
+MAX_FLAW_CHARS = 500
 MAX_OBJECTS = 2_000
 MAX_CPU_S = 0.5
 
@@ -31,7 +34,7 @@ class Uncheckable(Exception):
 
 def find_schema_flaw(schema: dict[str, Any]) -> str:
     """The reason why a schema is refused; empty for a sound schema."""
-    if len(compact(schema)) > MAX_SCHEMA_CHARS:
+    if len(json.dumps(schema, ensure_ascii=False, separators=(",", ":"))) > MAX_SCHEMA_CHARS:
         return f"want at most {MAX_SCHEMA_CHARS} characters"
     inner = [*_objects_in(schema)]
     if len(inner) > MAX_OBJECTS:
@@ -80,6 +83,16 @@ def find_flaw(value: Any, schema: dict[str, Any]) -> str:
     finally:
         _ends_at.reset(begun)
     return "" if error is None else _describe_error(error)
+
+
+def find_unchecked(schema: dict[str, Any]) -> str:
+    """A keyword of a schema that the hub does not check, such as `pattern`; empty without one."""
+    for one in _objects_in(schema):
+        for name in UNCHECKED:
+            # A property may have the same name: its value is a schema, and that of these two keywords is not.
+            if name in one and not (name in ("pattern", "uniqueItems") and isinstance(one[name], dict)):
+                return name
+    return ""
 
 
 def _class_of(schema: dict[str, Any]) -> Any:

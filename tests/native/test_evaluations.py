@@ -1,0 +1,341 @@
+"""Sets of saved questions over REST and on the desk; runs are in tests/surfaces/test_evaluations.py."""
+
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.core.directory import revise_agent
+from agents.models import Agent
+from evaluations.jobs import forget_runs, start_due
+from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet
+from evaluations.service import runs
+from evaluations.service.properties import check_answer, read_judgement
+from kit.clock import db_now
+from tests.native.rows import Person, api, browser, make_agent
+
+pytestmark = pytest.mark.django_db
+EVALUATIONS = "/api/v1/evaluations"
+ASKED = {"text": "When do you open?", "expected": "contains", "expectation": "nine"}
+State = EvaluationResult.State
+
+
+def make_set(person: Person, of: Agent, **body: Any) -> Any:
+    wanted = {"agent": of.handle, "name": "Hours", "questions": [ASKED]} | body
+    return api(person.session).post(EVALUATIONS, wanted, format="json")
+
+
+def change(person: Person, set_id: int, **body: Any) -> Any:
+    return api(person.session).patch(f"{EVALUATIONS}/{set_id}", body, format="json")
+
+
+def start(person: Person, set_id: int) -> Any:
+    return api(person.session).post(f"{EVALUATIONS}/{set_id}/runs")
+
+
+def end_run(run_id: int, state: State = State.PASSED) -> None:
+    """End a run as the hub does, without agents."""
+    EvaluationResult.objects.filter(run=run_id).update(
+        state=state, next_attempt_at=None, asked="c1", answer="We open at nine.", ended_at=db_now()
+    )
+    runs.end_if_complete(run_id)
+
+
+def test_a_set_is_made_changed_and_deleted(alice: Person) -> None:
+    made = make_set(alice, make_agent(alice.user)).json()
+    assert (made["agent"], made["schedule"], made["dailyBudget"], made["latestRun"]) == (
+        "alice/helper",
+        "off",
+        100,
+        None,
+    )
+    [question] = made["questions"]
+    assert {**ASKED, "id": question["id"], "judge": ""} == question
+    revised = change(
+        alice,
+        made["id"],
+        schedule="daily",
+        questions=[{**ASKED, "text": "And on Sunday?"}, {**question, "expectation": "ten"}],
+    ).json()
+    assert [(one["text"], one["expectation"]) for one in revised["questions"]] == [
+        ("And on Sunday?", "nine"),
+        ("When do you open?", "ten"),
+    ]
+    assert revised["questions"][1]["id"] == question["id"]
+    assert revised["nextRunAt"] is not None
+    listed = api(alice.session).get(f"{EVALUATIONS}?agent=@alice/helper").json()
+    assert [(one["name"], one["questions"]) for one in listed["items"]] == [("Hours", 2)]
+    assert change(alice, made["id"], schedule="off", dailyBudget=5).json()["nextRunAt"] is None
+    assert api(alice.session).delete(f"{EVALUATIONS}/{made['id']}").status_code == 204
+    assert not QuestionSet.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"questions": [{**ASKED, "expected": "matches", "expectation": "(?=a)"}]}, "RE2"),
+        ({"questions": [{**ASKED, "expected": "matches", "expectation": "(x{1000}){1000}"}]}, "RE2"),
+        ({"questions": [{**ASKED, "expected": "json_schema", "expectation": "{"}]}, "JSON Schema"),
+        (
+            {"questions": [{**ASKED, "expected": "json_schema", "expectation": '{"$ref": "file:///"}'}]},
+            "inside",
+        ),
+        ({"questions": [{**ASKED, "expected": "json_schema", "expectation": '{"pattern": "(a+)+$"}'}]}, "pattern"),
+        ({"questions": [{**ASKED, "expected": "judged"}]}, "judge"),
+        ({"questions": [{**ASKED, "expected": "judged", "judge": "bob/absent"}]}, "judge"),
+        ({"questions": [{**ASKED, "expected": "judged", "judge": "@alice/helper"}]}, "another agent"),
+        ({"questions": [{**ASKED, "expected": "smells"}]}, "expected"),
+        ({"questions": [{**ASKED, "id": 1}]}, "no such question"),
+        ({"questions": [ASKED] * 101}, "100 questions"),
+        ({"agent": "bob/helper"}, "agent"),
+        ({"name": ""}, "name"),
+        ({"dailyBudget": 0}, "dailyBudget"),
+        ({"schedule": "every second"}, "schedule"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_a_set_of_another_form_is_refused(alice: Person, bob: Person, body: dict[str, Any], field: str) -> None:
+    make_agent(bob.user)
+    refused = make_set(alice, make_agent(alice.user), **body)
+    assert refused.status_code in (400, 429)
+    assert field in json.dumps(refused.json())
+    assert not QuestionSet.objects.exists()
+
+
+def test_an_account_has_a_limited_number_of_sets_and_a_name_stands_once(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    assert make_set(alice, agent).status_code == 201
+    assert make_set(alice, agent).status_code == 409
+    QuestionSet.objects.bulk_create([QuestionSet(agent=agent, name=f"n{number}") for number in range(99)])
+    assert make_set(alice, agent, name="more").status_code == 429
+
+
+def test_a_set_of_another_owner_is_absent(alice: Person, bob: Person) -> None:
+    made = make_set(alice, make_agent(alice.user)).json()
+    run = start(alice, made["id"]).json()
+    address = f"{EVALUATIONS}/{made['id']}"
+    one_run = f"{address}/runs/{run['id']}"
+    absent = api(bob.session).get(f"{EVALUATIONS}/999999")
+    for method, path, body in (
+        ("get", address, None),
+        ("patch", address, {"name": "mine"}),
+        ("delete", address, None),
+        ("get", f"{address}/runs", None),
+        ("post", f"{address}/runs", None),
+        ("get", one_run, None),
+        ("post", f"{one_run}/stop", None),
+    ):
+        other = getattr(api(bob.session), method)(path, body, format="json")
+        assert (other.status_code, other.json()) == (404, absent.json()), path
+    for page in ("", "/settings", "/questions/new", f"/runs/{run['id']}"):
+        assert browser(bob.session).get(f"/desk/evaluations/{made['id']}{page}").status_code == 404
+    assert api(bob.session).get(EVALUATIONS).json()["total"] == 0
+    assert EvaluationRun.objects.get().ended_at is None
+
+
+def test_a_set_runs_once_at_a_time_and_is_stopped(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    made = make_set(alice, agent).json()
+    run = start(alice, made["id"]).json()
+    assert (run["cause"], run["waiting"], run["endedAt"]) == ("by_hand", 1, None)
+    assert start(alice, made["id"]).status_code == 409
+    stopped = api(alice.session).post(f"{EVALUATIONS}/{made['id']}/runs/{run['id']}/stop").json()
+    assert (stopped["stopped"], stopped["leftOut"], stopped["endedAt"] is None) == (True, 1, False)
+    again = api(alice.session).post(f"{EVALUATIONS}/{made['id']}/runs/{run['id']}/stop").json()
+    assert again == stopped
+    change(alice, made["id"], questions=[])
+    assert "add one" in start(alice, made["id"]).json()["message"]
+    revise_agent(agent.pk, {"status": "draft"})
+    assert "publish" in start(alice, made["id"]).json()["message"]
+
+
+def test_a_schedule_starts_a_run_when_it_is_due_and_leaves_out_missed_times(alice: Person) -> None:
+    made = make_set(alice, make_agent(alice.user), schedule="hourly").json()
+    assert start_due() == 0
+    late = db_now() - timedelta(hours=5, minutes=10)
+    QuestionSet.objects.update(due_at=late)
+    assert (start_due(), start_due()) == (1, 0)
+    assert EvaluationRun.objects.get().cause == "schedule"
+    due = QuestionSet.objects.get(pk=made["id"]).due_at
+    assert due == late + timedelta(hours=6)
+
+
+def test_a_new_card_starts_one_run(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    made = make_set(alice, agent, runsOnNewCard=True).json()
+    make_set(alice, agent, name="Other")
+    assert start_due() == 0
+    revise_agent(agent.pk, {"daily_budget": 7})  # no card says this
+    assert start_due() == 0
+    revise_agent(agent.pk, {"description": "Knows the opening hours."})
+    assert (start_due(), start_due()) == (1, 0)
+    run = EvaluationRun.objects.get()
+    assert (run.cause, run.question_set_id) == ("card", made["id"])
+    revise_agent(agent.pk, {"description": "Knows more."})  # while the run goes on
+    assert start_due() == 0
+    end_run(run.pk)
+    assert start_due() == 1
+
+
+def test_a_set_that_is_marked_later_does_not_run_for_an_earlier_change(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    made = make_set(alice, agent).json()
+    revise_agent(agent.pk, {"description": "Knows the opening hours."})
+    change(alice, made["id"], runsOnNewCard=True)
+    assert start_due() == 0
+
+
+def test_results_stand_side_by_side_for_each_version(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    made = make_set(alice, agent).json()
+    for state, text in ((State.NOT_PASSED, "one"), (State.PASSED, "two")):
+        revise_agent(agent.pk, {"description": text})
+        for _ in range(2):
+            end_run(start(alice, made["id"]).json()["id"], state)
+    page = browser(alice.session).get(f"/desk/evaluations/{made['id']}").content.decode()
+    table = page[page.index("<table>") : page.index("</table>")]
+    assert table.count('<th scope="col">') == 1 + 2
+    assert table.index("badge good") < table.index("badge bad")
+    assert '/questions/c1"' in table
+    latest = browser(alice.session).get(f"/desk/evaluations/{made['id']}?by=run").content.decode()
+    assert latest[: latest.index("</table>")].count('<th scope="col">') == 1 + 4
+    one = api(alice.session).get(f"{EVALUATIONS}/{made['id']}/runs").json()
+    assert (one["total"], len({run["cardDigest"] for run in one["items"]})) == (4, 2)
+    whole = api(alice.session).get(f"{EVALUATIONS}/{made['id']}/runs/{one['items'][0]['id']}").json()
+    assert [(result["state"], result["routeId"]) for result in whole["results"]] == [("passed", "c1")]
+
+
+def test_a_changed_question_marks_its_earlier_results(alice: Person) -> None:
+    made = make_set(alice, make_agent(alice.user)).json()
+    end_run(start(alice, made["id"]).json()["id"])
+    address = f"/desk/evaluations/{made['id']}"
+    assert "before you changed it" not in browser(alice.session).get(address).content.decode()
+    change(alice, made["id"], questions=[{**made["questions"][0], "expectation": "ten"}])
+    assert "before you changed it" in browser(alice.session).get(address).content.decode()
+
+
+def test_a_set_and_its_questions_are_edited_on_pages(alice: Person) -> None:
+    make_agent(alice.user)
+    client = browser(alice.session)
+    made = client.post("/desk/evaluations", {"agent": "@alice/helper", "name": "Hours <b>"})
+    set_id = QuestionSet.objects.get().pk
+    assert (made.status_code, made["Location"]) == (302, f"/desk/evaluations/{set_id}/questions/new")
+    address = f"/desk/evaluations/{set_id}"
+    form = {"text": "When?\r\nExactly.", "expected": "matches", "expectation": "[", "judge": ""}
+    refused = client.post(f"{address}/questions/new", form)
+    assert (refused.status_code, "RE2" in refused.content.decode()) == (400, True)
+    added = client.post(f"{address}/questions/new", form | {"expectation": "n.ne", "another": "1"})
+    assert added["Location"] == f"{address}/questions/new"
+    question = QuestionSet.objects.get().questions.get()
+    assert question.text == "When?\nExactly."
+    assert client.post(f"{address}/questions/{question.pk}", form | {"expectation": "t.n"}).status_code == 302
+    saved = client.post(f"{address}/settings", {"name": "New", "schedule": "weekly", "daily_budget": "7"})
+    assert saved["Location"] == address
+    row = QuestionSet.objects.get()
+    assert (row.name, row.schedule, row.daily_budget, row.due_at is None) == ("New", "weekly", 7, False)
+    assert client.post(f"{address}/settings", {"name": "", "schedule": "x"}).status_code == 400
+    client.post(address, {"action": "run"})
+    text = client.get(address).content.decode()
+    assert ("0 of 1 questions" in text, "Stop the run" in text) == (True, True)
+    client.post(address, {"action": "stop"})
+    assert EvaluationRun.objects.get().is_stopped
+    client.post(f"{address}/questions/{question.pk}", {"delete": "1"})
+    assert "No question yet" in client.get(address).content.decode()
+    client.post(f"{address}/settings", {"delete": "1"})
+    assert "No saved questions yet" in client.get("/desk/evaluations").content.decode()
+
+
+def test_a_user_without_an_agent_is_told_what_to_do(carol: Person) -> None:
+    page = browser(carol.session).get("/desk/evaluations").content.decode()
+    assert ("No agent yet" in page, "Make the set" in page) == (True, False)
+    assert browser(carol.session).post("/desk/evaluations", {"agent": "x\0", "name": "n"}).status_code == 400
+
+
+def test_a_list_of_sets_takes_as_many_statements_as_one_set(alice: Person) -> None:
+    agent, counts = make_agent(alice.user), []
+    for number in range(3):
+        made = make_set(alice, agent, name=f"n{number}").json()
+        end_run(start(alice, made["id"]).json()["id"])
+        with CaptureQueriesContext(connection) as queries:
+            browser(alice.session).get("/desk/evaluations")
+            api(alice.session).get(EVALUATIONS)
+        counts.append(len(queries))
+    assert counts[1] == counts[2]
+
+
+def test_the_budget_of_a_day_is_spent_once(alice: Person) -> None:
+    set_id = make_set(alice, make_agent(alice.user), dailyBudget=3).json()["id"]
+    assert [runs.spend(set_id, 2), runs.spend(set_id, 2), runs.spend(set_id, 1)] == [True, False, True]
+    runs.give_back(set_id, 2)
+    assert api(alice.session).get(f"{EVALUATIONS}/{set_id}").json()["asksToday"] == 1
+    QuestionSet.objects.update(spent_on=db_now().date() - timedelta(days=1))
+    assert api(alice.session).get(f"{EVALUATIONS}/{set_id}").json()["asksToday"] == 0
+    assert runs.spend(set_id, 3)
+
+
+def test_old_runs_and_those_beyond_the_limit_are_deleted(alice: Person) -> None:
+    set_id = make_set(alice, make_agent(alice.user)).json()["id"]
+    now = db_now()
+    ages = [timedelta(days=100), *(timedelta(minutes=number) for number in range(205))]
+    EvaluationRun.objects.bulk_create(
+        [
+            EvaluationRun(question_set_id=set_id, cause="by_hand", started_at=now - age, ended_at=now)
+            for age in ages
+        ]
+    )
+    start(alice, set_id)
+    assert forget_runs(90) == 1 + 6
+    assert EvaluationRun.objects.count() == 200
+
+
+@pytest.mark.parametrize(
+    ("expected", "expectation", "answer", "passes"),
+    [
+        ("contains", "NINE", "We open at nine.", True),
+        ("contains", "ten", "We open at nine.", False),
+        ("matches", r"^We open at \w+\.$", "We open at nine.", True),
+        ("matches", "^nine", "We open at nine.", False),
+        ("json_schema", '{"required": ["open"]}', '```json\n{"open": 9}\n```', True),
+        ("json_schema", '{"required": ["open"]}', '{"close": 9}', False),
+        ("json_schema", '{"properties": {"pattern": {"type": "string"}}}', '{"pattern": 1}', False),
+        ("json_schema", "{}", "nine", False),
+        ("json_schema", "[]", "{}", None),
+        ("matches", "[", "nine", None),
+    ],
+)
+def test_an_answer_is_compared(expected: str, expectation: str, answer: str, passes: bool | None) -> None:
+    verdict = check_answer(expected, expectation, answer)
+    assert verdict.passes is passes
+    assert bool(verdict.detail) is (passes is not True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "passes", "detail"),
+    [
+        ("PASS", True, ""),
+        ("**FAIL**: it says ten.", False, "it says ten."),
+        ("\n PASS - right", True, "right"),
+        ("PASSABLE", None, None),
+        ("I would say PASS", None, None),
+        ("", None, None),
+    ],
+)
+def test_a_judgement_begins_with_its_verdict(reply: str, passes: bool | None, detail: str | None) -> None:
+    verdict = read_judgement(reply)
+    assert verdict.passes is passes
+    assert detail is None or verdict.detail == detail
+
+
+def test_hostile_expressions_and_answers_take_no_time() -> None:
+    text = "a" * 100_000 + "b"
+    plain = began = time.process_time()
+    check_answer("matches", "a+$", text)
+    plain = time.process_time() - began
+    began = time.process_time()
+    check_answer("matches", "(a+)+$", text)
+    check_answer("matches", "(a|a)*$", text)
+    assert time.process_time() - began < 100 * plain + 1
