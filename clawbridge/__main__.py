@@ -87,6 +87,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "agents": "lists",
     "artifacts": "artifacts",
     "ask": "ask",
+    "evaluations": "evaluations",
     "failures": "failures",
     "favourites": "favourites",
     "groups": "groups",

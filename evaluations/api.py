@@ -202,8 +202,9 @@ class OneQuestionSet(APIView):
         request=QuestionSetBody(partial=True), responses={200: ApiWholeQuestionSet, 404: ErrorBody, 409: ErrorBody}
     )
     def patch(self, request: Request, set_id: int) -> Response:
-        """Change settings of the set. `questions` are all of its questions from now on; those left out are deleted
-        with their results.
+        """Change settings of the set, or all of its questions.
+
+        `questions` are all questions from now on, in this order; those left out are deleted with their results.
         """
         owner = caller_of(request)
         question_set = get_own_set(set_id, owner)

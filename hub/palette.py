@@ -66,6 +66,7 @@ PAGES = (
     PalettePage("desk-publish", "Publish a session", "new agent"),
     PalettePage("desk-remote", "Publish a remote A2A server", "new agent"),
     PalettePage("desk-costs", "Costs", "money usage tokens dollars"),
+    PalettePage("desk-evaluations", "Saved questions", "evaluations tests judge runs quality"),
     PalettePage("desk-alerts", "Alerts", "mail warnings"),
     PalettePage("desk-team", "Team", "gateway proposals"),
     PalettePage("desk-network", "Network", "agnt venues bookings keys"),

@@ -30,6 +30,9 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='question_sets', to='agents.agent')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('agent', 'name'), name='one_question_set_per_name')],
+            },
         ),
         migrations.CreateModel(
             name='EvaluationRun',
@@ -43,6 +46,9 @@ class Migration(migrations.Migration):
                 ('is_stopped', models.BooleanField(default=False, help_text='Its owner stopped it.')),
                 ('question_set', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='evaluations.questionset')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('question_set',), name='one_open_run_per_question_set')],
+            },
         ),
         migrations.CreateModel(
             name='SavedQuestion',
@@ -72,6 +78,9 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='results', to='evaluations.evaluationrun')),
                 ('question', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='results', to='evaluations.savedquestion')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('run', 'question'), name='one_result_per_question_of_a_run'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', False), _connector='OR'), name='a_waiting_result_is_asked_again')],
+            },
         ),
         migrations.AddIndex(
             model_name='questionset',
@@ -81,10 +90,6 @@ class Migration(migrations.Migration):
             model_name='questionset',
             index=models.Index(condition=models.Q(('runs_on_new_card', True)), fields=['id'], name='question_set_on_new_card'),
         ),
-        migrations.AddConstraint(
-            model_name='questionset',
-            constraint=models.UniqueConstraint(fields=('agent', 'name'), name='one_question_set_per_name'),
-        ),
         migrations.AddIndex(
             model_name='evaluationrun',
             index=models.Index(fields=['question_set', '-started_at', '-id'], name='run_of_a_question_set'),
@@ -93,10 +98,6 @@ class Migration(migrations.Migration):
             model_name='evaluationrun',
             index=models.Index(fields=['started_at'], name='run_by_age'),
         ),
-        migrations.AddConstraint(
-            model_name='evaluationrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at', None)), fields=('question_set',), name='one_open_run_per_question_set'),
-        ),
         migrations.AddIndex(
             model_name='savedquestion',
             index=models.Index(fields=['question_set', 'position', 'id'], name='question_of_a_set'),
@@ -104,13 +105,5 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='evaluationresult',
             index=models.Index(condition=models.Q(('state', 'waiting')), fields=['next_attempt_at'], name='evaluation_result_due'),
-        ),
-        migrations.AddConstraint(
-            model_name='evaluationresult',
-            constraint=models.UniqueConstraint(fields=('run', 'question'), name='one_result_per_question_of_a_run'),
-        ),
-        migrations.AddConstraint(
-            model_name='evaluationresult',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', False), _connector='OR'), name='a_waiting_result_is_asked_again'),
         ),
     ]

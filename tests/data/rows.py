@@ -63,6 +63,7 @@ from agnt.models import (
     Venue,
 )
 from agnt.service.keys import mint_key
+from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet, SavedQuestion
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -171,6 +172,14 @@ def owner_of_everything(word: str, other: Person) -> Person:
         FailureDay.objects.create(group=group, day=now.date(), count=1)
         FailureCaller.objects.create(group=group, caller=caller, count=1)
     Turn.objects.filter(pk=asked.pk).update(failure_text=f"cannot {word}")
+    asked_set = QuestionSet.objects.create(agent=agent, name=word)
+    saved = SavedQuestion.objects.create(
+        question_set=asked_set, position=0, text=word, expected="contains", expectation=word
+    )
+    evaluation = EvaluationRun.objects.create(
+        question_set=asked_set, cause="by_hand", card_digest="d", started_at=now, ended_at=now
+    )
+    EvaluationResult.objects.create(run=evaluation, question=saved, state="passed", answer=word, ended_at=now)
     AgentRank.objects.create(agent=agent, asks=1, ranked_at=now)
     Favourite.objects.create(user=user, agent=theirs)
     Favourite.objects.create(user=other.user, agent=agent)

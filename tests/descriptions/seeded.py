@@ -206,6 +206,7 @@ def seed(hub: HubProcess) -> Seeded:
         "api_key_id": seeded.call("POST", "/network/keys", json={"name": "spare"})["id"],
         "booking_id": manage(hub.home.env, "shell", "-v", "0", "-c", BOOKED).strip(),
         "failure_id": int(manage(hub.home.env, "shell", "-v", "0", "--no-imports", "-c", FAILED)),
+        **_evaluate(seeded),
         "kind": "budget",
         "request_id": PERMISSION,
         "task_id": task_id,
@@ -216,6 +217,16 @@ def seed(hub: HubProcess) -> Seeded:
         "prefix": next(one["id"] for one in sessions if not one["isCurrent"])[:12],
     }
     return seeded
+
+
+def _evaluate(seeded: Seeded) -> dict[str, int]:
+    """A set of saved questions, and a run of it that was stopped."""
+    asked = {"text": "hi", "expected": "contains", "expectation": "hi"}
+    body = {"agent": "demo/echo", "name": "Greetings", "questions": [asked]}
+    made = seeded.call("POST", "/evaluations", json=body)["id"]
+    run = seeded.call("POST", f"/evaluations/{made}/runs")["id"]
+    seeded.call("POST", f"/evaluations/{made}/runs/{run}/stop")
+    return {"set_id": made, "run_id": run}
 
 
 async def _propose(seeded: Seeded) -> int:

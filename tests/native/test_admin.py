@@ -13,6 +13,7 @@ from accounts.groups import create_group
 from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
 from agents.models import Agent, CallerBlock, FailureGroup, Halt, ProblemNote, Rating, RemoteServer, Session, Turn
 from agnt.models import Breaker, Cancellation, Invoice
+from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet, SavedQuestion
 from gateway.models import (
     EnvelopeKey,
     FrameRecord,
@@ -131,6 +132,14 @@ def have_network(owner: User) -> None:
     make_interaction(venue.network, key=key, venue=venue, booking=booking)
 
 
+def have_evaluation(agent: Agent) -> None:
+    now = timezone.now()
+    of_agent = QuestionSet.objects.create(agent=agent, name="Hours")
+    asked = SavedQuestion.objects.create(question_set=of_agent, position=0, text="When?", expectation="nine")
+    run = EvaluationRun.objects.create(question_set=of_agent, cause="by_hand", started_at=now, ended_at=now)
+    EvaluationResult.objects.create(run=run, question=asked, state="passed", ended_at=now)
+
+
 def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     alice: Person, bob: Person, staff: Person
 ) -> None:
@@ -154,6 +163,7 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     RecordedExchange.objects.create(
         caller=bob.user, request_bytes=1, status=200, response_bytes=1, received_at=now, ended_at=now
     )
+    have_evaluation(agent)
     have_team(bob.user, agent.session)
     have_network(bob.user)
     make_share(bob)

@@ -120,6 +120,19 @@ FAILURES: dict[str, Rule] = {
     f"DELETE {V}/alert-rules/{{kind}}": Rule(may=May.SIGNED_IN, ok=(204,)),
 }
 
+ONES_SET = Rule(may=May.BY_HAND, test="test_a_set_of_another_owner_is_absent")
+EVALUATIONS: dict[str, Rule] = {
+    f"GET {V}/evaluations": Rule(may=May.SIGNED_IN),
+    f"POST {V}/evaluations": Rule(may=May.BY_HAND, test="test_a_set_of_another_form_is_refused"),
+    f"GET {V}/evaluations/{{set_id}}": ONES_SET,
+    f"PATCH {V}/evaluations/{{set_id}}": ONES_SET,
+    f"DELETE {V}/evaluations/{{set_id}}": ONES_SET,
+    f"GET {V}/evaluations/{{set_id}}/runs": ONES_SET,
+    f"POST {V}/evaluations/{{set_id}}/runs": ONES_SET,
+    f"GET {V}/evaluations/{{set_id}}/runs/{{run_id}}": ONES_SET,
+    f"POST {V}/evaluations/{{set_id}}/runs/{{run_id}}/stop": ONES_SET,
+}
+
 TEAMS: dict[str, Rule] = {
     f"GET {V}/team/sessions": Rule(may=May.SIGNED_IN),
     f"GET {V}/team/sessions/export": Rule(may=May.BY_HAND, test="test_rest_exports_and_imports"),
@@ -259,4 +272,4 @@ CHANNEL_REST: dict[str, Rule] = {
 }
 
 REST: dict[str, Rule] = SESSIONS | ASKING | AGENTS | TEAMS | ACCOUNTS | ADMINISTRATION | WEBHOOKS | CHANNEL_REST
-REST |= FAILURES | GATEWAY_REST | OF_A_NETWORK
+REST |= FAILURES | EVALUATIONS | GATEWAY_REST | OF_A_NETWORK

@@ -14,6 +14,7 @@ ASKED = Rule(may=May.ASKS_AGENT)
 ONES_TASK = Rule(may=May.BY_HAND, test="test_a_task_and_what_is_below_it_is_its_callers_alone")
 RATED_TASK = Rule(may=May.BY_HAND, test="test_what_cannot_be_rated_is_an_error")
 ONES_THREAD = Rule(may=May.BY_HAND, test="test_no_page_shows_a_thread_of_another_user")
+ONES_SET = Rule(may=May.BY_HAND, test="test_a_set_of_another_owner_is_absent")
 BRIDGE: dict[str, Rule] = {
     "GET /api/a2a/v1/agents/{owner}/{slug}/agent-card.json": CARD,
     "GET /api/a2a/v1/agents/{owner}/{slug}/.well-known/agent-card.json": CARD,
@@ -151,6 +152,12 @@ PAGES: dict[str, Rule] = {
     "PAGE /desk/costs.csv": Rule(may=May.BROWSER),
     "PAGE /desk/failures": Rule(may=May.BROWSER),
     "PAGE /desk/failures/{failure_id}": OWN_PAGE,
+    "PAGE /desk/evaluations": Rule(may=May.BROWSER),
+    "PAGE /desk/evaluations/{set_id}": ONES_SET,
+    "PAGE /desk/evaluations/{set_id}/settings": ONES_SET,
+    "PAGE /desk/evaluations/{set_id}/questions/new": ONES_SET,
+    "PAGE /desk/evaluations/{set_id}/questions/{question_id}": ONES_SET,
+    "PAGE /desk/evaluations/{set_id}/runs/{run_id}": ONES_SET,
     "PAGE /desk/publish": Rule(may=May.BROWSER),
     "PAGE /desk/connect": Rule(may=May.BROWSER),
     "PAGE /desk/remote": Rule(may=May.BROWSER),
