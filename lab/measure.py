@@ -32,7 +32,18 @@ from lab.figures import table
 from lab.hub_storage import SQLITE_FILE, storages
 
 PRODUCT = (
-    *("a2a_bridge", "accounts", "agents", "agnt", "clawbridge", "gateway", "hub", "kit", "mcp_server"),
+    *(
+        "a2a_bridge",
+        "accounts",
+        "agents",
+        "agnt",
+        "clawbridge",
+        "evaluations",
+        "gateway",
+        "hub",
+        "kit",
+        "mcp_server",
+    ),
     *("openai_api", "operators", "webhooks"),
 )
 REQUESTS, WARM_UP = 60, 5

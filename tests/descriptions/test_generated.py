@@ -42,6 +42,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "getCardChange",  # or a remote server whose card changed
     "postCardChange",
     "postAgents",  # or fields that suit each other
+    "postQuestionSets",  # or the handle of an agent of the owner
     "postGroups",  # or a name that is free
     "deleteGroupAccount",
     "postAdminHalts",  # or a login that exists, or one's own

@@ -11,7 +11,16 @@ from lab import errors_page, settings_page
 from tests.repository.tracked import ROOT, named, shown
 
 OF_AGENTS = {"agents", "clawbridge", "mcp_server", "openai_api"}
-OUTSIDE_HUB = OF_AGENTS | {"a2a_bridge", "accounts", "agnt", "gateway", "kit", "operators", "webhooks"}
+OUTSIDE_HUB = OF_AGENTS | {
+    "a2a_bridge",
+    "accounts",
+    "agnt",
+    "evaluations",
+    "gateway",
+    "kit",
+    "operators",
+    "webhooks",
+}
 MODULES_OF_APPS = {module.__name__ for module in SETTINGS_OF_APPS}
 READ = re.compile(r"\benv\.\w+\(\s*\"([A-Z0-9_]+)\"")
 OF_OTHERS = {"XDG_DATA_HOME"}

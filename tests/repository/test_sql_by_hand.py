@@ -4,7 +4,7 @@ import re
 
 from tests.repository.tracked import ROOT, named, shown
 
-PRODUCT = {"a2a_bridge", "accounts", "agents", "agnt", "gateway", "hub", "kit", "mcp_server"}
+PRODUCT = {"a2a_bridge", "accounts", "agents", "agnt", "evaluations", "gateway", "hub", "kit", "mcp_server"}
 PRODUCT |= {"openai_api", "operators", "webhooks"}
 MAY = (
     "agents/core/ledger/",

@@ -28,7 +28,7 @@ async def test_sets_are_listed_run_and_shown(embedded_hub: HubProcess, shell: Sh
         assert (failed.code, json.loads(failed.output)["notPassed"]) == (1, 1)
         assert "0 of 1 questions passed" in failed.errors
         shown = await shell.run("evaluations", "show", number)
-        assert "not passed  hi  the answer does not contain the text" in shown.output
+        assert "not passed  hi        the answer does not contain the text" in shown.output
         listed = await shell.run("evaluations", "list", "--agent", agent.handle)
         assert "Greetings  off       1          0 of 1 passed" in listed.output
         begun = await shell.run("evaluations", "run", number, "--no-wait")
