@@ -10,7 +10,7 @@ from hub.apps import SETTINGS_OF_APPS
 from lab import errors_page, settings_page
 from tests.repository.tracked import ROOT, named, shown
 
-OF_AGENTS = {"agents", "clawbridge", "mcp_server", "openai_api"}
+OF_AGENTS = {"agents", "clawbridge", "evaluations", "mcp_server", "openai_api"}
 OUTSIDE_HUB = OF_AGENTS | {
     "a2a_bridge",
     "accounts",
