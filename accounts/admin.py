@@ -26,6 +26,7 @@ from accounts.models import (
     ProviderIdentity,
     User,
 )
+from accounts.scim_admin import TABLES as SCIM_TABLES
 
 LiveFilter = make_live_filter(Q(pk__in=Credential.objects.live().values("pk")))
 LiveGrantFilter = make_live_filter(Q(pk__in=ClientGrant.objects.live().values("pk")))
@@ -152,6 +153,8 @@ class PasskeyAdmin(OwnerScopedAdmin):
 site.register(Group, GroupAdmin)
 site.register(Membership, MembershipAdmin)
 site.register(GroupInvitation, GroupInvitationAdmin)
+for table, shown in SCIM_TABLES.items():
+    site.register(table, shown)
 
 
 @admin.register(Invitation, site=site)

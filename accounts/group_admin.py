@@ -71,12 +71,16 @@ class NewGroupForm(ServiceForm):
 class RenameForm(ServiceForm):
     class Meta:
         model = Group
-        fields = ("name",)
+        fields = ("name", "claim_value")
 
     def change(self, given: dict[str, Any]) -> Group:
-        """Rename the group."""
-        groups.rename_group(self.instance, given["name"], by=self.changed_by)
-        return cast(Group, self.instance)
+        """Rename the group, and set the value of the claim that makes members."""
+        group = Group.objects.select_related("account").get(pk=self.instance.pk)
+        if given["name"] != group.name:
+            groups.rename_group(group, given["name"], by=self.changed_by)
+        if given["claim_value"] != group.claim_value:
+            groups.set_claim_value(group, given["claim_value"], by=self.changed_by)
+        return group
 
 
 class NewMemberForm(ServiceForm):
@@ -139,11 +143,11 @@ class GroupAdmin(StaffWrites):
 
     form, add_form = RenameForm, NewGroupForm
     add_fields = ("slug", "name", "maintainer")
-    list_display = ("account", "name", "created_at")
+    list_display = ("account", "name", "claim_value", "created_at")
     list_select_related = ("account",)
     search_fields = ("account__login", "name")
     ordering = ("account__login",)
-    fields = ("account", "name", "created_at")
+    fields = ("account", "name", "claim_value", "created_at")
     readonly_fields = ("account", "created_at")
 
 
@@ -153,13 +157,13 @@ class MembershipAdmin(StaffWrites):
     form, add_form = RoleForm, NewMemberForm
     add_fields = ("slug", "login", "role")
     owner_lookup = "user"
-    list_display = ("user", "group", "role", "added_by", "created_at")
+    list_display = ("user", "group", "role", "added_by", "by_hand", "by_scim", "by_claim", "created_at")
     list_filter = ("role",)
     list_select_related = ("group__account", "user", "added_by")
     search_fields = ("user__login", "group__account__login")
     ordering = ("-created_at",)
-    fields = ("group", "user", "role", "added_by", "created_at")
-    readonly_fields = ("group", "user", "added_by", "created_at")
+    fields = ("group", "user", "role", "added_by", "by_hand", "by_scim", "by_claim", "created_at")
+    readonly_fields = ("group", "user", "added_by", "by_hand", "by_scim", "by_claim", "created_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """True for the staff."""

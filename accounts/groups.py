@@ -14,6 +14,7 @@ from accounts.quotas import lock_owner
 from accounts.tokens import BAD_LOGIN, LOGIN
 
 Role = Membership.Role
+MAX_CLAIM_CHARS = 255
 
 
 class GroupRefused(SignInRefused):
@@ -84,6 +85,22 @@ def rename_group(group: Group, name: str, *, by: User) -> None:
 
 
 @transaction.atomic
+def set_claim_value(group: Group, value: str, *, by: User | None) -> None:
+    """Set the value of the claim at sign-in that makes users members; empty: none does (docs/adr/0211).
+
+    Raises:
+        BadGroup: another group has the value, or it is no text that a claim can have.
+    """
+    if len(value) > MAX_CLAIM_CHARS or not value.isprintable():
+        raise BadGroup(f"claim: give at most {MAX_CLAIM_CHARS} printable characters")
+    if value and Group.objects.filter(claim_value=value).exclude(pk=group.pk).exists():
+        raise BadGroup(f"claim: another group has the value {value}")
+    group.claim_value = value
+    group.save(update_fields=["claim_value"])
+    record_group_act(by, group, f"set the value of the claim that makes members: {value or 'none'}")
+
+
+@transaction.atomic
 def add_member(group: Group, user: User, role: str = Role.MEMBER, *, by: User | None) -> Membership:
     """Give a user a role in the group; for a member the role changes. `by` None: by the hub itself.
 
@@ -96,6 +113,7 @@ def add_member(group: Group, user: User, role: str = Role.MEMBER, *, by: User | 
     lock_owner(group.pk)
     found = Membership.objects.filter(group=group, user=user).first()
     if found is not None:
+        Membership.objects.filter(pk=found.pk, by_hand=False).update(by_hand=True)
         return _change_role(found, Role(role), by)
     GROUP_MEMBERS.check(group.pk)
     added = Membership.objects.create(group=group, user=user, role=Role(role), added_by=by)

@@ -41,9 +41,14 @@ OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_SECRET")
 OIDC_NAME = env.text("OIDC_NAME")
 """Default: the issuers' host names
 the names of the providers on the buttons of `/signin`, in the same order, separated by commas"""
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM")
+"""Default: none: sign-ins change no group
+the claim of each provider, such as `groups`, whose values make people
+[members of groups](../howto/work-as-a-group.md#members-by-a-claim), in the same order, separated by spaces; `-`
+for a provider without one"""
 OIDC_PROVIDERS: tuple[Provider, ...]
 try:
-    OIDC_PROVIDERS = read_providers(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME)
+    OIDC_PROVIDERS = read_providers(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME, OIDC_GROUPS_CLAIM)
 except ValueError as wrong:
     raise ImproperlyConfigured(str(wrong)) from None
 SIGNUP = env.read_as(

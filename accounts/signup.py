@@ -49,6 +49,8 @@ def read_signup(text: str) -> Signup:
 
 MOST = 9
 MAX_ISSUER_CHARS = 255
+NO_CLAIM = "-"
+CLAIM = re.compile(r"[\x21-\x7e]{1,200}\Z")
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,60}\Z")
 
 
@@ -61,12 +63,16 @@ class Provider:
     client_id: str
     client_secret: str = field(repr=False)
     name: str
+    groups_claim: str = ""
 
 
-def read_providers(issuers: str, client_ids: str, client_secrets: str, names: str) -> tuple[Provider, ...]:
+def read_providers(
+    issuers: str, client_ids: str, client_secrets: str, names: str, groups_claims: str = ""
+) -> tuple[Provider, ...]:
     """Providers from lists in the same order: separated by spaces, the names by commas.
 
-    A provider without a name has that of its host.
+    A provider without a name has that of its host. `groups_claims`: of the first providers, or of all;
+    `-` for a provider without such a claim.
 
     Raises:
         ValueError: the lists are not of one length, or an issuer is no https address; the text is fit to show.
@@ -86,8 +92,12 @@ def read_providers(issuers: str, client_ids: str, client_secrets: str, names: st
     if not all(NAME.match(name) for name in called if name):
         raise ValueError("OIDC_NAME: want names of up to 60 characters, separated by commas")
     called += [""] * (len(found) - len(called))
-    rows = zip(found, ids, secrets, called, strict=True)
+    claims = ["" if one == NO_CLAIM else one for one in groups_claims.split()]
+    if len(claims) > len(found) or not all(CLAIM.match(one) for one in claims if one):
+        raise ValueError("OIDC_GROUPS_CLAIM: want the names of claims, or -, and no more than issuers")
+    claims += [""] * (len(found) - len(claims))
+    rows = zip(found, ids, secrets, called, claims, strict=True)
     return tuple(
-        Provider(number, issuer, client_id, secret, name or str(urlsplit(issuer).hostname))
-        for number, (issuer, client_id, secret, name) in enumerate(rows, start=1)
+        Provider(number, issuer, client_id, secret, name or str(urlsplit(issuer).hostname), claim)
+        for number, (issuer, client_id, secret, name, claim) in enumerate(rows, start=1)
     )

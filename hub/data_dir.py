@@ -18,6 +18,7 @@ COMMANDS_ON_A_HUB = frozenset(
         "mint_token",
         "link_github",
         "link_oidc",
+        "scim_token",
         "invite",
         "group",
         "move_database",

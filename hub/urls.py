@@ -55,6 +55,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
     path("api/a2a/", include(audit_urlpatterns)),
+    path("", include("accounts.scim_gate")),
     path("admin/", site.urls),
 ]
 

@@ -2,6 +2,7 @@
 
 from accounts.models.credential import USERS_KINDS, ClientGrant, Credential, SigningKey, on_revoked
 from accounts.models.group import Group, GroupInvitation, Membership
+from accounts.models.scim import ScimGroup, ScimToken, ScimUser
 from accounts.models.sign_in import (
     DeviceGrant,
     Invitation,
@@ -28,6 +29,9 @@ __all__ = [
     "Membership",
     "Passkey",
     "ProviderIdentity",
+    "ScimGroup",
+    "ScimToken",
+    "ScimUser",
     "SigningKey",
     "User",
     "delete_expired",

@@ -26,9 +26,23 @@ class Group(models.Model):
 
     account = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="group")
     name = models.CharField(max_length=MAX_NAME_CHARS, help_text="For people: Data platform.")
+    claim_value = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The value of OIDC_GROUPS_CLAIM that makes a user a member at sign-in; empty: none does.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[GroupQuerySet] = GroupQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["claim_value"], condition=~Q(claim_value=""), name="one_group_per_claim_value"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -55,7 +69,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 
 
 class Membership(models.Model):
-    """The role of a user in a group."""
+    """The role of a user in a group. The membership ends when nothing gives it any more."""
 
     class Role(models.TextChoices):
         MEMBER = "member", "member: asks what the group may ask"
@@ -66,6 +80,9 @@ class Membership(models.Model):
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role, default=Role.MEMBER)
     added_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    by_hand = models.BooleanField(default=True, db_default=True, help_text="Given by a maintainer or the staff.")
+    by_scim = models.BooleanField(default=False, db_default=False, help_text="Given by the identity provider.")
+    by_claim = models.BooleanField(default=False, db_default=False, help_text="Given by a claim at sign-in.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[MembershipQuerySet] = MembershipQuerySet.as_manager()  # type: ignore[assignment]

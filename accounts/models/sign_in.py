@@ -97,6 +97,13 @@ class ProviderIdentity(models.Model):
     user = models.ForeignKey("accounts.User", models.CASCADE, related_name="provider_identities")
     issuer = models.CharField(max_length=255)
     subject = models.CharField(max_length=255, help_text="The provider's own name for the account.")
+    username = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The user name there at the last sign-in; by it SCIM finds the account of a person.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True)
 

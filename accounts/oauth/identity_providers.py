@@ -35,6 +35,8 @@ GITHUB_CALLBACK = "/api/v1/auth/oauth/callback"
 GITHUB_TOKEN = re.compile(r"[\x21-\x7e]{1,512}\Z")
 
 OIDC_SCOPE = "openid profile email"
+GROUPS_SCOPE = "groups"  # of providers that announce it; others refuse a scope that they do not know
+MAX_GROUP_CHARS = 255
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 LEEWAY_S = 60
 METADATA_KEPT_S = 300.0
@@ -148,6 +150,7 @@ class _ProviderMetadata(msgspec.Struct, frozen=True):
     token_endpoint: str
     jwks_uri: str
     userinfo_endpoint: str = ""
+    scopes_supported: tuple[str, ...] = ()
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
     authorization_response_iss_parameter_supported: bool = False
 
@@ -164,7 +167,9 @@ class OidcProfile:
 
     Issuer and subject are the key; the names may change, and are not unique.
 
-    `email`: the address in lower case if the provider has verified it, else empty.
+    `email`: the address in lower case if the provider has verified it, else empty. `preferred_username`: only this
+    claim, where `username` may be a nickname. `object_id`: Entra's key of the person, equal for all its clients.
+    `groups`: the values of the provider's claim of groups; None: the hub reads none, or Entra left out too many.
     """
 
     issuer: str
@@ -172,6 +177,9 @@ class OidcProfile:
     username: str = ""
     email: str = ""
     picture: str = ""
+    preferred_username: str = ""
+    object_id: str = ""
+    groups: tuple[str, ...] | None = None
 
 
 def oidc_callback(provider: Provider) -> str:
@@ -188,9 +196,9 @@ def oidc_url(provider: Provider, started: Started) -> str:
     with _reported_of(provider):
         metadata = _read_metadata(provider, ProviderSession())
     endpoint, callback = metadata.authorization_endpoint, oidc_callback(provider)
-    return make_authorize_url(
-        endpoint, provider.client_id, callback, started, scope=OIDC_SCOPE, nonce=started.nonce
-    )
+    is_scope = provider.groups_claim and GROUPS_SCOPE in metadata.scopes_supported
+    scope = f"{OIDC_SCOPE} {GROUPS_SCOPE}" if is_scope else OIDC_SCOPE
+    return make_authorize_url(endpoint, provider.client_id, callback, started, scope=scope, nonce=started.nonce)
 
 
 def redeem_oidc(provider: Provider, code: str, started: Started, *, issuer: str) -> OidcProfile:
@@ -214,10 +222,11 @@ def redeem_oidc(provider: Provider, code: str, started: Started, *, issuer: str)
         )
         keys = KeySet.import_key_set(cast(Any, session.get(metadata.jwks_uri, dict)))
         claims = _read_claims(provider, metadata, token, keys, started.nonce)
-        if metadata.userinfo_endpoint and "preferred_username" not in claims:
+        wanted = {"preferred_username", provider.groups_claim} - {""}
+        if metadata.userinfo_endpoint and wanted - claims.keys():
             more = session.get(metadata.userinfo_endpoint, dict, token=str(token["access_token"]))
             claims = more | claims if more.get("sub") == claims["sub"] else claims
-    return _make_profile(metadata.issuer, claims)
+    return _make_profile(metadata.issuer, claims, provider.groups_claim)
 
 
 @contextmanager
@@ -248,14 +257,33 @@ def _read_claims(
     return dict(claims)
 
 
-def _make_profile(issuer: str, claims: Mapping[str, Any]) -> OidcProfile:
+def _make_profile(issuer: str, claims: Mapping[str, Any], groups_claim: str) -> OidcProfile:
     def text(name: str) -> str:
         value = claims.get(name)
         return value if isinstance(value, str) and value.isprintable() else ""
 
     email = text("email").lower() if claims.get("email_verified") in (True, "true") else ""
     username = text("preferred_username") or text("nickname") or email.partition("@")[0]
-    return OidcProfile(issuer, claims["sub"], username, email, text("picture"))
+    return OidcProfile(
+        issuer,
+        claims["sub"],
+        username,
+        email,
+        text("picture"),
+        preferred_username=text("preferred_username"),
+        object_id=text("oid"),
+        groups=_read_groups(claims, groups_claim) if groups_claim else None,
+    )
+
+
+def _read_groups(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    """The values of the claim, none if it is missing; None if Entra left it out because they are too many."""
+    elsewhere = claims.get("_claim_names")
+    if name not in claims and (claims.get("hasgroups") or (isinstance(elsewhere, dict) and name in elsewhere)):
+        return None
+    value = claims.get(name)
+    values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(one for one in values if isinstance(one, str) and 0 < len(one) <= MAX_GROUP_CHARS)
 
 
 _kept: dict[str, tuple[float, _ProviderMetadata]] = {}

@@ -17,11 +17,14 @@ from accounts import settings
 from accounts.errors import LoginTaken, SignupClosed, Suspended
 from accounts.models import ProviderIdentity, User
 from accounts.oauth.identity_providers import GitHubProfile, OidcProfile
+from accounts.oauth.provided_accounts import link_provided, move_provided
+from accounts.provided_memberships import follow_claim
 from accounts.tokens import LOGIN as LOCAL_LOGIN
 from kit.clock import db_now
 from kit.ids import unguessable
 
 AVATAR_CHARS = 200
+USERNAME_CHARS = 255
 LOGIN_CHARS = 39
 NUMBERED_LOGINS = 20
 NO_NAME = "user"
@@ -56,21 +59,38 @@ def sign_in_github_user(profile: GitHubProfile, *, is_member: Callable[[str], bo
 
 
 def sign_in_oidc_user(person: OidcProfile) -> User:
-    """The user of this issuer and subject; a new user if SIGNUP allows it.
+    """The user of this issuer and subject, or the account that SCIM has provided; a new user if SIGNUP allows it.
 
     The user name at the provider is not unique: a new user gets a login that is free, and never another user's
-    account.
+    account. The claim of groups, if the hub reads one, gives and takes memberships.
 
     Raises:
         SignupClosed, Suspended: nothing was written.
     """
     known = ProviderIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
     if (user := _known(known)) is not None:
-        return user
+        move_provided(person, user)
+    else:
+        user = link_provided(person) or _new_oidc_user(person, known)
+    if not user.is_active:
+        raise Suspended(SUSPENDED.format(login=user.login))
+    name = (person.preferred_username or person.email)[:USERNAME_CHARS]
+    known.exclude(username=name).update(username=name)
+    if person.groups is not None:
+        follow_claim(user, person.groups)
+    return user
+
+
+def _new_oidc_user(person: OidcProfile, known: QuerySet[ProviderIdentity]) -> User:
+    """A new user of this issuer and subject.
+
+    Raises:
+        SignupClosed, LoginTaken: nothing was written.
+    """
     signup = settings.SIGNUP
     if not (signup.is_open or signup.takes_address(person.email)):
         raise SignupClosed(SIGNUP_REFUSED.format(issuer=quote(person.issuer), subject=quote(person.subject)))
-    for login in _free_logins(person.username):
+    for login in free_logins(person.username):
         try:
             with transaction.atomic():
                 user = User.objects.create(login=login, avatar_url=_avatar(person.picture))
@@ -110,9 +130,12 @@ def _known(known: QuerySet[ProviderIdentity]) -> User | None:
     return identity.user
 
 
-def _free_logins(username: str) -> Iterator[str]:
-    """Yield free logins for a user name: the name itself, then with a number, then with a random suffix."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", username)[: LOGIN_CHARS - 4].strip("-") or NO_NAME
+def free_logins(username: str, unnamed: str = NO_NAME) -> Iterator[str]:
+    """Yield free logins for a user name: the name itself, then with a number, then with a random suffix.
+
+    `unnamed`: the name if nothing of the user name can be in a login.
+    """
+    name = re.sub(r"[^A-Za-z0-9]+", "-", username)[: LOGIN_CHARS - 4].strip("-") or unnamed
     numbered = [name, *(f"{name}-{number}" for number in islice(count(2), NUMBERED_LOGINS))]
     taken = set(
         User.objects.annotate(lower=Lower("login"))

@@ -18,7 +18,17 @@ from django.db.models.functions import Now
 
 from a2a_bridge.models import SendKey, StoredTask, ThreadTask
 from accounts.groups import last_maintained
-from accounts.models import ClientGrant, Credential, Invitation, Membership, Passkey, ProviderIdentity, User
+from accounts.models import (
+    ClientGrant,
+    Credential,
+    Invitation,
+    Membership,
+    Passkey,
+    ProviderIdentity,
+    ScimGroup,
+    ScimUser,
+    User,
+)
 from agents.models import Agent, Event, File, Halt, OpMessage, PermissionRequest, QueuedAsk, Session, Share, Turn
 from agents.transcript import files
 from agents.transcript.session_deletion import delete_sessions
@@ -176,8 +186,9 @@ def close(user_id: int, *, by_operator: bool = False) -> User:
     Credential.objects.filter(acts_for=user).update(acts_for=None)
     Membership.objects.filter(Q(user=user) | Q(group__account=user)).delete()
     Agent.objects.owned_by(user).kept().update(deleted_at=Now(), status=Agent.Status.DRAFT)
-    for model in (ProviderIdentity, Passkey):
+    for model in (ProviderIdentity, Passkey, ScimUser):
         model.objects.filter(user=user).delete()
+    ScimGroup.objects.filter(group__account=user).delete()
     Invitation.objects.filter(Q(user=user) | Q(made_by=user) | Q(login__iexact=user.login)).delete()
     user.former_login, user.login = user.login, unguessable(FREED_LOGIN)
     user.github_id, user.avatar_url, user.password = None, "", ""

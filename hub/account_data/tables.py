@@ -30,6 +30,9 @@ from accounts.models import (
     Membership,
     Passkey,
     ProviderIdentity,
+    ScimGroup,
+    ScimToken,
+    ScimUser,
     User,
 )
 from agents.models import (
@@ -154,12 +157,19 @@ def _of_groups(user: User) -> Q:
     return Q(account=user) | Q(pk__in=Membership.objects.filter(user=user).values("group"))
 
 
+def _of_scim_groups(user: User) -> Q:
+    """What an identity provider says of these groups."""
+    return Q(group__in=Group.objects.filter(_of_groups(user)))
+
+
 TABLES = (
     AccountTable("account", User, ("pk",), erased_by=()),
     AccountTable("token", Credential, ("user",)),
     AccountTable("client", ClientGrant, ("user",)),
     AccountTable("provider_identity", ProviderIdentity, ("user",), erased_by=()),
     AccountTable("passkey", Passkey, ("user",), erased_by=()),
+    AccountTable("scim_user", ScimUser, ("user",), erased_by=()),
+    AccountTable("scim_group", ScimGroup, (), erased_by=(), choose=_of_scim_groups),
     AccountTable("group", Group, (), erased_by=("account",), choose=_of_groups),
     AccountTable("membership", Membership, ("user", "group__account"), erased_by=("user",)),
     AccountTable("session", Session, ("owner",), erased_by=()),
@@ -245,5 +255,6 @@ TABLES = (
     AccountTable("", LoginCode, ("user",)),
     AccountTable("", DeviceGrant, ("user",)),
     AccountTable("", GroupInvitation, ("made_by",)),
+    AccountTable("", ScimToken, ("account",)),
 )
 EXPORTED = tuple(one for one in TABLES if one.name)

@@ -34,6 +34,7 @@ GROUPS: dict[str, Sequence[str]] = {
             "operate",
             "sign-in-with-github",
             "sign-in-without-github",
+            "provide-users-by-scim",
             "serve-through-tailscale",
             "run-on-postgresql",
             "runbook",

@@ -19,7 +19,7 @@ from a2a_bridge.models import (
     ThreadTask,
 )
 from accounts.groups import add_member, create_group
-from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, User
+from accounts.models import Invitation, LoginCode, Passkey, ProviderIdentity, ScimGroup, ScimUser, User
 from agents.models import (
     Agent,
     AgentGrant,
@@ -310,6 +310,8 @@ def owner_of_everything(word: str, other: Person) -> Person:
     Passkey.objects.create(user=user, credential_id=word, public_key=word, name=word)
     group = create_group(f"team-{user.pk}", "Team", made_by=other.user)
     add_member(group, user, by=other.user)
+    ScimUser.objects.create(user=user, user_name=word, external_id=word, profile={"displayName": word})
+    ScimGroup.objects.create(group=group, display_name=f"team-{user.pk}")
     for login, maker in ((user.login, None), (f"{word}-guest", user)):
         Invitation.objects.create(digest=f"i-{login}", login=login, made_by=maker, expires_at=now)
     who.user.credentials.update(name=word, machine_id=word, user_agent=word, last_used_at=now - timedelta(hours=1))

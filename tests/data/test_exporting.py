@@ -34,6 +34,7 @@ NOT_EXPORTED = {
     "Invitation",  # a day old, and a hash
     "GroupInvitation",  # a week old at most, and a hash
     "SigningKey",
+    "ScimToken",  # the hub's, and a hash
     "Blob",  # its bytes are in the file
     "Process",
     "JobRun",

@@ -10,7 +10,8 @@ from accounts.admin_site import site
 from accounts.authn import COOKIE
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
-from accounts.models import Credential, Invitation, Passkey, ProviderIdentity, User
+from accounts.models import Credential, Group, Invitation, Passkey, ProviderIdentity, ScimGroup, ScimUser, User
+from accounts.scim_tokens import make_scim_token
 from agents.models import Agent, CallerBlock, FailureGroup, Halt, ProblemNote, Rating, RemoteServer, Session, Turn
 from agnt.models import Breaker, Cancellation, Invoice
 from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet, SavedQuestion
@@ -157,6 +158,9 @@ def test_no_page_of_any_table_tells_a_row_of_another_user_from_none(
     now = timezone.now()
     Thread.objects.create(caller=bob.user, agent=agent, context_id="c", title="t", began_at=now, last_asked_at=now)
     invite_to_group(create_group("team", "Team", made_by=bob.user), "member", by=bob.user)
+    make_scim_token()
+    ScimUser.objects.create(user=bob.user, user_name="bob")
+    ScimGroup.objects.create(group=Group.objects.get(), display_name="team")
     FailureGroup.objects.create(agent=agent, reason="offline", first_at=now, last_at=now, opened_at=now)
     ProblemNote.objects.create(turn=Turn.objects.get(), agent=agent, caller=alice.user, text="slow")
     Rating.objects.create(turn=Turn.objects.get(), agent=agent, caller=alice.user, is_good=True, rated_at=now)

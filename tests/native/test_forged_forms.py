@@ -11,7 +11,12 @@ from tests.routes import routes
 PLACEHOLDERS = {"int": "1", "uuid": str(uuid.UUID(int=1))}
 PLACEHOLDER = re.compile(r"<(?:(\w+):)?\w+>")
 ADMIN = "/admin/"  # its views are Django's own
-NO_PAGES = (*API_PATHS, "/.well-known/", *EXTENSION_PATHS)  # documents without a form, and what checks the origin
+NO_PAGES = (
+    *API_PATHS,
+    "/.well-known/",
+    "/scim/",
+    *EXTENSION_PATHS,
+)  # documents without a form, and what checks the origin
 
 
 def test_every_page_refuses_a_form_without_its_token(alice: Person) -> None:

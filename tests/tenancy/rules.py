@@ -119,6 +119,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /.well-known/agent-card.json": Rule(may=May.ANY_CALLER, ok=(404,)),
     "PAGE /extensions/agent-info/v1": PUBLIC,
     "PAGE /extensions/rating/v1": PUBLIC,
+    "PAGE /scim/v2": Rule(may=May.BY_HAND, test="test_no_other_token_opens_scim"),
+    "PAGE /scim/v2/{rest}": Rule(may=May.BY_HAND, test="test_no_other_token_opens_scim"),
     "PAGE /signin": Rule(may=May.ANY_CALLER, ok=(200, 302, 503)),
     "PAGE /signin/password": Rule(may=May.BY_HAND, test="test_forms_need_the_token_of_our_pages"),
     "PAGE /signin/passkey": Rule(may=May.BY_HAND, test="test_forms_need_the_token_of_our_pages"),

@@ -14,7 +14,7 @@ from hub.management.command import HubCommand
 class Command(HubCommand):
     help = (
         "List the groups, or one group's members; add a user or change a role, or remove a user: for a group whose"
-        " maintainers are gone. Works while the hub runs."
+        " maintainers are gone; or set the claim that makes members. Works while the hub runs."
     )
     refusals = (SignInRefused,)
 
@@ -24,6 +24,9 @@ class Command(HubCommand):
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--add", metavar="LOGIN", help="add this user, or change the role")
         choice.add_argument("--remove", metavar="LOGIN", help="remove this user")
+        choice.add_argument(
+            "--claim", metavar="VALUE", help="the value of OIDC_GROUPS_CLAIM that makes members; '' for none"
+        )
         parser.add_argument("--role", choices=Membership.Role.values, default="member", help="with --add; member")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,6 +42,8 @@ class Command(HubCommand):
             groups.add_member(group, self._user(login), options["role"], by=None)
         elif login := options["remove"]:
             groups.remove_member(group, self._user(login), by=None)
+        elif options["claim"] is not None:
+            groups.set_claim_value(group, options["claim"], by=None)
         for member in group.memberships.select_related("user").order_by("user__login"):
             self.stdout.write(f"@{member.user.login}\t{member.role}")
 
