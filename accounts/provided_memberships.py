@@ -7,8 +7,11 @@ the membership ends when no giver is left.
 import logging
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from functools import reduce
+from operator import or_
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.errors import SignInRefused
 from accounts.groups import record_group_act, remove_member
@@ -51,17 +54,22 @@ def change_provided(
         record_group_act(by, group, f"added {_name(new)} as member")
     more = [held[user.pk].pk for user in added if user.pk in held and not getattr(held[user.pk], giver)]
     Membership.objects.filter(pk__in=more).update(**{giver: True})
-    for user in removed:
-        if (membership := held.get(user.pk)) is not None and getattr(membership, giver):
-            _take_back(membership, user, group, giver, by)
+    _take_back(group, giver, [user for user in removed if user.pk in held and getattr(held[user.pk], giver)], by)
 
 
-def _take_back(membership: Membership, user: User, group: Group, giver: Giver, by: User | None) -> None:
-    others = {"by_hand", *Giver} - {giver}
-    if any(getattr(membership, one) for one in others):
-        Membership.objects.filter(pk=membership.pk).update(**{giver: False})
-    else:
+def _take_back(group: Group, giver: Giver, users: Collection[User], by: User | None) -> None:
+    """End what the giver gave to these members. Only a maintainer may have tokens of the group, which end, too."""
+    given = Membership.objects.filter(group=group, user__in=[user.pk for user in users])
+    still = reduce(or_, [Q(**{one: True}) for one in ("by_hand", *Giver) if one != giver])
+    given.filter(still).update(**{giver: False})
+    ended = dict(given.exclude(still).values_list("user_id", "role"))
+    maintainers = [user for user in users if ended.get(user.pk) == Membership.Role.MAINTAINER]
+    others = [user for user in users if user.pk in ended and user not in maintainers]
+    for user in maintainers:
         remove_member(group, user, by=by)
+    if others:
+        given.filter(user__in=others).delete()
+        record_group_act(by, group, f"removed {_name(others)}")
 
 
 def follow_claim(user: User, values: Iterable[str]) -> None:
