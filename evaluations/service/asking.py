@@ -6,8 +6,10 @@ limits, the audit and the claim of the agent's session apply to them.
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -30,6 +32,7 @@ from kit.ids import unguessable
 from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
 
 State = EvaluationResult.State
+MAX_OPEN, MAX_OPEN_OF_OWNER = 32, 4  # questions that a process asks at once
 MAX_WAIT_S = 300.0  # for one answer
 LATE_S = 10.0  # beyond the wait for an answer, for the hub to store the end
 RETRY_AFTER_S = tuple(map(seconds, (5.0, 15.0, 60.0, 300.0)))
@@ -87,28 +90,63 @@ class AgentAnswer:
     chat_id: str
 
 
+class OpenAsks:
+    """The number of questions that this process asks now, by owner.
+
+    A `Sender` knows only the attempts that it began itself, and an answer may take longer than a `Sender` runs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owners: Counter[int] = Counter()
+
+    @contextmanager
+    def count(self, owner_id: int) -> Iterator[None]:
+        """Count a question while it is asked."""
+        with self._lock:
+            self._owners[owner_id] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._owners[owner_id] -= 1
+
+    def without_full(self, rows: QuerySet[EvaluationResult]) -> QuerySet[EvaluationResult]:
+        """Leave out the rows of owners at their limit; all rows while the process is at its own."""
+        with self._lock:
+            counts = dict(self._owners)
+        if sum(counts.values()) >= MAX_OPEN:
+            return rows.none()
+        full = [owner_id for owner_id, count in counts.items() if count >= MAX_OPEN_OF_OWNER]
+        return rows.exclude(run__question_set__agent__owner__in=full)
+
+
 class ResultOutbox(Outbox):
-    """The questions of all runs that are due: of a run one at a time, of an owner four. `loop`: where to ask."""
+    """The questions of all runs that are due, of a run one at a time. `loop`: where to ask."""
 
     name = "evaluations"
     rows = EvaluationResult
     receiver = "run_id"
-    at_once = 16
-    shares: ClassVar[Mapping[str, int]] = {"run_id": 1, "run__question_set__agent__owner_id": 4}
+    at_once = 8
+    shares: ClassVar[Mapping[str, int]] = {"run_id": 1, "run__question_set__agent__owner_id": MAX_OPEN_OF_OWNER}
     retry_after_s = RETRY_AFTER_S
     # Two answers, so that no other process asks again while this one waits.
     lease = timedelta(seconds=2 * (MAX_WAIT_S + LATE_S) + 30.0)
 
-    def __init__(self, asking: AskStarter, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, asking: AskStarter, loop: asyncio.AbstractEventLoop, open_asks: OpenAsks) -> None:
         self._asking = asking
         self._loop = loop
+        self._open = open_asks
 
     def find_sendable(self) -> QuerySet[EvaluationResult]:
-        """See `Outbox`."""
-        rows = EvaluationResult.objects.filter(
-            state=State.WAITING, run__question_set__agent__owner__is_active=True
+        """See `Outbox`. A run waits while a question of it is being asked, or is to be asked again."""
+        begun = EvaluationResult.objects.filter(
+            run=OuterRef("run"), state=State.WAITING, attempts__gt=0, next_attempt_at__gt=db_now()
         )
-        return rows.select_related("question", "run__question_set__agent__owner")
+        rows = EvaluationResult.objects.filter(
+            ~Exists(begun), state=State.WAITING, run__question_set__agent__owner__is_active=True
+        )
+        return self._open.without_full(rows).select_related("question", "run__question_set__agent__owner")
 
     def prepare(self, row: EvaluationResult, now: datetime) -> QuestionToAsk:
         """See `Outbox`. Counts the asks in the set's budget."""
@@ -137,12 +175,13 @@ class ResultOutbox(Outbox):
         """See `Outbox`."""
         if prepared.excluded:
             return AskedQuestion(is_success=True, state=prepared.excluded_as, error=prepared.excluded)
-        asking = asyncio.run_coroutine_threadsafe(self._examine(prepared), self._loop)
-        try:
-            return asking.result(2 * (MAX_WAIT_S + LATE_S) + LATE_S)
-        except (TimeoutError, CancelledError):
-            asking.cancel()
-            return AskedQuestion(is_success=False, state=State.FAILED, error="the hub got no answer in time")
+        with self._open.count(prepared.asker.user_id):
+            asking = asyncio.run_coroutine_threadsafe(self._examine(prepared), self._loop)
+            try:
+                return asking.result(2 * (MAX_WAIT_S + LATE_S) + LATE_S)
+            except (TimeoutError, CancelledError):
+                asking.cancel()
+                return AskedQuestion(is_success=False, state=State.FAILED, error="the hub got no answer in time")
 
     def store_end(self, leased: QuerySet[EvaluationResult], end: AttemptEnd) -> int:
         """See `Outbox`."""
@@ -232,6 +271,7 @@ class Examiner:
 
     def __init__(self, asking: AskStarter) -> None:
         self._asking = asking
+        self._open = OpenAsks()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -240,7 +280,9 @@ class Examiner:
 
     def __call__(self, stopping: threading.Event) -> int:
         """Ask for 10 s at most; returns the number of attempts that ended."""
-        return Sender(ResultOutbox(self._asking, self._loop), stopping).run() if self._loop else 0
+        if self._loop is None:
+            return 0
+        return Sender(ResultOutbox(self._asking, self._loop, self._open), stopping).run()
 
 
 def write_judge_question(question: str, answer: str, expectation: str) -> str:

@@ -11,6 +11,16 @@ from accounts.models import Membership, User
 from accounts.tokens import get_or_create_local_user, mint_channel
 from agents.core.failure_groups import group_failures, set_state
 from agents.models import Agent, CallerBudget, FailureGroup, Favourite
+from evaluations.models import (
+    MAX_DETAIL_CHARS,
+    MAX_HANDLE_CHARS,
+    MAX_NAME_CHARS,
+    MAX_VERSION_CHARS,
+    EvaluationResult,
+    EvaluationRun,
+    QuestionSet,
+    SavedQuestion,
+)
 from tests.browser import network_rows
 from tests.browser.network_rows import make_network
 from tests.browser.team_rows import make_team
@@ -39,6 +49,7 @@ def make_scene() -> dict[str, str]:
         "proposal": str(make_team("captain")),
         "slow": str(slow.pk),
         "failure": str(failure),
+        **_make_evaluations(slow),
         **make_network("host"),
     }
 
@@ -48,7 +59,17 @@ def make_hostile(login: str, vectors: list[str]) -> dict[str, str]:
     agent, said = Agent.objects.filter(owner__login=login).latest("pk"), Hostile(vectors).text
     _fail(agent, agent.owner, timezone.now(), "agent_failed", said())
     group_failures()
-    return {"failure": str(agent.failure_groups.latest("pk").pk), **network_rows.make_hostile(login, vectors)}
+    question_set = QuestionSet.objects.create(agent=agent, name=said(MAX_NAME_CHARS))
+    expected = {"expected": "judged", "expectation": said(), "judge": said(MAX_HANDLE_CHARS)}
+    saved = SavedQuestion.objects.create(question_set=question_set, position=0, text=said(), **expected)
+    run = _run(question_set, "d" * 64, timezone.now(), said(MAX_VERSION_CHARS))
+    _add_result(run, saved, "failed", said(), said(MAX_DETAIL_CHARS))
+    evaluation = {"set": str(question_set.pk), "saved": str(saved.pk), "evaluation": str(run.pk)}
+    return {
+        **evaluation,
+        "failure": str(agent.failure_groups.latest("pk").pk),
+        **network_rows.make_hostile(login, vectors),
+    }
 
 
 def _make_failures(agent: Agent, caller: User) -> int:
@@ -83,6 +104,60 @@ def _fail(agent: Agent, caller: User, at: datetime, reason: str, said: str | Non
         settled_at=at,
         released_at=at,
         latency_ms=5_000,
+    )
+
+
+def _make_evaluations(agent: Agent) -> dict[str, str]:
+    """A set of saved questions with a run for each of three versions of the card, and an empty set; their ids."""
+    question_set = QuestionSet.objects.create(agent=agent, name="Opening hours", schedule="daily", asks_spent=5)
+    QuestionSet.objects.create(agent=agent, name="Nothing yet", runs_on_new_card=True)
+    wanted = [
+        ("When do you open on a Sunday?", "contains", "ten", "", "We open at ten."),
+        ("How many books may I borrow? Answer with a number.", "matches", "^[0-9]+$", "", "Twelve"),
+        ("Which books of Thoreau do you have? As JSON.", "json_schema", '{"type": "array"}', "", '["Walden"]'),
+        ("May I bring my dog?", "judged", "Says no, and why.", "alice/echo", "No: of the other readers."),
+    ]
+    saved = [
+        SavedQuestion(question_set=question_set, position=at, text=text, expected=kind, expectation=what, judge=by)
+        for at, (text, kind, what, by, _) in enumerate(wanted)
+    ]
+    SavedQuestion.objects.bulk_create(saved)
+    now, run = timezone.now(), None
+    SavedQuestion.objects.exclude(pk=saved[1].pk).update(revised_at=now - timedelta(days=9))
+    for back, states in (
+        (2, ("not_passed", "failed", "not_passed", "passed")),
+        (1, ("passed", "passed", "not_passed", "left_out")),
+        (0, ("passed", "not_passed", "passed", "passed")),
+    ):
+        run = _run(question_set, f"{9 - back}c41" * 16, now + timedelta(seconds=5) - timedelta(days=back), "")
+        for question, state, (*_, answer) in zip(saved, states, wanted, strict=True):
+            _add_result(run, question, state, answer, "" if state == "passed" else "the answer is not as expected")
+    assert run is not None
+    return {"set": str(question_set.pk), "saved": str(saved[3].pk), "evaluation": str(run.pk)}
+
+
+def _run(question_set: QuestionSet, digest: str, at: datetime, version: str) -> EvaluationRun:
+    return EvaluationRun.objects.create(
+        question_set=question_set,
+        cause="card",
+        card_digest=digest,
+        card_version=version,
+        started_at=at,
+        ended_at=at + timedelta(minutes=1),
+    )
+
+
+def _add_result(run: EvaluationRun, question: SavedQuestion, state: str, answer: str, detail: str) -> None:
+    agent = run.question_set.agent
+    turn = make_turn(agent, agent.owner, chat_id=str(uuid4()), surface="evaluation", question=question.text)
+    EvaluationResult.objects.create(
+        run=run,
+        question=question,
+        state=state,
+        asked=turn.chat_id,
+        answer=answer,
+        detail=detail,
+        ended_at=run.ended_at,
     )
 
 

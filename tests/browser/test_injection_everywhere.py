@@ -196,6 +196,7 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
     """Every page of what was written, and hostile words in every address; the last is of no page."""
     agent, session = f"/desk/agents/{found['agent']}", f"/desk/sessions/{found['session']}"
     network, webhook = "/desk/network", f"/webhooks/{found['told']}"
+    evaluations = f"/desk/evaluations/{found['set']}"
 
     def searching(path: str, *names: str) -> str:
         return f"{path}?{urlencode({name: hostile.text(200) for name in names})}"
@@ -231,6 +232,10 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         searching("/desk/alerts", "confirm"),
         f"/desk/failures?{urlencode({'agent': Hostile(hostile.vectors).text(200)})}",
         f"/desk/failures/{found['failure']}",
+        searching("/desk/evaluations", "agent", "page"),
+        searching(evaluations, "by", "page"),
+        *(f"{evaluations}/settings", f"{evaluations}/questions/new", f"{evaluations}/questions/{found['saved']}"),
+        f"{evaluations}/runs/{found['evaluation']}",
         "/desk/costs",
         searching("/desk/costs", "by", "days"),
         f"/desk/bulk?action=halt&agent={found['agent']}",

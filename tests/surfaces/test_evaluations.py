@@ -6,11 +6,13 @@ from typing import Any
 
 from httpx2 import AsyncClient
 
-from lab.agents import Echo, Held, TaskPeer, online
+from kit.outbox import RUN_FOR_S
+from lab.agents import Echo, Held, Slow, TaskPeer, online
 from lab.callers import Json, bearer, web
 from lab.hub_process import HubProcess
-from lab.waiting import eventually
+from lab.waiting import eventually, on_hub
 
+LONGER_THAN_A_SENDER_S = 2 * on_hub(RUN_FOR_S)
 EVALUATIONS = "/api/v1/evaluations"
 
 
@@ -107,6 +109,17 @@ async def test_an_answer_that_cannot_be_had_fails_and_says_why(embedded_hub: Hub
         assert "offline" in offline["detail"]
         listed = (await client.get(f"{EVALUATIONS}?agent={agent.handle}")).json()["items"][0]
         assert listed["asksToday"] == 1  # the second reached no agent
+
+
+async def test_the_questions_of_a_run_are_asked_one_after_the_other(embedded_hub: HubProcess) -> None:
+    async with (
+        online(embedded_hub, Slow, delay_s=LONGER_THAN_A_SENDER_S) as agent,
+        owner_of(embedded_hub) as client,
+    ):
+        run = await run_set(client, agent.handle, *[asked(one, "contains", one) for one in "abc"])
+        assert run["passed"] == 3
+        ends = [ended for _, ended, _ in agent.spans]
+        assert all(began >= end for (began, _, _), end in zip(agent.spans[1:], ends, strict=False))
 
 
 async def test_a_stopped_run_keeps_no_late_answer(embedded_hub: HubProcess) -> None:
