@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.core.ask_starter import AskingUser, AskStarter, find_agent
 from agents.core.errors import Denied, FileGone, NotPublished, Unavailable
@@ -27,6 +27,7 @@ from evaluations import settings
 from evaluations.models import MAX_ANSWER_CHARS, MAX_DETAIL_CHARS, EvaluationResult, EvaluationRun
 from evaluations.service import runs
 from evaluations.service.properties import FAIL, PASS, AnswerVerdict, Property, check_answer, read_judgement
+from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import unguessable
 from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
