@@ -145,7 +145,7 @@ def remove_member(group: Group, user: User, *, by: User | None) -> None:
         _check_other_maintainer(membership)
     membership.delete()
     end_acts_of(group, user)
-    record_group_act(by, group, f"removed @{user.login}")
+    record_group_act(by, group, f"removed @{user.login}, {membership.role} before")
 
 
 def is_last_maintainer(membership: Membership) -> bool:
@@ -175,9 +175,9 @@ def _change_role(membership: Membership, role: Role, by: User | None) -> Members
     if membership.role == Role.MAINTAINER:
         _check_other_maintainer(membership)
         end_acts_of(membership.group, membership.user)
-    membership.role = role
+    before, membership.role = membership.role, role
     membership.save(update_fields=["role"])
-    record_group_act(by, membership.group, f"made @{membership.user.login} {role}")
+    record_group_act(by, membership.group, f"made @{membership.user.login} {role}, before {before}")
     return membership
 
 

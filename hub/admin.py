@@ -11,24 +11,15 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from accounts import access
 from accounts.admin_site import OwnerScopedAdmin, site
 from accounts.browser import device_name
 from accounts.models import Credential, User
 from accounts.oauth.signin_methods import list_signin_methods
 from hub.account_data.export import export_of
 
-LAST_ADMINISTRATOR = "This is the last administrator of the hub: give another account staff rights first."
-NOT_ONESELF = "You cannot suspend yourself: another administrator does that."
-NO_PROGRAM = "A program or a group cannot be a member of the staff."
-NOT_STAFF_NOW = "You have no staff rights any more, so nothing was changed."
-ERASED = "This account was erased, so nothing was changed."
+FIELDS = ("is_active", "is_staff")
 NO_RIGHTS_LEFT = "You have no staff rights any more."
-ACTS = {
-    ("is_active", True): "reinstated",
-    ("is_active", False): "suspended",
-    ("is_staff", True): "gave staff rights",
-    ("is_staff", False): "took staff rights away",
-}
 
 
 class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -39,7 +30,7 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = User
-        fields = ("is_active", "is_staff")
+        fields = FIELDS
         labels = {"is_active": "Active", "is_staff": "Staff"}
         help_texts = {
             "is_active": "Untick to suspend the user: tokens are refused, agents are absent, sockets close.",
@@ -54,19 +45,10 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
             ValidationError: of the form or of a field; nothing is written.
         """
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        administrators = User.objects.lock_administrators()
-        user = User.objects.select_for_update(no_key=True).get(pk=self.instance.pk)
-        if self.changed_by.pk not in administrators:
-            raise ValidationError(NOT_STAFF_NOW)
-        if user.closed_at is not None:
-            raise ValidationError(ERASED)
-        if given["is_staff"] and (user.is_service or user.is_group):
-            raise ValidationError({"is_staff": NO_PROGRAM})
-        lost = next((name for name in ("is_staff", "is_active") if not given[name]), None)
-        if lost and administrators == {user.pk}:
-            raise ValidationError({lost: LAST_ADMINISTRATOR})
-        if user == self.changed_by and not given["is_active"]:
-            raise ValidationError({"is_active": NOT_ONESELF})
+        try:
+            access.check_access(self.instance.pk, {name: given[name] for name in FIELDS}, by=self.changed_by)
+        except access.AccessRefused as refused:
+            raise ValidationError({refused.field: str(refused)} if refused.field else str(refused)) from None
         return given
 
 
@@ -104,12 +86,12 @@ class UserAdmin(OwnerScopedAdmin):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Save only the access: other columns may have changed since the form was read."""
-        obj.is_superuser = obj.is_staff
-        obj.save(update_fields=["is_active", "is_staff", "is_superuser"])
+        access.save_access(obj)
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> str:  # type: ignore[override]
         """The text for the history: it names the action, not the changed fields."""
-        return ", ".join(ACTS[name, form.cleaned_data[name]] for name in form.changed_data) or "changed nothing"
+        changed = {name: form.cleaned_data[name] for name in form.changed_data}
+        return access.name_changes(changed) or "changed nothing"
 
     def response_change(self, request: HttpRequest, obj: User) -> HttpResponse:
         """Redirect a user who gave up staff rights to the admin's first page: this page would refuse the user."""

@@ -7,17 +7,11 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from accounts.access import LAST_ADMINISTRATOR, NO_PROGRAM, NOT_ONESELF, NOT_STAFF_NOW
 from accounts.invitations import NoInvitation, find, invite
 from accounts.models import Credential, Passkey, ProviderIdentity, User
 from hub.account_data.erasure import close
-from hub.admin import (
-    LAST_ADMINISTRATOR,
-    NO_PROGRAM,
-    NO_RIGHTS_LEFT,
-    NOT_ONESELF,
-    NOT_STAFF_NOW,
-    AccessForm,
-)
+from hub.admin import NO_RIGHTS_LEFT, AccessForm
 from tests.native.desk import text
 from tests.native.rows import Person, api, browser, person
 
