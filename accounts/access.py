@@ -93,13 +93,15 @@ def name_changes(changed: Mapping[str, bool]) -> str:
 @transaction.atomic
 def revoke_credentials(user: User, chosen: Q, *, by: User | None, keeps: int | None = None) -> int:
     """Revoke the credentials of a user that meet a condition, except one; returns how many were live."""
-    rows = Credential.objects.filter(chosen, user=user).exclude(pk=keeps)
+    rows = Credential.objects.filter(chosen, user=user)
+    if keeps is not None:
+        rows = rows.exclude(pk=keeps)
     live = list(rows.live().order_by("-pk"))
     if by is not None:
-        for kind, did in (("ended a sign-in", True), ("revoked a token", False)):
-            some = [one for one in live if (one.kind == Credential.Kind.SESSION) is did]
-            if some:
-                audit_log.record_act(by, Credential, audit_log.name_rows(some), f"{kind} of @{user.login}")
+        for did, is_session in (("ended a sign-in", True), ("revoked a token", False)):
+            ended = [one for one in live if (one.kind == Credential.Kind.SESSION) is is_session]
+            if ended:
+                audit_log.record_act(by, Credential, audit_log.name_rows(ended), f"{did} of @{user.login}")
     rows.revoke()
     return len(live)
 
@@ -117,6 +119,6 @@ def end_clients(user: User, chosen: Q, *, by: User | None) -> int:
 
 @transaction.atomic
 def revoke_tokens(user: User, *, by: User | None, keeps: int | None = None) -> int:
-    """Revoke all tokens of a user, and sign out the programs that refresh theirs; returns how many of both ended."""
+    """Revoke all tokens of a user, and sign out programs; returns how many of both ended."""
     clients = end_clients(user, Q(), by=by)
     return clients + revoke_credentials(user, ~Q(kind=Credential.Kind.SESSION), by=by, keeps=keeps)

@@ -14,6 +14,8 @@ from hub.account_data import api as account_data_api
 from hub.account_data import pages as account_data
 from hub.ask_frames import find_gateway_frames
 from hub.docs import pages as docs
+from hub.staff_accounts import api as staff_accounts_api
+from hub.staff_accounts import pages as staff_accounts
 
 if settings.GATEWAY:
     add_source(find_gateway_frames)
@@ -33,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("health", pages.health, name="hub-health"),
     path("palette", palette.palette, name="palette"),
     path("limits", pages.limits, name="hub-limits"),
+    path("", include(staff_accounts.urlpatterns)),
     path("", include("hub.connector")),
     path("docs", docs.docs, name="docs"),
     path("docs/api", docs.api, name="api"),
@@ -43,6 +46,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/ws-docs/yaml", docs.sockets_yaml, name="sockets-yaml"),
     path("api/v1/", include("accounts.urls")),
     path("api/v1/", include(account_data_api.urlpatterns)),
+    path("api/v1/", include(staff_accounts_api.urlpatterns)),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("a2a_bridge.surface.share_api")),
     path("api/v1/", include("a2a_bridge.surface.threads_api")),

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from django.contrib.admin.models import ADDITION
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
@@ -10,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.audit_log import name_rows, record_act
 from accounts.models import User
 from accounts.paging import PageQuery, page
 from accounts.rest import Body, Conflict, StrictJSONParser, caller_of
@@ -156,11 +154,7 @@ class AdminHalts(StaffView):
             subject = halt_rules.get_halt_subject(wanted["kind"], wanted["name"])
         except halt_rules.NoSuchSubject as unknown:
             raise NotFound(str(unknown)) from None
-        staff = caller_of(request)
-        made, is_new = halt_rules.halt_subject(subject, by=staff, by_staff=True, reason=wanted["reason"])
-        if is_new:
-            record_act(staff, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
-        return _made(made, is_new)
+        return _made(*halt_rules.halt_by_staff(subject, by=caller_of(request), reason=wanted["reason"]))
 
 
 class AdminHalt(StaffView):
@@ -172,9 +166,7 @@ class AdminHalt(StaffView):
         found = Halt.objects.filter(pk=halt_id)
         if not found.exists():
             raise NotFound("no such halt")
-        staff = caller_of(request)
-        if halt_rules.lift_halts(found, by=staff):
-            record_act(staff, Halt, name_rows(list(found)), "lifted")
+        halt_rules.lift_by_staff(found, by=caller_of(request))
         return Response(status=204)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.contrib.admin.models import ADDITION
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from accounts.audit_log import name_rows, record_act
 from accounts.models import Credential, User
 from agents.models import Agent, Connection, Halt, Turn
 from agents.models.halt import REASON_CHARS
@@ -94,6 +96,23 @@ def resume_own_agent(agent: Agent) -> None:
 def lift_halts(halts: QuerySet[Halt], *, by: User | None) -> int:
     """Lift these halts; returns the number that were active. The rows stay."""
     return halts.filter(lifted_at=None).update(lifted_at=db_now(), lifted_by=by)
+
+
+@transaction.atomic
+def halt_by_staff(subject: HaltSubject, *, by: User, reason: str = "") -> tuple[Halt, bool]:
+    """Halt a subject for a member of the staff, and record a new halt in the audit log."""
+    made, is_new = halt_subject(subject, by=by, by_staff=True, reason=reason)
+    if is_new:
+        record_act(by, Halt, name_rows([made]), f"halted {made.whom}", flag=ADDITION)
+    return made, is_new
+
+
+@transaction.atomic
+def lift_by_staff(halts: QuerySet[Halt], *, by: User) -> None:
+    """Lift halts for a member of the staff, and record those that were active in the audit log."""
+    active = list(halts.filter(lifted_at=None))
+    if lift_halts(halts, by=by):
+        record_act(by, Halt, name_rows(active), f"lifted the halt of {', '.join(one.whom for one in active)}")
 
 
 def is_halted(session_id: int | None, owner_id: int) -> bool:

@@ -368,6 +368,7 @@ PAGES = [
     Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
     Listed("limits", "/limits", "chief"),
+    Listed("staff-account", "/staff/accounts/owner", "chief"),
     Listed("invitations", "/invitations", "chief", INVITE),
     Listed("join", "/invitations", "chief", _join, complaint="400"),
     Listed("not-found", "/nothing-here", complaint="404"),

@@ -225,6 +225,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         f"/groups/{found['group']}",
         f"/groups/{found['group']}/erase",
         "/groups/join/0123456789abcdef0123456789abcdef",
+        f"/staff/accounts/{found['group']}",
+        searching("/staff/accounts/chief", "sessions", "tokens", "clients", "groups"),
         *("/invitations", "/account", "/account/erase", "/health", "/limits"),
         searching("/docs", "q"),
         *("/docs/errors", "/docs/api", "/docs/api/sessions"),

@@ -22,6 +22,7 @@ SENT_TO_WEBHOOK = {"postSendTest", "postReplay"}  # not while it is paused
 AGNT_KEY = "agntKey"
 PERMISSION = "leave-1"
 TEAM = "demo-team"  # a group
+OF_STAFF, GUEST = "/admin/accounts", "guest"  # an account that the staff changes
 FORGOTTEN = "dreamer"  # an agent of the team that is deleted
 NOT_OFFERED = {  # known, and a 404 whatever is asked
     "deleteOneDesktop",
@@ -60,6 +61,16 @@ from agents.models import Agent, FailureGroup
 now, agent = timezone.now(), Agent.objects.get(handle="demo/echo")
 moments = {"first_at": now, "last_at": now, "opened_at": now}
 print(FailureGroup.objects.create(agent=agent, reason="timeout", digest="d", count=1, **moments).pk)
+"""
+
+
+REFRESHED = """
+from datetime import timedelta
+from django.utils import timezone
+from accounts.models import ClientGrant, User
+texts = {"app_name": "an agent", "scopes": "ask", "client_digest": "c", "family_digest": "f", "digest": "d"}
+expires_at = timezone.now() + timedelta(days=9)
+print(ClientGrant.objects.create(user=User.objects.get(login="guest"), expires_at=expires_at, **texts).pk)
 """
 
 
@@ -111,6 +122,9 @@ class Seeded:
             self.asked = asyncio.run(_register(self, asks_leave=True))
         if operation.definition.raw["operationId"] == "deleteOneMember":
             self.call("PUT", f"/groups/{TEAM}/members/{self.names['login']}", json={})
+        if operation.path.startswith(f"/api/v1{OF_STAFF}"):
+            self.call("PATCH", f"{OF_STAFF}/{GUEST}", json={"isActive": True, "isStaff": False})
+            self.call("PUT", f"{OF_STAFF}/{GUEST}/groups/{TEAM}", json={})
         if operation.definition.raw["operationId"] == "deleteOneGroupInvitation":
             self.names["invitation_id"] = self.call("POST", f"/groups/{TEAM}/invitations", json={})["id"]
         if operation.definition.raw["operationId"] in SENT_TO_WEBHOOK:
@@ -164,6 +178,7 @@ def seed(hub: HubProcess) -> Seeded:
     agent = seeded.call("GET", "/agents/by-handle/demo/echo")
     hub.mint("bob", "session")  # a login that is known
     hub.mint("alice", "session")
+    hub.mint(GUEST, "session")
     task_id = asyncio.run(send(hub.url, "demo/echo", "hello", tokens["bearer"]))["id"]
     asyncio.run(send(hub.url, "demo/echo", "forget this", tokens["bearer"]))
     deleted, kept = seeded.call("GET", "/threads")["items"][:2]
@@ -185,6 +200,9 @@ def seed(hub: HubProcess) -> Seeded:
         "token": shares[0]["url"].rpartition("/")[2],
         "thread_id": kept["id"],
         "owner": "demo",
+        "account": GUEST,
+        "credential_id": seeded.call("GET", f"{OF_STAFF}/{GUEST}/sessions")["items"][0]["id"],
+        "grant_id": int(manage(hub.home.env, "shell", "-v", "0", "--no-imports", "-c", REFRESHED)),
         "login": "alice",
         "group_slug": TEAM,
         "invitation_id": seeded.call("POST", f"/groups/{TEAM}/invitations", json={})["id"],

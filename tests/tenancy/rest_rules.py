@@ -14,6 +14,8 @@ NOT_OFFERED = Rule(may=May.VIEWER, body={}, ok=(404,))
 NO_DESKTOP = Rule(may=May.SIGNED_IN, body={}, ok=(404,))
 ADMIN = Rule(may=May.STAFF)
 GROUP = Rule(may=May.BY_HAND, test="test_a_group_is_absent_for_others_by_rest")
+ACCOUNT = f"{V}/admin/accounts/{{account}}"
+OF_STAFF = Rule(may=May.BY_HAND, test="test_accounts_are_for_the_staff_alone")
 
 SESSIONS: dict[str, Rule] = {
     f"GET {V}/sessions": Rule(may=May.SIGNED_IN),
@@ -210,6 +212,18 @@ ADMINISTRATION: dict[str, Rule] = {
     f"GET {V}/admin/agents": ADMIN,
     f"GET {V}/admin/tokens": ADMIN,
     f"GET {V}/admin/users": ADMIN,
+    f"GET {ACCOUNT}": OF_STAFF,
+    f"PATCH {ACCOUNT}": OF_STAFF,
+    f"GET {ACCOUNT}/sessions": OF_STAFF,
+    f"DELETE {ACCOUNT}/sessions": OF_STAFF,
+    f"GET {ACCOUNT}/tokens": OF_STAFF,
+    f"DELETE {ACCOUNT}/tokens": OF_STAFF,
+    f"DELETE {ACCOUNT}/credentials/{{credential_id}}": OF_STAFF,
+    f"GET {ACCOUNT}/clients": OF_STAFF,
+    f"DELETE {ACCOUNT}/clients/{{grant_id}}": OF_STAFF,
+    f"GET {ACCOUNT}/groups": OF_STAFF,
+    f"PUT {ACCOUNT}/groups/{{group_slug}}": OF_STAFF,
+    f"DELETE {ACCOUNT}/groups/{{group_slug}}": OF_STAFF,
 }
 
 WEBHOOKS: dict[str, Rule] = {

@@ -128,6 +128,7 @@ PAGES: dict[str, Rule] = {
     "PAGE /join/{token}": Rule(may=May.BY_HAND, test="test_used_expired_revoked_and_absent_links_look_the_same"),
     "PAGE /invitations": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
     "PAGE /invitations/{invitation_id}/revoke": Rule(may=May.BY_HAND, test="test_the_page_is_for_the_staff_alone"),
+    "PAGE /staff/accounts/{login}": Rule(may=May.BY_HAND, test="test_accounts_are_for_the_staff_alone"),
     "PAGE /connect.pyz": PUBLIC,
     "PAGE /signout": Rule(may=May.BY_HAND, test="test_signing_out_ends_the_session_on_the_hub"),
     "PAGE /.well-known/oauth-authorization-server": PUBLIC,
