@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import SuspiciousOperation
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, URLResolver, reverse
@@ -123,6 +125,23 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Forbid filters on a secret or its hash: by repeated filters a user could guess the value."""
         return not any(word in lookup for word in SECRET_WORDS) and super().lookup_allowed(lookup, value, request)
 
+    @transaction.atomic
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> LogEntry:
+        """Log as Django does, and announce the entry."""
+        return _announced(super().log_addition(request, obj, message))
+
+    @transaction.atomic
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> LogEntry:
+        """Log as Django does, and announce the entry."""
+        return _announced(super().log_change(request, obj, message))
+
+    @transaction.atomic
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[LogEntry]:
+        """Log as Django does, and announce the entries."""
+        added = list(super().log_deletions(request, queryset))
+        audit_log.announce(added)
+        return added
+
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
@@ -145,6 +164,11 @@ class OwnerScopedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def is_key(self, text: str) -> bool:
         """True if a text can be a row's key."""
         return read_row_id(text) is not None
+
+
+def _announced(entry: LogEntry) -> LogEntry:
+    audit_log.announce([entry])
+    return entry
 
 
 class ConditionFilter(admin.SimpleListFilter):

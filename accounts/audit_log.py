@@ -3,10 +3,11 @@
 Rows are only added, and deleted by age if the hub's operator chose one (`ACTS_KEPT_DAYS`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
 from django.db.models import Model
 
 from accounts.models import User
@@ -17,6 +18,21 @@ ROWS_NAMED = 100
 REPR_CHARS = 200
 
 Row = tuple[str, str]  # key and name of a row
+Listener = Callable[[Sequence[LogEntry]], None]
+
+_listeners: list[Listener] = []
+
+
+def on_recorded(listener: Listener) -> None:
+    """Register a function that is called with new entries in the transaction that adds them."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def announce(entries: Sequence[LogEntry]) -> None:
+    """Call the listeners with entries that were just added, also those that Django added."""
+    for listener in _listeners:
+        listener(entries)
 
 
 def name_rows(rows: Sequence[Model]) -> list[Row]:
@@ -24,6 +40,7 @@ def name_rows(rows: Sequence[Model]) -> list[Row]:
     return [(str(row.pk), str(row)[:REPR_CHARS]) for row in rows]
 
 
+@transaction.atomic
 def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *, flag: int = CHANGE) -> None:
     """Record an action of a user on these rows; beyond 100 rows the last entry says that there were more.
 
@@ -31,7 +48,7 @@ def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *
     """
     kind = ContentType.objects.get_for_model(model)
     named = list(rows[:ROWS_NAMED]) or [("", "")]
-    LogEntry.objects.bulk_create(
+    added = LogEntry.objects.bulk_create(
         LogEntry(
             user_id=(user.acted_by or user).pk,
             content_type=kind,
@@ -42,6 +59,7 @@ def record_act(user: User, model: type[Model], rows: Sequence[Row], what: str, *
         )
         for number, (key, name) in enumerate(named, start=1)
     )
+    announce(added)
 
 
 def record_reading(user: User, model: type[Model], what: str, row: Model | None = None) -> None:

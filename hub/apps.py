@@ -22,11 +22,14 @@ class HubConfig(AppConfig):
 
     def ready(self) -> None:
         """Give lower packages the settings and callbacks that they may not import, in every program of the hub."""
-        from accounts.models import on_revoked  # noqa: PLC0415  models load first
+        from accounts.audit_log import on_recorded  # noqa: PLC0415  models load first
+        from accounts.models import on_revoked  # noqa: PLC0415
         from agents.core.presence import archive_sessions_of  # noqa: PLC0415
+        from webhooks.service.staff_acts import queue_staff_acts  # noqa: PLC0415
 
         inject_settings()
         on_revoked(archive_sessions_of)
+        on_recorded(queue_staff_acts)
         checks.register(_check_deployment, "clawbridge", deploy=True)
         checks.register(_check_admin, checks.Tags.admin)
 

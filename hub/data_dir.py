@@ -20,6 +20,7 @@ COMMANDS_ON_A_HUB = frozenset(
         "link_oidc",
         "scim_token",
         "invite",
+        "account",
         "group",
         "move_database",
         "export_account",

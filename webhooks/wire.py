@@ -19,6 +19,7 @@ from kit.clock import iso
 ALL_EVENTS = "*"
 TEST = "webhook.test"
 RATED = "answer.rated"
+STAFF_ACTED = "staff.acted"
 ALIASES = {"agent.reply": "agent.replied"}  # the spelling of existing clients
 OF_SESSION = "sessionId, routingName, ownerLogin"
 OF_REQUEST = "sessionId, routingName, requestId, tool, inputPreview"
@@ -27,6 +28,7 @@ OF_PROBLEM = "handle, agentId, askerLogin, routeId, note"
 OF_ALERT = "handle, agentId, alert, threshold, value, since"
 OF_FAILURE = "handle, agentId, failureId, reason, text, count, firstAt, lastAt"
 OF_FILE = "sessionId, routingName, fileId, name, bytes, uploaderLogin"
+OF_ACT = "id, at, actor, actorIsStaff, act, kind, objectId, objectName, what"
 OF_BOOKING = "booking_id, venue_id, status, from, slot_id, slot_time, party_size"
 SIGNATURE = "X-Clawborrator-Signature"
 SECRET_PREFIX = "whsec_"  # noqa: S105  no secret
@@ -67,6 +69,7 @@ CATALOG = (
     EventType("booking.no_show", "the guest of a booking did not come", OF_BOOKING),
     EventType(TEST, "you asked for it", "webhookId, message"),
     EventType(ALL_EVENTS, "all of the above", "that of the event"),
+    EventType(STAFF_ACTED, "an entry of the staff was added to the log; for administrators, not in *", OF_ACT),
 )
 
 
@@ -75,9 +78,9 @@ BOOKING_EVENTS = tuple(row.type for row in CATALOG if row.payload == OF_BOOKING)
 
 
 def is_wanted(event_type: str, subscribed: list[str]) -> bool:
-    """True if a subscription to these types gets an event of that type."""
+    """True if a subscription to these types gets an event of that type. `*` does not include `staff.acted`."""
     names = {ALIASES.get(name, name) for name in subscribed}
-    return event_type in names or ALL_EVENTS in names
+    return event_type in names or (ALL_EVENTS in names and event_type != STAFF_ACTED)
 
 
 def write_body(event_id: str, event_type: str, queued_at: datetime, payload: str) -> bytes:

@@ -32,6 +32,7 @@ GROUPS: dict[str, Sequence[str]] = {
         *(
             "deploy",
             "operate",
+            "send-the-log-to-a-siem",
             "sign-in-with-github",
             "sign-in-without-github",
             "provide-users-by-scim",

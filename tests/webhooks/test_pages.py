@@ -10,13 +10,13 @@ from accounts.middleware import PAGE_POLICY
 from kit.clock import db_now
 from kit.markdown import SECTION_ID
 from kit.outbox import AttemptResult
-from tests.native.rows import Person, browser
+from tests.native.rows import Person, browser, person
 from tests.webhooks.subscriptions import end_lease, happen, lease_due, subscribed
 from webhooks.models import Delivery, Subscription
 from webhooks.service.sending import unseal_secret
 from webhooks.surface import pages
 from webhooks.surface.pages import HOWTO, verify_recipes
-from webhooks.wire import CATALOG, TEST
+from webhooks.wire import CATALOG, STAFF_ACTED, TEST
 
 pytestmark = pytest.mark.django_db
 HERE = "http://127.0.0.1:9/hook"
@@ -40,9 +40,11 @@ def post(person: Person, path: str = "", **fields: Any) -> Any:
 
 
 def test_the_catalog_is_offered(alice: Person) -> None:
-    page = read(alice)
-    for row in CATALOG:
-        assert (f'value="{row.type}"' in page) == (row.type != TEST)
+    chief = person("chief", is_staff=True)
+    for reader, left_out in ((alice, {TEST, STAFF_ACTED}), (chief, {TEST})):
+        page = read(reader)
+        for row in CATALOG:
+            assert (f'value="{row.type}"' in page) == (row.type not in left_out)
 
 
 def test_subscribing_shows_the_secret_this_once(alice: Person) -> None:

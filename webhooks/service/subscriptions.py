@@ -14,9 +14,10 @@ from webhooks import limits
 from webhooks.models import Subscription
 from webhooks.service.outbox import OutboxEvent, queue, wake
 from webhooks.service.sending import seal_secret
-from webhooks.wire import TEST, new_signing_secret
+from webhooks.wire import STAFF_ACTED, TEST, new_signing_secret
 
 OVERLAP = timedelta(hours=24)
+ONLY_STAFF = f"only a webhook of an administrator gets {STAFF_ACTED}"
 TEST_MESSAGE = "This is a test: your webhook works."
 
 
@@ -28,13 +29,19 @@ class WithSecret:
     secret: str
 
 
+class EventRefused(ValueError):
+    """The owner of the webhook may not get an event; the text is public, and nothing was written."""
+
+
 @transaction.atomic
 def subscribe(owner: User, details: Mapping[str, Any], *, credential_id: int | None = None) -> WithSecret:
     """Create a subscription; `details`: fields of `Subscription`. `credential_id`: of the API key that owns it.
 
     Raises:
+        EventRefused: only an administrator may get one of the events.
         accounts.quotas.QuotaExceeded: nothing was written.
     """
+    _check_events(details, owner, is_of_key=credential_id is not None)
     if credential_id is None:
         limits.WEBHOOKS.check(owner.pk)
     else:
@@ -52,7 +59,11 @@ def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
 
     Waiting deliveries go to the new URL, and at once when `paused_at` becomes None. A pause that holds keeps
     the time when it began.
+
+    Raises:
+        EventRefused: only an administrator may get one of the events.
     """
+    _check_events(changes, subscription.owner, is_of_key=subscription.credential_id is not None)
     changed = dict(changes)
     if changed.get("paused_at") and subscription.paused_at:
         del changed["paused_at"]
@@ -63,6 +74,12 @@ def revise(subscription: Subscription, changes: Mapping[str, Any]) -> bool:
     if "paused_at" in changed:
         transaction.on_commit(wake)
     return True
+
+
+def _check_events(details: Mapping[str, Any], owner: User, *, is_of_key: bool) -> None:
+    is_asked = STAFF_ACTED in details.get("events", "").split()
+    if is_asked and (is_of_key or not owner.is_staff):
+        raise EventRefused(ONLY_STAFF)
 
 
 @transaction.atomic

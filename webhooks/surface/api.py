@@ -26,7 +26,7 @@ from kit.safe_http import NotSent
 from webhooks.models import MAX_URL_CHARS, Delivery, Sendable, Subscription, SubscriptionQuerySet
 from webhooks.service import subscriptions as subscription_changes
 from webhooks.service.sending import check_url, find_deliveries, send_again
-from webhooks.service.subscriptions import WithSecret
+from webhooks.service.subscriptions import EventRefused, WithSecret
 from webhooks.wire import CATALOG
 
 Json = dict[str, Any]
@@ -184,6 +184,8 @@ class Webhooks(WebhooksView):
             made = self.subscribe(request, body.validated_data)
         except QuotaExceeded as many:
             raise Conflict(str(many)) from None
+        except EventRefused as refused:
+            raise serializers.ValidationError({"events": str(refused)}) from None
         return Response(show_with_secret(made), status=201, headers=NO_STORE)
 
 
@@ -215,7 +217,11 @@ class OneWebhook(WebhooksView):
         body = self.body_class.read(request, partial=True)
         if body.validated_data.keys() - {"paused_at"}:
             self.check_change(own)
-        if not subscription_changes.revise(own, body.validated_data):
+        try:
+            is_found = subscription_changes.revise(own, body.validated_data)
+        except EventRefused as refused:
+            raise serializers.ValidationError({"events": str(refused)}) from None
+        if not is_found:
             raise NotFound(NO_WEBHOOK)
         return Response(show(Webhook, own))
 

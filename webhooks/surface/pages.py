@@ -30,8 +30,9 @@ from webhooks.service.sending import (
     send_again,
     show_body,
 )
+from webhooks.service.subscriptions import EventRefused
 from webhooks.surface.api import PAUSED, SubscriptionBody
-from webhooks.wire import ALIASES, CATALOG, TEST
+from webhooks.wire import ALIASES, CATALOG, STAFF_ACTED, TEST, EventType
 
 SHOWN = 30
 SHOWN_OF_KEYS = 100
@@ -94,6 +95,9 @@ def webhooks(request: HttpRequest, user: User) -> HttpResponse:
     except QuotaExceeded as many:
         form.errors["url"] = f"{str(many).capitalize()}: delete one first."
         return _list(request, user, form, status=409)
+    except EventRefused as refused:
+        form.errors["events"] = f"{str(refused).capitalize()}."
+        return _list(request, user, form, status=400)
     return _page(request, made.subscription, secret=made.secret)
 
 
@@ -150,7 +154,11 @@ def edit(request: HttpRequest, own: Subscription) -> HttpResponse:
     changes = form.read()
     if changes is None:
         return _page(request, own, form=form, status=400)
-    subscription_changes.revise(own, changes)
+    try:
+        subscription_changes.revise(own, changes)
+    except EventRefused as refused:
+        form.errors["events"] = f"{str(refused).capitalize()}."
+        return _page(request, own, form=form, status=400)
     messages.success(request, "Saved. What waits to be sent goes to the URL as it is now.")
     return _back(own)
 
@@ -228,6 +236,11 @@ def _back(own: Subscription) -> HttpResponse:
     return HttpResponseRedirect(reverse("webhook-page", args=[own.pk]))
 
 
+def _offered(owner: User) -> list[EventType]:
+    """The events to choose from: some are for administrators."""
+    return [row for row in OFFERED if owner.is_staff or row.type != STAFF_ACTED]
+
+
 def _list(request: HttpRequest, user: User, form: SubscriptionForm, *, status: int = 200) -> HttpResponse:
     own = Subscription.objects.owned_by(user).order_by("-pk")
     of_keys = own.exclude(credential=None).select_related("credential")[: SHOWN_OF_KEYS + 1]
@@ -235,7 +248,7 @@ def _list(request: HttpRequest, user: User, form: SubscriptionForm, *, status: i
         "own": [*own.filter(credential=None)[: settings.WEBHOOKS_PER_OWNER or None], *of_keys[:SHOWN_OF_KEYS]],
         "shown_of_keys": SHOWN_OF_KEYS if len(of_keys) > SHOWN_OF_KEYS else None,
         "form": form,
-        "catalog": OFFERED,
+        "catalog": _offered(user),
     }
     return render(request, "webhooks/list.html", context, status=status)
 
@@ -255,7 +268,7 @@ def _page(
         "recipes": verify_recipes(),
         "waits": waits,
         "form": form or SubscriptionForm.of(own),
-        "catalog": OFFERED,
+        "catalog": _offered(own.owner),
         "choices": find_filter_choices(own),
         "statuses": STATUSES,
     }
