@@ -35,7 +35,7 @@ def press(staff: Person, login: str, action: str, **fields: Any) -> Any:
 
 
 def test_accounts_are_for_the_staff_alone(alice: Person, bob: Person, staff: Person) -> None:
-    for path in (page("bob"), page("nobody")):
+    for path in (page("bob"), page("absent")):
         assert browser(alice.session).get(path).status_code == 404
         assert browser(alice.session).post(path, {"action": "suspend"}).status_code == 404
         assert browser().get(path).status_code == 404
@@ -44,8 +44,8 @@ def test_accounts_are_for_the_staff_alone(alice: Person, bob: Person, staff: Per
             answer = getattr(api(alice.app), method)(f"{ACCOUNTS}/bob{ending}", {}, format="json")
             assert answer.status_code in (403, 405), (method, ending)
             assert getattr(api(None), method)(f"{ACCOUNTS}/bob{ending}").status_code in (401, 405)
-    assert browser(staff.session).get(page("nobody")).status_code == 404
-    assert api(staff.app).get(f"{ACCOUNTS}/nobody").status_code == 404
+    assert browser(staff.session).get(page("absent")).status_code == 404
+    assert api(staff.app).get(f"{ACCOUNTS}/absent").status_code == 404
     assert acts() == []
     assert bob.user.credentials.live().count() == 3
 
@@ -211,7 +211,7 @@ def test_the_command_shows_and_changes(alice: Person, staff: Person, capsys: pyt
     with pytest.raises(CommandError, match="last administrator"):
         call_command("account", "--login", "root", "--take-staff")
     with pytest.raises(CommandError, match="no user"):
-        call_command("account", "--login", "nobody")
+        call_command("account", "--login", "absent")
     call_command("account", "--login", "alice", "--reinstate", "--take-staff")
     assert User.objects.get(login="alice").is_active
     assert acts() == []
