@@ -218,7 +218,7 @@ class Agents(APIView):
 
         `q`: words of the handle, name, tagline, skills or description; agents are then sorted by relevance.
         `tag`: agents with this tag. `favourites`: those that the caller marked. `sort`: `handle`, `use` (asks of
-        30 days), `rate` (the share of answered asks) or `latency`.
+        30 days), `rate` (thumbs of callers, then the share of answered asks) or `latency`.
 
         Without `limit` up to 5000. `claudeMd` and `personalizationPrompt` are null in a list.
         """

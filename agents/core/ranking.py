@@ -1,14 +1,15 @@
-"""Counts the figures by which the directory sorts agents, off the path of its readers and of asks."""
+"""Counts the figures by which the directory sorts agents, off the path of readers and of asks (docs/adr/0189)."""
 
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from math import sqrt
 from statistics import median_low
 
-from django.db.models import Exists, OuterRef, Q, Sum
+from django.db.models import Avg, Case, Exists, F, FloatField, OuterRef, Q, Sum, Value, When
 
 from agents.core.failures import FAILURES
-from agents.models import Agent, AgentRank, DailyUsage, Turn
+from agents.models import Agent, AgentRank, DailyUsage, Rating, Turn
 from agents.models.choices import Outcome
 from kit import batches, sql
 from kit.clock import db_now
@@ -17,6 +18,9 @@ DAYS = 30
 RECENT = 100  # turns of each agent that are read
 MIN_ENDS = 5  # fewer say little about the share of answers
 AT_ONCE = 100
+RATED_LATELY = timedelta(days=90)
+Z = 1.96  # of a confidence of 95 percent
+OF_1000 = 1000
 STALE_AFTER = timedelta(days=1)
 FAULTS = frozenset(reason for reason, one in FAILURES.items() if one.is_fault)
 
@@ -46,12 +50,14 @@ def _rank(agent_ids: Collection[int], now: datetime) -> int:
             ends[agent_id].append(is_answered)
         if is_answered and latency_ms is not None:
             answers[agent_id].append(latency_ms)
+    scores = _rating_scores(agent_ids, now)
     AgentRank.objects.bulk_create(
         [
             AgentRank(
                 agent_id=agent_id,
                 asks=asks.get(agent_id, 0),
                 answered_percent=_percent(ends[agent_id]),
+                rating_score=scores.get(agent_id, 0),
                 latency_ms=median_low(answers[agent_id]) if answers[agent_id] else None,
                 ranked_at=now,
             )
@@ -59,10 +65,36 @@ def _rank(agent_ids: Collection[int], now: datetime) -> int:
         ],
         update_conflicts=True,
         unique_fields=["agent"],
-        update_fields=["asks", "answered_percent", "latency_ms", "ranked_at"],
+        update_fields=["asks", "answered_percent", "rating_score", "latency_ms", "ranked_at"],
     )
     return len(agent_ids)
 
 
 def _percent(ends: Collection[bool]) -> int | None:
     return sum(ends) * 100 // len(ends) if len(ends) >= MIN_ENDS else None
+
+
+def _rating_scores(agent_ids: Collection[int], now: datetime) -> dict[int, int]:
+    """The scores of agents with thumbs. Each caller has one vote, the share of the caller's thumbs that are up.
+
+    The owner of an agent has none.
+    """
+    given = Rating.objects.filter(agent__in=agent_ids, rated_at__gt=now - RATED_LATELY)
+    thumb = Case(When(is_good=True, then=Value(1.0)), default=Value(0.0), output_field=FloatField())
+    of_callers = given.exclude(caller=F("agent__owner")).values("agent", "caller").annotate(vote=Avg(thumb))
+    votes: dict[int, list[float]] = defaultdict(list)
+    for agent_id, vote in of_callers.order_by().values_list("agent", "vote"):
+        votes[agent_id].append(vote)
+    return {agent_id: round(OF_1000 * lower_bound(sum(some), len(some))) for agent_id, some in votes.items()}
+
+
+def lower_bound(good: float, number: int) -> float:
+    """The lower end of Wilson's interval for a share of which `number` votes were seen: the fewer, the lower.
+
+    Without votes, or with bad ones alone, it is 0.
+    """
+    if not number or good <= 0:
+        return 0.0
+    share, spread = good / number, Z * Z / number
+    margin = Z * sqrt((share * (1 - share) + spread / 4) / number)
+    return max(0.0, (share + spread / 2 - margin) / (1 + spread))

@@ -1,7 +1,7 @@
 """Finds an agent to ask: tags, the order of lists, favourites, and the agents that a user asked lately."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -14,10 +14,11 @@ from agents.models import Agent, Favourite, Turn
 from agents.models.agent import AgentQuerySet
 
 BY_HANDLE = "handle"
-ORDERS: Mapping[str, Any] = {
-    "use": F("rank__asks").desc(nulls_last=True),
-    "rate": F("rank__answered_percent").desc(nulls_last=True),
-    "latency": F("rank__latency_ms").asc(nulls_last=True),
+# `rate`: by thumbs; of agents without good ones, those that answer most often first.
+ORDERS: Mapping[str, Sequence[Any]] = {
+    "use": (F("rank__asks").desc(nulls_last=True),),
+    "rate": (F("rank__rating_score").desc(nulls_last=True), F("rank__answered_percent").desc(nulls_last=True)),
+    "latency": (F("rank__latency_ms").asc(nulls_last=True),),
 }
 MAX_COUNTED = 5000  # agents whose tags are counted
 MAX_TAGS_SHOWN = 20
@@ -29,7 +30,7 @@ def sort_agents(agents: AgentQuerySet, order: str) -> AgentQuerySet:
     """Agents in one of the `ORDERS`, equal ones by handle; as they are for any other order."""
     if order == BY_HANDLE:
         return agents.order_by("handle_key")
-    return agents.order_by(ORDERS[order], "handle_key") if order in ORDERS else agents
+    return agents.order_by(*ORDERS[order], "handle_key") if order in ORDERS else agents
 
 
 def has_tag(tag: str) -> Q:

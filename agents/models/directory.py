@@ -16,6 +16,11 @@ class AgentRank(models.Model):
     agent = models.OneToOneField(Agent, models.CASCADE, related_name="rank")
     asks = models.PositiveIntegerField(default=0)
     answered_percent = models.PositiveSmallIntegerField(null=True)
+    rating_score = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="By thumbs of callers, of 1000: the lower bound of the share of thumbs up.",
+    )
     latency_ms = models.PositiveIntegerField(null=True, help_text="The median.")
     ranked_at = models.DateTimeField()
 

@@ -44,7 +44,7 @@ ON_FRONT_PAGE = 6
 PER_PAGE = 24
 MAX_CHARS = 200
 MAX_WORDS = 6
-ORDER_NAMES = {"handle": "name", "use": "most used", "rate": "most often answered", "latency": "fastest"}
+ORDER_NAMES = {"handle": "name", "use": "most used", "rate": "best rated", "latency": "fastest"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
+from accounts.models import User
 from agents import limits
-from agents.core.ranking import rank_agents
-from agents.models import Agent, AgentRank, Favourite
-from tests.native.rows import Person, api, browser, make_agent, make_turn, names, spend
+from agents.core.ranking import lower_bound, rank_agents
+from agents.models import Agent, AgentRank, Favourite, Rating
+from tests.native.rows import Person, api, browser, make_agent, make_turn, names, person, spend
 from tests.native.test_directory_page import listed, page
 
 AGENTS, FAVOURITES = "/api/v1/agents", "/api/v1/favourites"
@@ -54,6 +56,37 @@ def test_agents_are_sorted_by_use_rate_and_latency(alice: Person, bob: Person) -
     assert names(api(bob.session).get(f"{AGENTS}?sort=latency").json()["items"]) == listed({"sort": "latency"})
     ranks = dict(AgentRank.objects.values_list("agent__handle", "answered_percent"))
     assert ranks == {"alice/d-busy": 85, "alice/c-fast": 100, "alice/b-poor": 42, "alice/a-idle": None}
+
+
+def test_agents_are_sorted_by_the_thumbs_of_many_callers_before_those_of_few(alice: Person, bob: Person) -> None:
+    few, many, mixed, none, own = (make_agent(alice.user, name) for name in ("a", "b", "c", "d", "e"))
+    callers = [person(f"caller-{number}").user for number in range(10)]
+
+    def give(agent: Agent, caller: User, *thumbs: bool) -> None:
+        for is_good in thumbs:
+            turn = make_turn(agent, caller)
+            Rating.objects.create(turn=turn, agent=agent, caller=caller, is_good=is_good, rated_at=timezone.now())
+
+    give(few, bob.user, *[True] * 20)  # one caller, one vote
+    give(own, alice.user, True, True)
+    for number, caller in enumerate(callers):
+        give(many, caller, True)
+        give(mixed, caller, number < 6)
+    make_turn(none, bob.user)
+    rank_agents()
+    scores = dict(AgentRank.objects.values_list("agent__handle", "rating_score"))
+    assert scores == {"alice/a": 207, "alice/b": 722, "alice/c": 313, "alice/d": 0, "alice/e": 0}
+    assert listed({"sort": "rate"}) == [f"alice/{name}" for name in ("b", "c", "a", "d", "e")]
+    Rating.objects.update(rated_at=timezone.now() - timedelta(days=91))
+    AgentRank.objects.update(ranked_at=timezone.now() - timedelta(days=2))
+    rank_agents()
+    assert set(AgentRank.objects.values_list("rating_score", flat=True)) == {0}
+
+
+@pytest.mark.parametrize(("good", "number", "least", "most"), [(0, 0, 0, 0), (0, 9, 0, 0), (1, 1, 0.2, 0.21)])
+def test_few_votes_count_little(good: float, number: int, least: float, most: float) -> None:
+    assert least <= lower_bound(good, number) <= most
+    assert lower_bound(good + 90, number + 100) > lower_bound(good + 9, number + 10)
 
 
 def test_figures_are_counted_again_for_agents_that_were_asked_and_once_a_day(alice: Person) -> None:
