@@ -43,7 +43,9 @@ async def test_what_cannot_be_rated_is_an_error(hub: HubProcess, alice: str, bob
 
         assert (await refusal(bob, id=task_id, rating="up"))["code"] == -32001
         assert (await refusal(alice, id=failed_id, rating="up"))["code"] == -32015
-        assert (await refusal(alice, id=task_id, rating="great"))["code"] == -32602
+        for params in ({"id": task_id, "rating": "great"}, {"id": task_id}):
+            wrong = await refusal(alice, **params)
+            assert (wrong["code"], wrong["data"][1]["fieldViolations"][0]["field"]) == (-32602, "rating")
         assert (await refusal(alice, id=task_id, rating="up", note="x" * 1001))["code"] == -32602
         assert await rating_of(hub, alice, task_id) == (None, "")
 

@@ -50,7 +50,8 @@ def read_params(kind: type[Any], params: Any, *, role: str = "", within: str = "
         return msgspec.convert(params, kind)
     except msgspec.ValidationError as wrong:
         said = str(wrong).replace("`$.", f"`{within}." if within else "`").replace("`$`", within or "params")
-        field = said.rpartition(" - at `")[2].rstrip("`")
+        text, _, place = said.rpartition(" - at `")
+        field = (place if text else said.partition("`")[2]).partition("`")[0]  # a missing member has no place
         raise invalid(field, f"{field}: want {role}" if role and field == "message.role" else said) from None
 
 
