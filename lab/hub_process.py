@@ -46,6 +46,9 @@ class HubProcess:
     _tokens: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     _env: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.code = self.code or [ROOT] * (len(self.urls) + 1)
+
     @classmethod
     def start(
         cls,
@@ -69,7 +72,7 @@ class HubProcess:
         settings = DEFAULTS | {"PUBLIC_URL": public} | {key: str(value) for key, value in env.items()}
         hub = cls(home, urls, _env=hub_env(settings | dict(home.env)))
         hub.command, hub.cores, hub.is_forked = command, cores, not cores
-        hub.code = [*code] or [ROOT] * (processes + 1)
+        hub.code = [*code] or hub.code
         try:
             for index in range(processes):
                 hub.serve(index)

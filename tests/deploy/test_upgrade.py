@@ -73,7 +73,8 @@ def all_rows(env: Mapping[str, str]) -> Rows:
     names = (
         "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         if "DATABASE_URL" in env
-        else "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%!_words%' ESCAPE '!'"
+        else "SELECT name FROM sqlite_master WHERE type = 'table'"
+        " AND name NOT LIKE '%!_words%' ESCAPE '!' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
     found: Rows = {}
     with writing(env) as run:

@@ -91,11 +91,14 @@ def turns(tables: Tables) -> int:
     return len(tables["agents_turn"])
 
 
-def is_settled(tables: Tables) -> bool:
-    """True once every turn ended and its task is in its thread: callers that do not wait are answered before."""
+def is_settled(hub: HubProcess, tables: Tables) -> bool:
+    """True once every turn ended and its task is in its thread: callers that do not wait are answered before.
+
+    A hub of several processes reads no tasks into threads here: it has no worker.
+    """
     open_turns = [row for row in tables["agents_turn"] if dict(row)["released_at"] is None]
-    unread_tasks = [row for row in tables["a2a_bridge_storedtask"] if dict(row)["is_indexed"] in ("0", "False")]
-    return not open_turns and not unread_tasks
+    unread_tasks = [row for row in tables["a2a_bridge_storedtask"] if dict(row)["is_indexed"] == "0"]
+    return not open_turns and (hub.home.is_grown or not unread_tasks)
 
 
 async def settled(hub: HubProcess) -> Tables:
@@ -103,7 +106,7 @@ async def settled(hub: HubProcess) -> Tables:
 
     async def look() -> Tables | None:
         tables = await asyncio.to_thread(snapshot, hub)
-        return tables if is_settled(tables) else None
+        return tables if is_settled(hub, tables) else None
 
     return await eventually(look, "every turn has ended")
 
