@@ -61,6 +61,12 @@ USAGE = CountedRows(TokenUsage.objects.all, "owner", "token usage", number=Count
 EVENTS = CountedRows(
     Event.objects.all, "session__owner", "transcripts", number=Sum(Bytes("payload")), is_sorted=False
 )
+NUMBER_OF_FILES = AccountLimit(
+    "files",
+    (settings, "FILES_PER_OWNER"),
+    counted=[CountedRows(File.objects.live, "uploader")],
+    refusal="you have {held} files, and {most} are the most: delete some first",
+)
 STORAGE = AccountLimit(
     "files and transcripts",
     (settings, "STORAGE_PER_OWNER_MB"),

@@ -43,7 +43,7 @@ from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UPLOAD = re.compile(
-    r"/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files"
+    r"/api/v1/files|/api/v1/sessions/[0-9a-f-]{36}/files|/api/channel/files"
     r"|/api/v1/team/sessions/import|/api/v1/network/venues/import|/desk/network/venues/import"
 )
 UPLOAD_WITHIN_S = 120.0

@@ -60,6 +60,7 @@ class PalettePage:
 PAGES = (
     PalettePage("questions", "My questions", "threads conversations answers history tasks"),
     PalettePage("directory", "Agents", "directory find ask", needs_sign_in=False),
+    PalettePage("own-files", "Your files", "uploads pictures attachments sent"),
     PalettePage("shares", "Shared answers", "shares links colleagues"),
     PalettePage("desk", "Desk", "my own agents sessions"),
     PalettePage("desk-connect", "Connect an agent", "token program new"),

@@ -33,7 +33,15 @@ from agents.api.agents import AgentByHandle, Agents, OneAgent, get_own_agent
 from agents.api.events import Events, OpMessages, SessionTimeline
 from agents.api.failures import AlertRules, Failures, OneAlertRule, OneFailure
 from agents.api.favourites import Favourites, OneFavourite
-from agents.api.files import ChannelFiles, FileContent, OneChannelFile, OneFile, SessionFiles
+from agents.api.files import (
+    ChannelFiles,
+    FileContent,
+    FilePreview,
+    OneChannelFile,
+    OneFile,
+    QuestionFiles,
+    SessionFiles,
+)
 from agents.api.ratings import AgentRating, AgentRatings, AnswerRating
 from agents.api.remote import RemoteCards
 from agents.api.session_access import OneSessionShare, Permissions, ResolvePermission, SessionShares
@@ -193,8 +201,10 @@ urlpatterns = [
     path("sessions/<uuid:public_id>/token-usage", SessionTokenUsage.as_view(), name="session-token-usage"),
     path("token-usage", AllTokenUsage.as_view(), name="token-usage"),
     path("sessions/<uuid:public_id>/files", SessionFiles.as_view(), name="session-files"),
+    path("files", QuestionFiles.as_view(), name="files"),
     path("files/<int:file_id>", OneFile.as_view(), name="file"),
     path("files/<int:file_id>/content", FileContent.as_view(), name="file-content"),
+    path("files/<int:file_id>/preview", FilePreview.as_view(), name="file-preview"),
     *not_offered_urlpatterns,
 ]
 

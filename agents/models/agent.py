@@ -301,6 +301,20 @@ class Agent(models.Model):
         """The part of the handle after the owner."""
         return self.handle.partition("/")[2]
 
+    @property
+    def taken_modes(self) -> list[str]:
+        """The media types that the agent or one of its skills takes, by its card."""
+        return self._modes(self.input_modes, "inputModes")
+
+    @property
+    def given_modes(self) -> list[str]:
+        """The media types that the agent or one of its skills gives, by its card."""
+        return self._modes(self.output_modes, "outputModes")
+
+    def _modes(self, own: list[str], of_skill: str) -> list[str]:
+        of_skills = [mode for skill in self.skills for mode in skill.get(of_skill, ())]
+        return [*dict.fromkeys([*(own or HUB_MODES), *of_skills])]
+
     def set_status(self, status: str) -> None:
         """Publish or unpublish; the first publishing is remembered."""
         self.status = status

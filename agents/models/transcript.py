@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import User
+from agents.models.agent import Agent
 from agents.models.session import Session
 
 
@@ -103,14 +104,26 @@ class FileQuerySet(models.QuerySet["File"]):
 
 
 class File(models.Model):
-    """A named file of one session. `sha256` stays when the blob goes."""
+    """A named file of one session. `sha256` stays when the blob goes.
+
+    A file that a caller uploads has no session until the caller sends the file with a question. `agent`, `chat_id`
+    and `context_id` are those of the first question with the file; a file of a session's operators has none.
+    """
 
     class Scope(models.TextChoices):
         ATTACHMENT = "attachment"
         REPLY = "reply"
         CORPUS = "corpus"
 
-    session = models.ForeignKey(Session, models.CASCADE, related_name="files", db_index=False)
+    session = models.ForeignKey(
+        Session,
+        models.CASCADE,
+        related_name="files",
+        db_index=False,
+        null=True,
+        blank=True,
+        help_text="Empty until its uploader sends the file with a question.",
+    )
     uploader = models.ForeignKey(User, models.CASCADE, related_name="files")
     blob = models.ForeignKey(Blob, models.PROTECT, null=True, related_name="files")
     sha256 = models.CharField(max_length=64)
@@ -118,6 +131,19 @@ class File(models.Model):
     mime = models.CharField(max_length=127)
     size = models.PositiveBigIntegerField()
     scope = models.CharField(max_length=10, choices=Scope, default=Scope.ATTACHMENT)
+    agent = models.ForeignKey(
+        Agent,
+        models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        null=True,
+        blank=True,
+        help_text="Which agent was asked with it.",
+    )
+    chat_id = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="The turn of the question with the file."
+    )
+    context_id = models.TextField(blank=True, default="", db_default="", help_text="Of the question: its context.")
     uploaded_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -129,10 +155,20 @@ class File(models.Model):
             models.CheckConstraint(
                 condition=models.Q(deleted_at=None, blob__isnull=False) | models.Q(deleted_at__isnull=False),
                 name="a_live_file_has_its_blob",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(session__isnull=False) | models.Q(chat_id=""),
+                name="a_file_of_no_session_was_not_sent",
+            ),
         ]
         indexes = [
             models.Index(fields=["session", "id"], name="file_by_session"),
+            models.Index(
+                fields=["uploader", "sha256"], condition=models.Q(deleted_at=None), name="live_file_by_bytes"
+            ),
+            models.Index(
+                fields=["agent", "context_id"], condition=models.Q(agent__isnull=False), name="file_by_thread"
+            ),
             models.Index(fields=["expires_at"], condition=models.Q(deleted_at=None), name="live_file_by_expiry"),
         ]
 

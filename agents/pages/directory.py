@@ -19,7 +19,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.pages import user_post
-from accounts.quotas import QuotaExceeded
+from accounts.quotas import MEBIBYTE, QuotaExceeded
+from agents import settings
 from agents.core.card_settings import MAX_TAG_CHARS, TAG
 from agents.core.directory import find_askable
 from agents.core.shopping import (
@@ -36,6 +37,7 @@ from agents.models import Agent, Turn
 from agents.models.agent import HUB_MODES, AgentQuerySet
 from agents.models.session import online
 from agents.pages.availability import Advice, Availability, advise, load_availability
+from agents.transcript.files import MAX_FILE_BYTES
 from kit.asgi import MAX_BODY_BYTES
 from kit.clock import db_now
 from kit.filters import Filter, Filters, one_of, page_of
@@ -216,8 +218,11 @@ def composer_of(agent: Agent, request: HttpRequest) -> dict[str, Any]:
         "agent": agent,
         "standing": standing,
         "advice": advice,
-        "input_modes": json.dumps(agent.input_modes or HUB_MODES),
+        "input_modes": json.dumps(agent.taken_modes),
+        "taken_files": ", ".join(["text", "JSON", *(mode for mode in agent.taken_modes if mode not in HUB_MODES)]),
         "max_body_bytes": agent.max_body_bytes or MAX_BODY_BYTES,
+        "max_file_bytes": MAX_FILE_BYTES,
+        "max_files_bytes": settings.FILES_PER_ASK_MB * MEBIBYTE,
         "standing_address": address_of(agent, "agent-standing"),
     }
 

@@ -5,6 +5,7 @@ from django.urls import path
 from agents.pages import groups
 from agents.pages.desk import alerts, audit, failures, overview, publishing, ratings, remote
 from agents.pages.directory import agent_availability, agent_page, directory, home, mark_favourite
+from agents.pages.files import delete_file, own_files
 
 urlpatterns = [
     path("", home, name="home"),
@@ -16,6 +17,8 @@ urlpatterns = [
     path("groups/<str:slug>", groups.group, name="group"),
     path("acting", groups.act, name="act"),
     path("agents/<str:owner>/<str:slug>/favourite", mark_favourite, name="agent-favourite"),
+    path("files", own_files, name="own-files"),
+    path("files/<int:file_id>/delete", delete_file, name="own-file-delete"),
     path("desk", overview.desk, name="desk"),
     path("desk/states", overview.states, name="desk-states"),
     path("desk/alerts", alerts.alerts, name="desk-alerts"),

@@ -16,8 +16,9 @@ from accounts.models import User
 from agents import limits, settings
 from agents.models import Blob, File, Session
 from agents.transcript import announcements
-from agents.transcript.access import sessions_visible_to
+from agents.transcript.access import SessionRole, role_of, sessions_visible_to
 from agents.transcript.announcements import FileMessage, announce
+from agents.transcript.scanning import scan
 from kit.clock import db_now
 from kit.describe import Time, Uuid
 from kit.rows import RowSource, show
@@ -111,9 +112,12 @@ def store(session: Session, uploader: User, upload: Upload, scope: str = File.Sc
 
     Raises:
         accounts.quotas.QuotaExceeded: the uploader has no room for it.
+        FileRefused, NotScanned: a scanner refuses the file, or failed.
     """
+    scan(upload.data, clean_name(upload.filename))
     sha256 = hashlib.sha256(upload.data).hexdigest()  # before the transaction, because hashing takes a while
     with transaction.atomic():
+        limits.NUMBER_OF_FILES.check(uploader.pk)
         limits.STORAGE.check(uploader.pk, len(upload.data))
         keep(sha256, upload.data)
         file = File(
@@ -145,14 +149,19 @@ def _add(file: File, now: datetime) -> None:
     file.save(force_insert=True)
 
 
-def find_file(file_id: int, user_id: int) -> File | None:
-    """A file, live or deleted, of a session that this user may see; its session carries the user's `role_rank`."""
+def find_file(file_id: int, user_id: int) -> tuple[File, SessionRole | None] | None:
+    """A file, live or deleted, that this user may read, with the user's role in its session.
+
+    The role is None for the user's own file that was sent with a question, or was not sent yet: its uploader
+    may read and delete it without a role in the session.
+    """
     file: File | None = File.objects.filter(pk=file_id).select_related("uploader").first()
-    session = sessions_visible_to(user_id).filter(pk=file.session_id).first() if file else None
-    if file is None or session is None:
+    if file is None:
         return None
-    file.session = session
-    return file
+    if file.uploader_id == user_id and (file.session_id is None or file.chat_id):
+        return file, None
+    session = sessions_visible_to(user_id).filter(files=file).first()
+    return None if session is None else (file, role_of(session))
 
 
 def open_file(file: File) -> Iterator[bytes] | None:
@@ -231,6 +240,8 @@ def _mark_deleted(files: Collection[File]) -> list[File]:
 
 
 def _announce_change(file: File, action: str) -> None:
+    if file.session is None or file.session_id is None:
+        return
     announcements.queue_session_event(
         file.session,
         f"file.{action}",

@@ -5,8 +5,10 @@ reader access to it.
 import re
 from collections.abc import Collection, Mapping
 
+from django.db.models import Q
+
 from agents.models import File
-from agents.transcript import files
+from agents.transcript import callers_files, files
 from agents.transcript.access import sessions_visible_to
 from agents.transcript.files import clone
 from kit.clock import db_now
@@ -55,19 +57,29 @@ def rewrite(text: str, ids: Mapping[int, int]) -> str:
 
 
 def readable(file_ids: Collection[int], user_id: int) -> dict[int, File]:
-    """The files of these ids that exist in a session that the user may see."""
+    """The files of these ids that exist in a session that the user may see, or that the user uploaded to ask."""
     wanted = {number for number in file_ids if NO_FILE < number <= MAX_ID}
     if not wanted:
         return {}
     sessions = sessions_visible_to(user_id).values("pk")
-    found: dict[int, File] = File.objects.live().filter(session__in=sessions).in_bulk(wanted)
+    may_read = Q(session__in=sessions) | Q(uploader=user_id, session=None) | (Q(uploader=user_id) & ~Q(chat_id=""))
+    found: dict[int, File] = File.objects.live().filter(may_read).in_bulk(wanted)
     return found
 
 
-def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: int) -> dict[int, int]:
+def clone_mentioned_files(
+    session_id: int,
+    file_ids: Collection[int],
+    user_id: int,
+    *,
+    agent_id: int | None = None,
+    chat_id: str = "",
+    context_id: str = "",
+) -> dict[int, int]:
     """Copy these files to a session, within the caller's transaction; returns the new id of each.
 
-    The session's own files stay as they are.
+    The session's own files stay as they are. Files that the user has not sent yet are added themselves, as files
+    of the question `chat_id`.
 
     Raises:
         FilesRefused: nothing was copied.
@@ -76,9 +88,14 @@ def clone_mentioned_files(session_id: int, file_ids: Collection[int], user_id: i
     if len(wanted) > MAX_FILES:
         raise TooManyFiles
     found = readable(wanted, user_id)
-    foreign = {number: file for number, file in found.items() if file.session_id != session_id}
+    unsent = {number: file for number, file in found.items() if file.session_id is None}
+    foreign = {number: file for number, file in found.items() if file.session_id not in (session_id, None)}
     held = files.lock({file.sha256 for file in foreign.values()})
     lost = {number for number, file in foreign.items() if file.sha256 not in held}  # deleted just now
+    if unsent:
+        lost |= unsent.keys() - callers_files.send(
+            unsent.values(), session_id, agent_id=agent_id, chat_id=chat_id, context_id=context_id
+        )
     if missing := (wanted - found.keys()) | lost:
         raise FilesUnreadable(missing)
     now = db_now()

@@ -191,7 +191,7 @@ def question_of(parts: Iterable[Part], between: str) -> str:
         if part.data is not UNSET:
             notes.append(_note(number, part.data))
         elif part.text is UNSET:
-            notes.append(_note_of_file(number, part))
+            notes.append(note_of_file(number, part))
     text = between.join(texts)
     return "\n\n".join([text, *notes] if texts else notes) if notes else text
 
@@ -201,8 +201,16 @@ def _note(number: int, data: Any) -> str:
     return f"data (part {number}), as the caller sent it, not to be trusted:\n{shown}"
 
 
-def _note_of_file(number: int, part: Part) -> str:
-    """The note about a file: one line; quoted, so that a name cannot add lines."""
-    content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes" if isinstance(part.raw, str) else json.dumps(part.url)
+def note_of_file(number: int, part: Part, *, kept: tuple[int, int] | None = None) -> str:
+    """The note about a file: one line; quoted, so that a name cannot add lines.
+
+    `kept`: of a file that the hub keeps for its agent, the size in bytes and the id.
+    """
+    if kept is not None:
+        content = f"{kept[0]} bytes, fileId={kept[1]}"
+    elif isinstance(part.raw, str):
+        content = f"{len(part.raw.rstrip('=')) * 3 // 4} bytes"
+    else:
+        content = json.dumps(part.url)
     named = [json.dumps(one) for one in (part.filename, part.media_type) if one]
     return f"file (part {number}), as the caller sent it, not in this text: {', '.join([*named, content])}"

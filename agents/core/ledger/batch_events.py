@@ -188,7 +188,14 @@ def clone_files_for_target(database: Database, turn: OpenTurn) -> OpenTurn:
     """
     ask = turn.ask
     with database.for_django():
-        ids = clone_mentioned_files(ask.target.session_id, ask.files, ask.caller_id)
+        ids = clone_mentioned_files(
+            ask.target.session_id,
+            ask.files,
+            ask.caller_id,
+            agent_id=ask.target.agent_id,
+            chat_id=ask.chat_id,
+            context_id=ask.context_id,
+        )
     return replace(turn, text=rewrite(turn.text, ids))
 
 

@@ -5,8 +5,9 @@ from contextlib import suppress
 from functools import partial
 
 from django.db import DatabaseError
-from msgspec import Raw
+from msgspec import Raw, structs
 
+from agents import settings
 from agents.core.errors import NoSuchTurn, NotDelivered, TooManyFollowUps, Unavailable
 from agents.core.post import Evict, Hook, PostedPrompt, Withdrawn
 from agents.links.channel import frames
@@ -33,8 +34,9 @@ from agents.links.frame_socket import NORMAL
 from agents.links.sockets import ToSocket
 from agents.transcript import permissions
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOutcome
+from agents.transcript.callers_files import find_id
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
-from agents.transcript.pieces import MAX_REPLY_BYTES, size_of
+from agents.transcript.pieces import MAX_REPLY_BYTES, Part, size_of
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean, payload_of
 from agents.transcript.storage import STORAGE_FULL
 from kit.async_db import db_call
@@ -55,6 +57,15 @@ SOCKET = DescribedSocket(
 SUPERSEDED = "superseded"
 
 
+def for_agent(part: Part, session_public_id: str) -> Part:
+    """A part as the agent gets it: of a file that the hub keeps, the address that takes the agent's token."""
+    file_id = find_id(part.url) if isinstance(part.url, str) else None
+    if file_id is None:
+        return part
+    url = f"{settings.PUBLIC_URL}/api/channel/files/{file_id}?sessionId={session_public_id}"
+    return structs.replace(part, url=url)
+
+
 class AgentSocket(AgentConnection):
     """The `ServedSocket` of an agent over `/channel`."""
 
@@ -64,6 +75,7 @@ class AgentSocket(AgentConnection):
         """Send a question. See `agents.links.sockets.ServedSocket`."""
         if self._over:
             raise NotDelivered
+        public_id = self._registered.public_id if self._registered else ""
         # Before the frame is sent: the agent's reply may be read before `_send_prompt` returns.
         self._prompts.begin(prompt)
         frame = frames.Prompt(
@@ -72,7 +84,7 @@ class AgentSocket(AgentConnection):
             asker_user=prompt.asker,
             task_id=prompt.task_id,
             context_id=prompt.context_id,
-            parts=list(prompt.parts),
+            parts=[for_agent(part, public_id) for part in prompt.parts],
             traceparent=prompt.traceparent,
             message_id=prompt.message_id,
         )

@@ -1,7 +1,9 @@
 """The link to remote servers: each turn is a call outward, from the process that waits for its reply."""
 
 import asyncio
+import base64
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -36,8 +38,10 @@ from agents.links.remote.server_state import (
     open_breaker_at_once,
     remember_names,
 )
-from agents.models import RemoteServer
+from agents.models import File, RemoteServer
 from agents.models.choices import TurnFailure
+from agents.transcript.callers_files import find_id
+from agents.transcript.files import BlobGone, open_file
 from agents.transcript.pieces import Part
 from clawbridge.breaker import Permit
 from kit.async_db import db_call
@@ -165,6 +169,7 @@ class RemoteLink:
 
     async def _converse(self, call: RemoteCall) -> Final:
         ask, reply = call.turn.ask, call.reply
+        parts = await db_call(with_bytes)(ask) if ask.files else ask.parts
         known = call.known = await db_call(_load_server)(ask)
         reply.task_id = known.names.task_id
         card = await self._cards.get(known.row, known.auth)
@@ -172,7 +177,7 @@ class RemoteLink:
         call.client = RemoteClient(self._http, card, known.auth, ask.traceparent, sign_caller)
         question = RemoteQuestion(
             message_id=ask.chat_id,
-            parts=ask.parts or (Part(text=call.turn.text),),
+            parts=parts or (Part(text=call.turn.text),),
             task_id=known.names.task_id,
             context_id=known.names.context_id,
             asked_as=ask.message_id,
@@ -262,3 +267,27 @@ def _load_server(ask: Ask) -> KnownServer:
 
 async def _close_breaker(known: KnownServer) -> None:
     await db_call(close_breaker)(known.row.pk, known.permit)
+
+
+def with_bytes(ask: Ask) -> tuple[Part, ...]:
+    """The parts of an ask with the bytes of files that the hub keeps: the server cannot read the hub's addresses.
+
+    Raises:
+        NotDelivered: a file was deleted since the ask was admitted.
+    """
+    files = File.objects.live().filter(pk__in=ask.files, session=ask.target.session_id).in_bulk()
+    return tuple(_with_bytes(part, files) for part in ask.parts)
+
+
+def _with_bytes(part: Part, files: Mapping[int, File]) -> Part:
+    file_id = find_id(part.url) if isinstance(part.url, str) else None
+    if file_id is None:
+        return part
+    slices = open_file(files[file_id]) if file_id in files else None
+    if slices is None:
+        raise NotDelivered
+    try:
+        data = b"".join(slices)
+    except BlobGone:
+        raise NotDelivered from None
+    return msgspec.structs.replace(part, url=msgspec.UNSET, raw=base64.b64encode(data).decode())
