@@ -28,7 +28,7 @@ from a2a_bridge.wire import errors
 from a2a_bridge.wire.dialects.dialect import STREAMS
 from a2a_bridge.wire.requests import Send as SendRequest
 from accounts.open_requests import OpenRequests
-from agents.core.errors import NotPublished, Unavailable
+from agents.core.errors import FileGone, NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.types import LookUpResult
 from kit import sql, sse
@@ -60,6 +60,8 @@ def public_error(failure: Exception) -> RpcError:
         return failure
     if isinstance(failure, NotPublished):
         return errors.agent_not_found()
+    if isinstance(failure, FileGone):
+        return errors.file_gone()
     # Reads that do not go through the ledger raise the errors of the database.
     if isinstance(failure, (Unavailable, *sql.DATABASE_UNAVAILABLE)):
         return errors.unavailable()

@@ -176,6 +176,8 @@ Outcome = CompleteAnswer | AwaitedAnswer | StreamedAnswer
 
 def digest_of(send: Send) -> bytes:
     """A digest of all of a message but the form in which its answer is to be shown: equal for equal messages."""
+    if send.digest:
+        return send.digest
     is_direct = send.takes_direct and send.plain_is_direct
     said: tuple[object, ...] = (send.message, send.task_id, send.context_id, is_direct, send.push)
     if send.metadata:

@@ -236,6 +236,7 @@ class Exchanges:
             context_id=task.context_id,
             message_id=send.message.id,
             parts=send.parts,
+            files=send.files,
             traceparent=call.traceparent,
             message_key="" if claim or begun else digest_of(send).hex(),
             queues=begun is None,

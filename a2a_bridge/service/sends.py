@@ -16,6 +16,7 @@ from a2a_bridge.service.calls import (
     StreamedAnswer,
     digest_of,
 )
+from a2a_bridge.service.inputs import take_inputs
 from a2a_bridge.service.pushes import IN_SEND
 from a2a_bridge.service.repeats import (
     JoinedTask,
@@ -32,16 +33,13 @@ from a2a_bridge.service.services import Services, again, find
 from a2a_bridge.service.streams import TaskStreams
 from a2a_bridge.service.tasks.store import TaskQuery, new_task_id
 from a2a_bridge.wire.dialects.dialect import Operation, get_renderer
-from a2a_bridge.wire.dialects.reading import is_of_modes
-from a2a_bridge.wire.errors import input_refused, not_continuable, other_context, wrong_mode
+from a2a_bridge.wire.errors import not_continuable, other_context
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import INTERRUPTED, Message, Role, State, Task
 from agents.core.errors import AlreadyAsked, Denied
 from agents.core.post import JoinTurn
 from agents.core.types import LookUpResult
-from agents.models.agent import HUB_MODES, Agent
 from agents.transcript.pieces import Part
-from kit.async_db import db_call
 from kit.ids import unguessable
 from kit.jsonrpc import RpcError
 
@@ -66,7 +64,7 @@ async def take_send(services: Services, call: Call, send: Send) -> Outcome:
     streaming = TaskStreams(call.dialect, send, services.reader)
     if call.seen and call.operation is Operation.STREAM:
         return await again(services, call, streaming)
-    await _check_modes(call, send)
+    send = await take_inputs(services, call, send)
     try:
         if send.approves:
             await _check_approval(services, call, send.approves)
@@ -180,40 +178,6 @@ async def _approved(services: Services, call: Call, send: Send, task: Task) -> O
         if send.waits
         else CompleteAnswer(call.dialect.render_answer(joined.task, send))
     )
-
-
-async def _check_modes(call: Call, send: Send) -> None:
-    """Compare what a message holds, and accepts, besides text and JSON with the modes of its agent.
-
-    An agent that lists text and JSON alone takes no files, not even of these.
-
-    Raises:
-        RpcError: the agent does not take a part of it, or gives nothing that its caller accepts.
-    """
-    if not (send.needs or send.only_modes):
-        return
-    taken, given = await db_call(_load_modes)(call.caller.agent.agent_id)
-    takes_files = not set(taken).issubset(HUB_MODES)
-    for need in send.needs:
-        if (need.is_file and not takes_files) or not is_of_modes(need.media_type, taken):
-            raise input_refused(need.where, taken)
-    fits = [is_of_modes(mode, send.only_modes) for mode in given]
-    fits += [is_of_modes(mode, given) for mode in send.only_modes]
-    if send.only_modes and not any(fits):
-        raise wrong_mode(send.only_modes, given)
-
-
-def _load_modes(agent_id: int | None) -> tuple[list[str], list[str]]:
-    """The media types that an agent or one of its skills takes, and gives, by its card."""
-    agent = Agent.objects.only("input_modes", "output_modes", "skills").filter(pk=agent_id or 0).first()
-    if agent is None:
-        return [*HUB_MODES], [*HUB_MODES]
-
-    def named(own: list[str], of_skill: str) -> list[str]:
-        of_skills = [mode for skill in agent.skills for mode in skill.get(of_skill, ())]
-        return [*dict.fromkeys([*(own or HUB_MODES), *of_skills])]
-
-    return named(agent.input_modes, "inputModes"), named(agent.output_modes, "outputModes")
 
 
 async def _check_approval(services: Services, call: Call, task_id: str) -> None:

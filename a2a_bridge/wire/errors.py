@@ -121,6 +121,23 @@ def input_refused(where: str, taken: Sequence[str]) -> RpcError:
     return InputRefused(CONTENT_TYPE_NOT_SUPPORTED, text, field=where)
 
 
+def file_gone(where: str = "message.parts") -> RpcError:
+    """The error for a file of this hub that a message names, and that is not there for its caller."""
+    return RpcError(INVALID_PARAMS, f"{where}: no such file of yours: upload it again", field=where)
+
+
+def file_refused(refused: RequestRefused, where: str) -> RpcError:
+    """The error for a file that the hub does not take. `where`: the part."""
+    if refused.status == 415:
+        return InputRefused(CONTENT_TYPE_NOT_SUPPORTED, f"{where}: {refused}", field=where)
+    return RpcError(UNAVAILABLE, str(refused), status=refused.status)
+
+
+def no_room_for_files(text: str) -> RpcError:
+    """The error for files that the caller's account has no room for."""
+    return RpcError(REFUSED, text, status=429)
+
+
 def agent_not_found() -> RpcError:
     """The error for an agent that is absent, a draft or deleted."""
     return RpcError(AGENT_NOT_FOUND, "no such agent", status=404)

@@ -34,7 +34,9 @@ class InputNeed(Struct, frozen=True):
 class Send(Struct, frozen=True, kw_only=True):
     """A message. `question`: its text as an agent gets it; `parts`: its parts, where they are more than text.
 
-    `needs`: what its agent must take, by its card. `only_modes`: output modes of which its agent must have one,
+    `needs`: what its agent must take, by its card; `leaves_out`: files that the agent does not take are left out,
+    instead of being refused. `files`: the ids of the files that the hub keeps; `digest`: that of the message as it
+    was sent, with the bytes of files. `only_modes`: output modes of which its agent must have one,
     where the caller accepts none that every agent has.
 
     `question` is empty when there is nothing in it for an agent: then the hub itself says so.
@@ -50,6 +52,9 @@ class Send(Struct, frozen=True, kw_only=True):
     question: str
     parts: tuple[Part, ...] = ()
     needs: tuple[InputNeed, ...] = ()
+    leaves_out: bool = False
+    files: tuple[int, ...] = ()
+    digest: bytes = b""
     only_modes: tuple[str, ...] = ()
     task_id: str = ""
     resumes: bool = False

@@ -1,7 +1,8 @@
 """The content of a share: tasks in the form of A2A 1.0, with question and answer and nothing else.
 
 The content has no ids of the caller's, no metadata, no usage, no notes on progress, and no decisions on permission
-requests.
+requests. Of a file that the hub keeps for the caller the content has only the name: the file is deleted with the
+caller's thread, which a share outlives.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from a2a_bridge.wire.dialects.v1.shapes import render_task
 from a2a_bridge.wire.task import Message, Role, Task
+from agents.transcript.callers_files import find_id
 from agents.transcript.pieces import Part, text_in
 
 TITLE_CHARS = 200
@@ -45,8 +47,7 @@ def reduce(task: Task, number: int) -> Task:
         history=tuple(_bare(one, count) for count, one in enumerate(_conversation(task.history), 1)),
         message=None if task.message is None else _bare(task.message, 0),
         artifacts=tuple(
-            replace(one, parts=_without_metadata(one.parts), metadata=UNSET, extensions=())
-            for one in task.artifacts
+            replace(one, parts=_bare_parts(one.parts), metadata=UNSET, extensions=()) for one in task.artifacts
         ),
         metadata=UNSET,
         approvals=(),
@@ -72,8 +73,15 @@ def _is_decision(message: Message) -> bool:
 
 
 def _bare(message: Message, number: int) -> Message:
-    return Message(f"message-{number}", message.role, _without_metadata(message.parts))
+    return Message(f"message-{number}", message.role, _bare_parts(message.parts))
 
 
-def _without_metadata(parts: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(part if part.metadata is UNSET else replace(part, metadata=UNSET) for part in parts)
+def _bare_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(_bare_part(part) for part in parts)
+
+
+def _bare_part(part: Part) -> Part:
+    if isinstance(part.url, str) and find_id(part.url) is not None:
+        named = ", ".join(filter(None, [part.filename or "file", part.media_type]))
+        return Part(text=f"File that is not shared: {named}", media_type="text/plain")
+    return part if part.metadata is UNSET else replace(part, metadata=UNSET)

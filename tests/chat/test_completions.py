@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from lab import ROOT
 from lab.agents import Chunker, Echo, Held, TaskPeer, gone, online
 from lab.callers import bearer, mint_app, web
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL, PIXEL_BASE64
 from tests.channel.agents import sql
 from tests.chat.clients import asking, client_of, read, user
 
@@ -73,7 +75,7 @@ async def test_messages_become_one_ask(embedded_hub: HubProcess) -> None:
 
 async def test_files_go_both_ways(embedded_hub: HubProcess) -> None:
     token = embedded_hub.mint("alice", "session")
-    picture = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    picture = f"data:image/png;base64,{PIXEL_BASE64}"
     asked = user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": picture}}])
     steps = "say see: | raw notes hello | url plan https://example.com/plan.pdf"
     async with (
@@ -86,10 +88,11 @@ async def test_files_go_both_ways(embedded_hub: HubProcess) -> None:
         assert "content[1] is not supported: the agent takes text/plain, application/json" in str(refused.value)
         assert (refused.value.status_code, maker.prompts) == (400, [])
         await client.chat.completions.create(model=f"agent/{agent.handle}", messages=asked)
-        note = 'file (part 2), as the caller sent it, not in this text: "image/png", 3 bytes'
-        assert agent.prompts[0]["text"] == f"see\n\n{note}"
+        note = 'file (part 2), as the caller sent it, not in this text: "image/png", '
+        text = agent.prompts[0]["text"]
+        assert re.fullmatch(re.escape(f"see\n\n{note}{len(PIXEL)} bytes, ") + r"fileId=\d+", text), text
         part = agent.prompts[0]["parts"][1]
-        assert (base64.b64decode(part["raw"]), part["mediaType"]) == (b"png", "image/png")
+        assert (base64.b64decode(part["raw"]), part["mediaType"]) == (PIXEL, "image/png")
         model = f"agent/{maker.handle}"
         asked_back = await client.chat.completions.create(model=model, messages=user("ask which one?"))
         assert asked_back.choices[0].message.content == "which one?"

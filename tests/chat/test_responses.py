@@ -8,6 +8,7 @@ import pytest
 
 from lab.agents import Chunker, Echo, TaskPeer, online
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL, PIXEL_BASE64
 from tests.chat.clients import asking, client_of, user
 
 IN_ORDER = [
@@ -129,7 +130,7 @@ async def test_who_may_continue_a_response(embedded_hub: HubProcess) -> None:
 
 
 async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> None:
-    data = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
+    data = f"data:image/png;base64,{PIXEL_BASE64}"
     content: list[Any] = [
         {"type": "input_text", "text": "see"},
         {"type": "input_image", "image_url": data, "detail": "auto"},
@@ -147,5 +148,5 @@ async def test_files_of_a_response_reach_the_agent(embedded_hub: HubProcess) -> 
         assert not text_only.prompts
         await client.responses.create(model=model, input=asked)
         _, image, file = agent.prompts[0]["parts"]
-    assert (base64.b64decode(image["raw"]), image["mediaType"]) == (b"png", "image/png")
+    assert (base64.b64decode(image["raw"]), image["mediaType"]) == (PIXEL, "image/png")
     assert (file["url"], file["filename"]) == ("https://example.com/plan.pdf", "plan.pdf")

@@ -19,6 +19,7 @@ from accounts.groups import add_member, create_group
 from accounts.models import Membership
 from accounts.quotas import QuotaExceeded
 from agents.models import Agent
+from agents.transcript.callers_files import address_of
 from agents.transcript.pieces import Part, Usage
 from kit.asgi import RequestRefused
 from tests.native.rows import Person, api, browser, make_agent
@@ -80,6 +81,16 @@ def test_a_share_has_no_notes_decisions_metadata_usage_or_ids(alice: Person) -> 
     text = json.dumps(shown)
     for hidden in ("my", "usage", "shell", "reading", "approve", "task-1", "https://e"):
         assert hidden not in text, hidden
+
+
+def test_a_share_has_the_names_of_kept_files_alone_and_addresses_elsewhere_as_sent(alice: Person) -> None:
+    kept = Part(url=address_of(7), filename="plan.pdf", media_type="application/pdf")
+    elsewhere = Part(url="https://elsewhere.example/a.png", media_type="image/png")
+    asked = Message("m", Role.USER, (Part(text="see"), kept, elsewhere))
+    [shown] = json.loads(write_content([make_task(make_agent(alice.user), alice, history=(asked,))]))
+    _, note, outside = shown["history"][0]["parts"]
+    assert note == {"text": "File that is not shared: plan.pdf, application/pdf", "mediaType": "text/plain"}
+    assert outside == {"url": "https://elsewhere.example/a.png", "mediaType": "image/png"}
 
 
 @pytest.mark.parametrize(

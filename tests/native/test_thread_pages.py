@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from msgspec import structs
 
 from a2a_bridge.models import StoredTask, Thread, ThreadTask
 from a2a_bridge.service.tasks.stored import VERSION, encode
 from a2a_bridge.service.threads import exporting, indexing
 from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
-from agents.models import Agent, Turn
+from agents.models import Agent, File, Turn
+from agents.transcript import callers_files, mentions
+from agents.transcript.callers_files import address_of
+from agents.transcript.files import Upload
 from agents.transcript.pieces import Part
 from kit.clock import iso
 from tests.native.rows import Person, browser, make_agent, make_turn
@@ -241,3 +245,24 @@ def test_a_hub_without_the_journal_lists_single_questions(alice: Person, helper:
     settings.TASK_STORE = "memory"
     make_turn(helper, alice.user, question="only a turn")
     assert "only a turn" in page_of(alice)
+
+
+def test_a_thread_links_its_files_and_takes_them_along_when_it_is_deleted(alice: Person, helper: Agent) -> None:
+    checked = callers_files.check_upload(Upload(filename="plan.txt", mime="text/plain", data=b"the plan"))
+    file = callers_files.add(alice.user, checked)
+    agents = {"agent_id": helper.pk, "context_id": "c-1"}
+    mentions.clone_mentioned_files(helper.session_id, [file.pk], alice.user.pk, chat_id="chat", **agents)
+    task = ask(alice, helper, "What does it say?")
+    named = Part(url=address_of(file.pk), filename="plan.txt", media_type="text/plain")
+    asked = Message("m", Role.USER, (Part(text="What does it say?"), named))
+    StoredTask.objects.all().delete()
+    keep(structs.replace(task, history=(asked,)))
+    indexing.index_all()
+    thread = Thread.objects.get()
+    address = f"/questions/threads/{thread.public_id}"
+    assert (
+        f'href="/api/v1/files/{file.pk}/content" download' in browser(alice.session).get(address).content.decode()
+    )
+    assert browser(alice.session).post(f"{address}/change", {"act": "delete"}).status_code == 302
+    assert not File.objects.live().exists()
+    assert browser(alice.session).get(f"/api/v1/files/{file.pk}/content").status_code == 404

@@ -1,5 +1,6 @@
 """Files that callers send: to agents whose card lists their media type."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,11 +8,13 @@ import pytest
 from lab.agents import Echo, TaskPeer
 from lab.callers import Json
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL, PIXEL_BASE64
 from tests.openclaw.caller import caller_of, message, text
 
 IMAGES: Json = {"defaultInputModes": ["text/plain", "image/png"]}
 OF_SKILL: Json = {"skills": [{"id": "see", "name": "See", "inputModes": ["text/plain", "image/*"]}]}
-PNG: Json = {"kind": "file", "file": {"bytes": "YW4-", "mimeType": "image/png", "name": "a\nb.png"}}
+URL_SAFE = PIXEL_BASE64.replace("+", "-").replace("/", "_")
+PNG: Json = {"kind": "file", "file": {"bytes": URL_SAFE, "mimeType": "image/png", "name": "a\nb.png"}}
 LINK: Json = {"kind": "file", "file": {"uri": "https://example.com/a.png", "mimeType": "Image/PNG"}}
 NOTE = "file (part {}), as the caller sent it, not in this text: {}"
 
@@ -22,12 +25,13 @@ async def test_an_agent_gets_files_that_its_card_lists(hub: HubProcess, agent_fi
         await caller.send([text("look"), PNG, LINK | {"metadata": {"n": 1}}])
         await caller.stream([{"file": LINK["file"]}])
         first, second = agent.prompts
-    raw = {"raw": "YW4+", "mediaType": "image/png", "filename": "a\nb.png"}
+    raw = {"raw": PIXEL_BASE64, "mediaType": "image/png", "filename": "a\nb.png"}
     url = {"url": "https://example.com/a.png", "mediaType": "Image/PNG"}
     assert first["parts"] == [{"text": "look"}, raw, url | {"metadata": {"n": 1}}]
-    notes = [NOTE.format(2, '"a\\nb.png", "image/png", 3 bytes')]
-    notes.append(NOTE.format(3, '"Image/PNG", "https://example.com/a.png"'))
-    assert first["text"] == "\n\n".join(["look", *notes])
+    look, kept, linked = first["text"].split("\n\n")
+    note = NOTE.format(2, f'"a\\nb.png", "image/png", {len(PIXEL)} bytes, ')
+    assert re.fullmatch(re.escape(note) + r"fileId=\d+", kept)
+    assert (look, linked) == ("look", NOTE.format(3, '"Image/PNG", "https://example.com/a.png"'))
     assert second["parts"] == [url]
     assert second["text"] == NOTE.format(1, '"Image/PNG", "https://example.com/a.png"')
 
@@ -37,8 +41,9 @@ async def test_a_file_stays_in_the_history_and_goes_with_a_follow_up(hub: HubPro
         asked = await caller.send("ask which?")
         ended = await caller.send([PNG], taskId=asked["id"])
     said = [one["parts"] for one in ended["history"] if one["role"] == "user"]
-    sent = {"bytes": "YW4+", "mimeType": "image/png", "name": "a\nb.png"}
-    assert said[-1] == [{"kind": "file", "file": sent}]
+    [part] = said[-1]
+    assert re.search(r"/api/v1/files/\d+/content$", part["file"].pop("uri"))
+    assert part["file"] == {"mimeType": "image/png", "name": "a\nb.png"}
 
 
 LINKED = {"uri": "https://example.com"}

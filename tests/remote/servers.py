@@ -32,6 +32,7 @@ class Seen:
     contexts: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    parts: list[list[Any]] = field(default_factory=list)
     canceled: list[str] = field(default_factory=list)
     requests: list[Json] = field(default_factory=list)
     callers: list[str] = field(default_factory=list)
@@ -51,6 +52,7 @@ class Talker(AgentExecutor):
         self.seen.contexts.append(context.context_id)
         self.seen.tasks.append(context.task_id)
         self.seen.texts.append(text)
+        self.seen.parts.append(list(context.message.parts))
         headers = context.call_context.state["headers"] if context.call_context else {}
         self.seen.callers.append(headers.get("clawbridge-caller", ""))
         if context.current_task is None:

@@ -11,10 +11,11 @@ from lab.agents import Echo
 from lab.callers import Json, bearer, inbound, send, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
+from lab.pictures import PIXEL
 from lab.waiting import eventually
 from tests.remote.caller import far_body
 from tests.remote.servers import Remote, Seen, has_come, sdk_server
-from tests.v1.caller import Caller
+from tests.v1.caller import Caller, message
 
 
 async def publish(hub: HubProcess, far: Remote, owner: str, **details: Any) -> Json:
@@ -154,3 +155,24 @@ async def publish_session(hub: HubProcess, session_id: str) -> None:
     async with web(hub.url) as client:
         response = await client.post("/api/v1/agents", json=body, headers=bearer(hub.mint("farowner", "session")))
     assert response.status_code == 201, response.text
+
+
+async def test_a_server_elsewhere_gets_the_bytes_of_files_that_the_hub_keeps(near: HubProcess) -> None:
+    async with sdk_server() as far:
+        takes = {"defaultInputModes": ["text/plain", "image/png"]}
+        await publish(near, far, "fiona", **takes)
+        token = near.mint("alice", "session")
+        async with web(near.url) as client:
+            form = {"file": ("a.png", PIXEL, "image/png")}
+            kept = (await client.post("/api/v1/files", files=form, headers=bearer(token))).json()
+        parts = [
+            {"text": "files"},
+            {"url": kept["url"]},
+            {"url": "https://elsewhere.example/b.png", "mediaType": "image/png"},
+        ]
+        caller = Caller(near.url, "fiona/far", token)
+        task = (await caller.call("SendMessage", {"message": message("", parts=parts)}))["task"]
+        [_, sent, linked] = far.seen.parts[-1]
+        assert (sent.raw, sent.filename, sent.media_type) == (PIXEL, "a.png", "image/png")
+        assert linked.url == "https://elsewhere.example/b.png"
+        assert [part.get("url") for part in task["history"][0]["parts"]] == [None, kept["url"], linked.url]

@@ -8,6 +8,7 @@ from a2a_bridge.wire.dialects.v03 import has_no_kinds
 from lab.agents import TaskPeer, online
 from lab.callers import Json
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL_BASE64
 from tests.openclaw.caller import Caller
 
 TAKES_FILES = {"defaultInputModes": ["text/plain", "image/png"]}
@@ -66,7 +67,7 @@ async def test_events_are_in_both_forms(hub: HubProcess, alice: str) -> None:
 
 async def test_files_are_read_as_1_0_writes_them(hub: HubProcess, alice: str) -> None:
     url = {"url": "https://example.com/a.png", "mediaType": "image/png", "filename": "a.png"}
-    raw = {"raw": "YQ==", "mediaType": "image/png"}
+    raw = {"raw": PIXEL_BASE64, "mediaType": "image/png"}
     async with online(hub, TaskPeer, agent=TAKES_FILES) as agent:
         caller = Caller(hub.url, agent.handle, alice)
         await caller.call("message/send", params({"text": "see"}, url, raw))

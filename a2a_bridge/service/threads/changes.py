@@ -6,6 +6,7 @@ from a2a_bridge.models import MAX_TITLE_CHARS, SendKey, StoredTask, Thread
 from a2a_bridge.service.shares import end_shares_of_thread
 from a2a_bridge.service.tasks.journal import DELETE_AT_ONCE, delete_tasks
 from a2a_bridge.service.threads.reading import find_under_way
+from agents.transcript.callers_files import delete_files_of_thread
 from kit import batches
 from kit.clock import db_now
 
@@ -42,7 +43,7 @@ def set_archived(thread: Thread, *, archived: bool) -> None:
 
 
 def delete(thread: Thread) -> None:
-    """Delete a thread with its tasks, and what the hub kept to repeat their answers.
+    """Delete a thread with its tasks, the files that its caller sent, and what the hub kept to repeat its answers.
 
     What its caller shares of it ends, too. The turns stay: they are the records of the agent's owner.
 
@@ -57,4 +58,6 @@ def delete(thread: Thread) -> None:
             SendKey.objects.filter(caller=thread.caller_id, task_id__in=ids).delete()
             delete_tasks(StoredTask.objects.all(), ids)
     end_shares_of_thread(thread)
-    thread.delete()
+    with transaction.atomic():
+        delete_files_of_thread(thread.caller_id, thread.agent_id, thread.context_id)
+        thread.delete()

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from a2a_bridge.wire.task import INTERRUPTED, TERMINAL, Artifact, Message, Role, State, Task
+from agents.transcript.callers_files import find_id
 from agents.transcript.pieces import Part, joined_texts, plain_text_in, text_in
 
 BASE64_BYTES = 4, 3  # so many characters hold so many bytes
@@ -15,12 +16,17 @@ BASE64_BYTES = 4, 3  # so many characters hold so many bytes
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file of a question or an answer, without its content. `url`: of a file elsewhere, as it was sent."""
+    """A file of a question or an answer, without its content. `url`: of one that the message only names."""
 
     name: str
     media_type: str
     size_bytes: int | None = None
     url: str = ""
+
+    @property
+    def kept_id(self) -> int | None:
+        """The id of the file, if the hub keeps it for the caller."""
+        return find_id(self.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from a2a_bridge.wire import task as record
 from a2a_bridge.wire.dialects.dialect import (
@@ -29,6 +30,7 @@ from a2a_bridge.wire.dialects.reading import (
     RateParams,
     check_content,
     invalid,
+    needs_of,
     read_params,
     read_rate,
 )
@@ -38,18 +40,22 @@ from agents.transcript.pieces import LEFT_OUT, Json, Part, describe_left_out, pl
 from kit.describe import Family, Time
 
 
-class HubPart(Struct, frozen=True):
-    """Exactly one of text, raw (base64), url, data."""
+class HubPart(Struct, frozen=True, rename="camel"):
+    """Exactly one of text, raw (base64), url, data. `media_type`, `filename`: of a file."""
 
     text: str | UnsetType = UNSET
     raw: str | UnsetType = UNSET
     url: str | UnsetType = UNSET
     data: Any = UNSET
+    media_type: str = ""
+    filename: str = ""
     metadata: Json | UnsetType = UNSET
 
 
 class HubMessage(Struct, frozen=True, rename="camel"):
-    """A question; at least one part must hold text. Data reaches the agent as JSON, of a file one line about it.
+    """A question; at least one part must hold text. Data reaches the agent as JSON.
+
+    Files that the agent's card does not list are left out: the agent gets one line about each.
 
     `task_id` counts while that task asks to approve something, and the message then answers it.
     """
@@ -83,11 +89,15 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     message = read_params(SendMessageParams, params, role="ROLE_USER").message
     parts: list[Part] = []
     left_out: list[str] = []
+    files: list[tuple[str, Part]] = []
     has_text = False
     for i, given in enumerate(message.parts):
         where = f"message.parts[{i}]"
         check_content(given, where)
         part = Part(text=given.text, raw=given.raw, url=given.url, data=given.data)
+        if part.is_file:
+            part = replace(part, media_type=given.media_type, filename=given.filename)
+            files.append((where, part))
         parts.append(part)
         if isinstance(part.text, str):
             has_text = has_text or bool(part.text.strip())
@@ -98,6 +108,8 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     return Send(
         message=Message(message.message_id, Role.USER, tuple(parts)),
         question=question_of(parts, "\n"),
+        needs=needs_of(files),
+        leaves_out=True,
         metadata={LEFT_OUT: left_out} if left_out else UNSET,
         approves=message.task_id if isinstance(message.task_id, str) else "",
         context_id=message.message_id,
