@@ -28,9 +28,11 @@ from clawbridge.terminal import (
     read_answer,
     report,
     write_json,
+    write_note,
 )
 
 MAX_BYTES = 1024 * 1024 - 4096  # of the hub's limit, the rest is the envelope
+MAX_FILE_BYTES = 10 * 1024 * 1024  # of a file that is uploaded before the question
 MAX_PARTS = 64
 STANDARD_INPUT = "-"
 INPUT_NAME = "standard input"
@@ -60,9 +62,25 @@ def read_parts(question: str | None, files: Sequence[Path]) -> list[Part]:
         raise bad_arguments(f"{len(parts)} parts: the hub takes {MAX_PARTS} in one question")
     if not any((part.text or "").strip() or part.data is not UNSET or part.raw for part in parts):
         raise bad_arguments("the question is empty")
-    size = len(msgspec.json.encode(parts))
-    if size > MAX_BYTES:
-        raise bad_arguments(f"the question has {size} bytes, files in base64: the hub takes {MAX_BYTES}")
+    rest = [part for part in parts if part.raw is None]  # other files can be uploaded
+    if (size := size_of(rest)) > MAX_BYTES:
+        raise bad_arguments(f"the question has {size} bytes, its texts and data: the hub takes {MAX_BYTES}")
+    return parts
+
+
+def size_of(parts: list[Part]) -> int:
+    """The bytes of these parts in a message."""
+    return len(msgspec.json.encode(parts))
+
+
+def upload_large(client: Client, parts: list[Part]) -> list[Part]:
+    """Upload the largest files until the message is within the hub's limit; returns the parts that name them."""
+    parts = [*parts]
+    while size_of(parts) > MAX_BYTES and any(part.raw for part in parts):
+        at = max(range(len(parts)), key=lambda number: len(parts[number].raw or ""))
+        part = parts[at]
+        write_note(f"uploading {part.filename}, {len(part.content)} bytes")
+        parts[at] = client.upload(part.filename, part.content, part.media_type)
     return parts
 
 
@@ -74,12 +92,16 @@ def read_file(path: Path) -> Part:
     """
     try:
         with path.open("rb") as file:
-            content = limited(f"--file {path}", file.read(MAX_BYTES + 1))
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as problem:
         raise bad_arguments(f"--file {path}: {problem.strerror}") from None
     if not content:
         raise bad_arguments(f"--file {path}: the file is empty")
     text = find_text(content)
+    if text is not None:
+        limited(f"--file {path}", content)
+    if len(content) > MAX_FILE_BYTES:
+        raise bad_arguments(f"--file {path}: over {MAX_FILE_BYTES} bytes, which the hub takes at most")
     if path.suffix.lower() == JSON_SUFFIX:
         return Part(data=value_of(path, text), media_type="application/json", filename=path.name)
     if text is not None:
@@ -166,7 +188,7 @@ def message_options(command: Command) -> Command:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help=(
             "Send a file too: text as a text part, NAME.json as a data part, any other, such as an image, if the"
-            " agent's card lists its media type. May be repeated."
+            " agent's card lists its media type; 10 MiB at most. May be repeated."
         ),
     )(command)
 
@@ -213,6 +235,7 @@ def ask(
     parts = read_parts(question, files)
     with connect() as client, StopSignals() as signals:
         check_taken(client, handle, parts)
+        parts = upload_large(client, parts)
         talk = TaskConversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id, talk.context_id = task, context
         code = finish(talk, parts, signals, as_json=as_json)
@@ -256,6 +279,7 @@ def reply(
                 raise CommandFailure(ExitCode[status.name], "no answer given")
             parts = [Part(text=typed)]
         check_taken(client, handle, parts)
+        parts = upload_large(client, parts)
         talk = TaskConversation(client, handle, prints_reply=not as_json, is_quiet=quiet)
         talk.task_id = task
         code = finish(talk, parts, signals, as_json=as_json)

@@ -12,12 +12,13 @@ import msgspec
 
 from clawbridge import BadArguments, HubError, Refused, TaskNotFound, Unauthorized, Unreachable
 from clawbridge.checks import hub_address
-from clawbridge.shapes import QuestionPage, QuestionState, Task
+from clawbridge.shapes import Part, QuestionPage, QuestionState, Task, UploadedFile
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 AGENTS = "/api/v1/agents"
 QUESTIONS = "/api/v1/questions"
 THREADS = "/api/v1/threads"
+FILES = "/api/v1/files"
 NO_TASK = "task not found"
 STATES: tuple[str, ...] = get_args(QuestionState)
 MAX_ID_CHARS = 64
@@ -27,13 +28,14 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class HubRequest:
-    """A request of HTTP. `body`: any JSON."""
+    """A request of HTTP. `body`: any JSON. `file`: name, content and media type of a file, instead of a body."""
 
     method: str
     path: str
     query: Mapping[str, Any] | None = None
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    file: tuple[str, bytes, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,12 @@ def read_text(request: HubRequest) -> HubCall[str]:
     if not 200 <= response.status < 300:
         raise refusal(response)
     return response.content.decode("utf-8", "replace")
+
+
+def upload_file(name: str, content: bytes, media_type: str) -> HubCall[Part]:
+    """A file that the hub keeps, as a part of a message."""
+    kept = (yield HubRequest("POST", FILES, file=(name, content, media_type))).read(UploadedFile)
+    return Part(url=kept.url, filename=kept.filename, media_type=kept.mime)
 
 
 def read_answer(request: HubRequest, wanted: type[Value]) -> HubCall[Value]:

@@ -51,6 +51,14 @@ class Part(WireStruct, frozen=True):
             return b""
 
 
+class UploadedFile(WireStruct, frozen=True):
+    """A file that the hub keeps for a question. `url`: what a part of the question names it by."""
+
+    url: str
+    filename: str
+    mime: str
+
+
 class Message(WireStruct, frozen=True):
     """A message of an agent."""
 

@@ -12,6 +12,7 @@ import pytest
 from lab.agents import Echo, TaskPeer, gone, online
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL
 from lab.receivers import Handler, serving_http
 from lab.waiting import eventually
 from tests.shell.conftest import WITHIN_S, Direct, Shell, terminal
@@ -78,7 +79,7 @@ async def test_files_become_parts_and_wrong_ones_are_refused_before_a_question_i
 
 async def test_an_image_is_sent_to_agents_whose_card_lists_it(embedded_hub: HubProcess, shell: Shell) -> None:
     image = shell.folder / "a.png"
-    image.write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    image.write_bytes(PIXEL)
     file = ("--file", str(image))
     async with online(embedded_hub, Echo) as agent:
         refused = await shell.run("ask", agent.handle, "what?", *file)
@@ -101,6 +102,28 @@ async def test_an_image_is_sent_to_agents_whose_card_lists_it(embedded_hub: HubP
         refused = await shell.run("ask", agent.handle, "what?", "--file", str(other))
         assert "takes no audio/ogg, by its card: it takes text/plain, application/pdf, image/*" in refused.errors
         assert (refused.code, len(agent.prompts)) == (2, 2)
+
+
+async def test_a_file_larger_than_a_request_is_uploaded_first(embedded_hub: HubProcess, shell: Shell) -> None:
+    paper, picture = shell.folder / "plan.pdf", shell.folder / "a.png"
+    paper.write_bytes(b"%PDF-1.4\n\xff" + bytes(2_000_000))
+    picture.write_bytes(PIXEL)
+    files = ("--file", str(paper), "--file", str(picture))
+    card = {"defaultInputModes": ["text/plain", "application/pdf", "image/*"]}
+    async with online(embedded_hub, TaskPeer, agent=card) as agent:
+        asked = await shell.run("ask", agent.handle, "say seen", *files)
+        assert (asked.code, asked.output[:5]) == (0, "seen\n"), asked.errors
+        assert "uploading plan.pdf, 2000010 bytes" in asked.errors
+        _, sent, small = agent.prompts[0]["parts"]
+        assert "/api/channel/files/" in sent.pop("url")
+        assert sent == {"filename": "plan.pdf", "mediaType": "application/pdf"}
+        assert "raw" in small
+        paper.write_bytes(b"%PDF-1.4\n\xff" + bytes(10 * 1024 * 1024))
+        refused = await shell.run("ask", agent.handle, "say seen", *files)
+        assert (refused.code, "over 10485760 bytes" in refused.errors) == (2, True)
+        paper.write_bytes(b"\xff no paper" + bytes(2_000_000))
+        lies = await shell.run("ask", agent.handle, "say seen", *files)
+        assert (lies.code, "declared as application/pdf" in lies.errors) == (8, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
