@@ -24,10 +24,14 @@ const $ = (id) => document.getElementById(id);
 // whether the agent takes questions now.
 export function startAsking(handle, { onEnd, contextId = "" }) {
   const form = $("ask");
-  const accepts = { modes: JSON.parse(form.dataset.modes), maxBytes: Number(form.dataset.maxBytes) };
+  const { modes, maxBytes, maxFileBytes, maxFilesBytes } = form.dataset;
+  const accepts = { modes: JSON.parse(modes), maxBytes: Number(maxBytes), maxFileBytes: Number(maxFileBytes), maxFilesBytes: Number(maxFilesBytes) };
   const now = { mayAsk: "mayAsk" in $("send").dataset, reading: null, turn: null, contextId };
-  const fields = { list: $("files"), input: $("file"), button: $("attach"), area: form, error: $("ask-error") };
-  const attachments = new Attachments(fields, accepts, () => ($("question").required = attachments.isEmpty));
+  const fields = { list: $("files"), input: $("file"), button: $("attach"), area: form, error: $("ask-error"), status: $("files-status") };
+  const attachments = new Attachments(fields, accepts, () => {
+    $("question").required = attachments.isEmpty;
+    update();
+  });
   const turns = new Map(); // the turns by their elements
 
   form.addEventListener("submit", (event) => {
@@ -184,7 +188,7 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
 
   function update() {
     const isFollowing = now.reading !== null;
-    $("send").disabled = isFollowing || !now.mayAsk;
+    $("send").disabled = isFollowing || !now.mayAsk || attachments.isBusy;
     $("new").disabled = isFollowing || !turns.size;
     $("going-on").hidden = !now.turn?.asksBack;
     keepEndInView(() => {

@@ -1,8 +1,9 @@
 // Shows the parts of messages as elements: text (Markdown or plain), images, files to save, data, links (`PartsView`).
-// No part loads anything from another server: the page's Content-Security-Policy forbids it, and that server would learn
-// who reads the page.
+// Files that the hub keeps are shown by `kept_files.js`. No part loads anything from another server: the page's
+// Content-Security-Policy forbids it, and that server would learn who reads the page.
 import { copyButton } from "./copy.js";
 import { inBytes, make } from "./elements.js";
+import { keptFile, keptId } from "./kept_files.js";
 import { renderMarkdown } from "./markdown.js";
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
@@ -69,13 +70,13 @@ function mergeTexts(parts) {
   return merged;
 }
 
-function kindOf({ text, data, raw, mediaType = "", filename }, isRaw) {
+function kindOf({ text, data, raw, url = "", mediaType = "", filename }, isRaw) {
   if (text !== undefined) {
     if (filename) return "file";
     return isRaw || !["", "text/markdown"].includes(bareType(mediaType)) ? "plain" : "markdown";
   }
   if (data !== undefined) return isTable(data) && !isRaw ? "table" : "data";
-  if (raw === undefined) return "link";
+  if (raw === undefined) return keptId(url) ? "kept" : "link";
   return IMAGES.has(bareType(mediaType)) ? "image" : "file";
 }
 
@@ -83,7 +84,7 @@ const bareType = (mediaType) => mediaType.split(";")[0].trim().toLowerCase();
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isTable = (data) => Array.isArray(data) && data.length > 0 && data.every((row) => isObject(row) && Object.keys(row).length > 0);
 
-const VIEWS = { markdown: showMarkdown, plain: showPlain, table: showTable, data: showData, image: showImage, file: showFile, link: showLink };
+const VIEWS = { markdown: showMarkdown, plain: showPlain, table: showTable, data: showData, image: showImage, file: showFile, kept: (part) => keptFile(part, showWhole), link: showLink };
 
 function showMarkdown({ mediaType, text: first }) {
   // A text without a media type may be plain text: its line breaks are kept.

@@ -367,6 +367,7 @@ PAGES = [
     Listed("webhook", "/webhooks/{webhook}", "owner"),
     Listed("webhook-delivery", "/webhooks/{webhook}", "owner", _open_delivery),
     Listed("health", "/health", "chief"),
+    Listed("files", "/files", "alice"),
     Listed("limits", "/limits", "chief"),
     Listed("staff-account", "/staff/accounts/owner", "chief"),
     Listed("invitations", "/invitations", "chief", INVITE),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from lab.callers import Json, send
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, manage
+from lab.pictures import png
 from lab.receivers import receiving
 from lab.waiting import eventually
-from tests.browser.pictures import png
 from tests.browser.sessions import api, request_permission, share, tail
 from tests.remote.servers import Changing, offering, raw_server
 from tests.v1.caller import Caller
@@ -95,7 +96,7 @@ EVERYTHING = " | ".join(
         'say ```python\ndef report(year=2026):  # sales\n    return read("sales.csv")\n```\n\n',
         "say - [x] read\n- [ ] plan\n\n",
         "say |Region|Q1|\n|:--|--:|\n|north|12|\n|south|8|",
-        f"image chart {png(240)}",
+        f"image chart {b64encode(png(240)).decode()}",
         'data rows [{"region": "north", "q1": 12}, {"region": "south", "q1": 8}]',
         'data settings {"year": 2026, "final": false}',
         "raw sales region,q1",

@@ -1,7 +1,6 @@
 """The admin, which Django lays out: targets, contrast and labels, in both colours, on a desktop and on a phone."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from typing import Literal
 
@@ -91,25 +90,3 @@ async def test_chosen_colours_have_contrast_too(staff: Visitor, agent: str) -> N
             await staff.open(f"/admin/{path}")
             assert await staff.page.evaluate("getComputedStyle(document.body).colorScheme") == theme
             await staff.check_colours()
-
-
-async def test_the_staff_makes_the_scim_token(staff: Visitor, site: HubProcess) -> None:
-    for path in (
-        "accounts/scimtoken/",
-        "accounts/scimtoken/add/",
-        "accounts/scimuser/add/",
-        "accounts/scimgroup/",
-    ):
-        staff.complaints.clear()
-        await check(staff, path)
-    await staff.open("/admin/accounts/scimtoken/add/")
-    await staff.page.get_by_role("button", name="Save", exact=True).click()
-    shown = staff.page.get_by_label("Token", exact=True)
-    await expect(shown).to_have_value(re.compile("^scim_live_[0-9a-f]{32}$"))
-    await expect(staff.page.get_by_label("Base URL")).to_have_value(re.compile("/scim/v2$"))
-    staff.complaints.clear()
-    await staff.check_accessible()
-    for window in (PHONE, DESKTOP):
-        await staff.page.set_viewport_size(window)
-        assert not await staff.page.evaluate(SMALL_TARGETS)
-        await staff.check_overlaps()

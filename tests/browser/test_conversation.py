@@ -1,6 +1,7 @@
 """The conversation on an agent's page: everything that an agent sends, answers, cancels, files, and reloading."""
 
 import json
+from base64 import b64encode
 from urllib.parse import urlsplit
 
 from playwright.async_api import Route
@@ -8,9 +9,9 @@ from playwright.async_api import Route
 from lab.agents import TaskPeer, online
 from lab.callers import Json, send
 from lab.hub_process import HubProcess
+from lab.pictures import png
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.conversation import ask, last, reply, said, text_in, turned
-from tests.browser.pictures import png
 from tests.browser.visitor import Visitor
 
 pytestmark = IN_BROWSER
@@ -26,7 +27,7 @@ REPORT = " | ".join(
     [
         "note reading the files",
         *(f"say {piece}" for piece in MARKDOWN),
-        f"image chart {png(SIDE)}",
+        f"image chart {b64encode(png(SIDE)).decode()}",
         f"data table {json.dumps(ROWS)}",
         'data settings {"depth": {"n": 1}}',
         "raw rows a,b\n1,2\n",
@@ -223,8 +224,8 @@ async def test_files_go_along_within_what_the_agent_takes(visitor: Visitor, site
         await visitor.page.locator("#file").set_input_files(chosen)  # type: ignore[arg-type]
         await visitor.page.get_by_role("button", name="Remove rows.json").wait_for()
         refused = await visitor.page.locator("#ask-error").inner_text()
-        assert "photo.png: agents of this hub take text and JSON" in refused
-        assert "long.txt: it has 5.0 KB; this agent takes 4.1 KB at most." in refused
+        assert "photo.png: this agent takes text and JSON" in refused
+        assert "long.txt: it has 5.0 KB; this agent takes 4.1 KB of text at most." in refused
         await visitor.check()
         await ask(visitor, "read these")
         await said(visitor, "Answered in")
