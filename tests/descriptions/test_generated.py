@@ -54,6 +54,7 @@ NEVER_BY_CHANCE = {  # these take a code that was given out before, or a server 
     "getExportSession",  # or an agent and a session that are there
     "postImportSessions",  # or a file that is one
     "postImportVenues",
+    "getFilePreview",  # or a file of a question
     "shareAnswer",  # or a task of one's own
     "createChatCompletion",
     "createResponse",

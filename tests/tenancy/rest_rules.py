@@ -42,6 +42,9 @@ SESSIONS: dict[str, Rule] = {
     f"POST {S}/files": Rule(may=May.PROMPTER, form=True, ok=(201,), writes=True),
     f"DELETE {V}/files/{{file_id}}": Rule(may=May.PROMPTER, writes=True),
     f"GET {V}/files/{{file_id}}/content": Rule(may=May.VIEWER),
+    # Of a file of a session's operator; tests/native/test_question_files.py has previews of files of questions.
+    f"GET {V}/files/{{file_id}}/preview": Rule(may=May.VIEWER, ok=(404,)),
+    f"GET {V}/files": Rule(may=May.SIGNED_IN),
     f"POST {S}/kill": NOT_OFFERED,
     f"POST {S}/restart": NOT_OFFERED,
     f"POST {S}/soft-restart": NOT_OFFERED,
@@ -60,6 +63,9 @@ ONES_THREAD = Rule(may=May.BY_HAND, test="test_a_thread_of_another_caller_is_abs
 RATED = Rule(may=May.BY_HAND, test="test_an_answer_of_another_caller_a_failure_and_no_answer_look_alike")
 
 ASKING: dict[str, Rule] = {
+    f"POST {V}/files": Rule(
+        may=May.BY_HAND, test="test_a_token_for_asking_one_agent_uploads_and_a_reading_one_does_not"
+    ),
     f"POST {S}/prompt": Rule(may=May.PROMPTER, body={"text": "hi"}, asks=True),
     f"POST {V}/peers/{{peer}}/route": Rule(may=May.PROMPTER, body={"prompt": "hi", "mode": "ask"}, asks=True),
     f"POST {V}/peers/probe": Rule(may=May.SIGNED_IN, body={"prompt": "hi", "peers": ["unknown/nothing"]}),

@@ -224,6 +224,8 @@ PAGES: dict[str, Rule] = {
     "PAGE /webhooks/{webhook_id}/roll-secret": OWN_PAGE,
     "PAGE /webhooks/{webhook_id}/test": OWN_PAGE,
     "PAGE /health": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
+    "PAGE /files": Rule(may=May.BROWSER),
+    "PAGE /files/{file_id}/delete": Rule(may=May.BY_HAND, test="test_the_page_lists_and_deletes_own_files_alone"),
     "PAGE /limits": Rule(may=May.BY_HAND, test="test_the_hubs_health_is_for_the_staff"),
     "PAGE /account/export": Rule(may=May.BROWSER),
     "PAGE /account/erase": Rule(may=May.BROWSER),
