@@ -43,7 +43,17 @@ GROUPS: dict[str, Sequence[str]] = {
         "capacity",
     ),
     REFERENCE: (
-        *("asking", "methods", "cards", "errors", "rest", "tokens", "frames", "openclaw-inbound"),
+        *(
+            "asking",
+            "methods",
+            "cards",
+            "errors",
+            "rest",
+            "administration",
+            "tokens",
+            "frames",
+            "openclaw-inbound",
+        ),
         *("gateway", "limits", "settings", "commands", "metrics", "tracing", "checks", "security", "glossary"),
     ),
 }
