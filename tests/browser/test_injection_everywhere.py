@@ -43,7 +43,7 @@ WALKS = [
 # Routes that show no page: they act, or answer a script or a download.
 NO_PAGES = {
     "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
-    "end-share", "palette", "agent-favourite", "act", "group-export",
+    "end-share", "own-file-delete", "palette", "agent-favourite", "act", "group-export",
     "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
     "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
     "desk-network-venues-csv",
@@ -220,6 +220,8 @@ def paths(hostile: Hostile, found: Json) -> list[str]:
         searching("/agents", "q", "page"),
         f"/agents?q={found['handle']}",
         f"/agents/{found['handle']}",
+        "/files",
+        searching("/files", "page"),
         "/shares",
         searching("/shares", "page", "received"),
         *(f"/shared/{found['shared']}", f"/s/{found['link']}", f"/s/{quote(hostile.text(), safe='')}"),
