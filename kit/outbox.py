@@ -110,30 +110,44 @@ class Outbox(ABC):
 
 
 class SendLimits:
-    """Counts the rows that one sender sends now, and says whether another row fits the limits."""
+    """Counts the rows that are being sent now, and says whether another row fits the limits.
 
-    def __init__(self, outbox: Outbox) -> None:
+    Of one sender, or of all senders that a process runs one after the other: these also count the attempts that
+    take longer than the sender that began them.
+    """
+
+    def __init__(self, outbox: Outbox | type[Outbox]) -> None:
         self.left = outbox.at_once
         self._shares = outbox.shares
         self._taken: Counter[tuple[str, Any]] = Counter()
+        self._counting = threading.Lock()
 
     def enter(self, row: Any) -> bool:
         """Count a row that the sender begins to send; False: the limits do not allow it."""
-        if self.left == 0 or any(self._taken[key] >= self._shares[key[0]] for key in self._keys(row)):
-            return False
-        self.left -= 1
-        self._taken.update(self._keys(row))
-        return True
+        keys = self._keys(row)
+        with self._counting:
+            if self.left == 0 or any(self._taken[key] >= self._shares[key[0]] for key in keys):
+                return False
+            self.left -= 1
+            self._taken.update(keys)
+            return True
 
     def leave(self, row: Any) -> None:
         """Stop counting a row."""
-        self.left += 1
-        self._taken.subtract(self._keys(row))
+        keys = self._keys(row)
+        with self._counting:
+            self.left += 1
+            self._taken.subtract(keys)
+            for key in keys:
+                if not self._taken[key]:
+                    del self._taken[key]
 
     def without_full(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Leave out the rows of receivers and owners that are at their limit now."""
+        with self._counting:
+            counts = dict(self._taken)
         for path, share in self._shares.items():
-            full = [value for (of, value), taken in self._taken.items() if of == path and taken >= share]
+            full = [value for (of, value), taken in counts.items() if of == path and taken >= share]
             rows = rows.exclude(**{f"{path}__in": full})
         return rows
 
@@ -154,8 +168,13 @@ class Leased:
 def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     """Lease due rows within the limits, those that are due longest first, until `Outbox.lease` has passed."""
     leased: list[Leased] = []
-    while limits.left and (found := _lease_some(outbox, limits)):
-        leased += found
+    try:
+        while limits.left and (found := _lease_some(outbox, limits)):
+            leased += found
+    except BaseException:
+        for one in leased:
+            limits.leave(one.row)
+        raise
     return leased
 
 
@@ -179,12 +198,17 @@ class Sender:
 
     If an attempt takes longer, its own thread stores its end: `run` waits for no receiver that hangs, and the next
     run leases other rows. If the process ends before that, the row stays leased, and a later run sends it again.
+
+    `limits`: of all senders that the process runs one after the other; None: of this one alone, so that attempts
+    which have an end of their own soon hold up no later run.
     """
 
-    def __init__(self, outbox: Outbox, stopping: threading.Event | None = None) -> None:
+    def __init__(
+        self, outbox: Outbox, stopping: threading.Event | None = None, limits: SendLimits | None = None
+    ) -> None:
         self._outbox = outbox
         self._stopping = stopping or threading.Event()
-        self._limits = SendLimits(outbox)
+        self._limits = limits or SendLimits(outbox)
         self._under_way = 0
         self._ended: SimpleQueue[tuple[Leased, AttemptResult]] = SimpleQueue()
         self._handing_over = threading.Lock()
@@ -227,7 +251,10 @@ class Sender:
             if not self._has_left:
                 self._ended.put((leased, outcome))
                 return
-        self._settle_alone(leased, outcome)
+        try:
+            self._settle_alone(leased, outcome)
+        finally:
+            self._limits.leave(leased.row)
 
     def _settle_alone(self, leased: Leased, outcome: AttemptResult) -> None:
         """Store an end over this thread's connection.
@@ -261,9 +288,10 @@ class Sender:
         except OperationalError:  # for example one receiver is being deleted: the other ends are stored alone
             for leased, outcome in ended:
                 self._settle_alone(leased, outcome)
-        for leased, _ in ended:
-            self._under_way -= 1
-            self._limits.leave(leased.row)
+        finally:
+            for leased, _ in ended:
+                self._under_way -= 1
+                self._limits.leave(leased.row)
         return len(ended)
 
     def _ended_by_now(self) -> list[tuple[Leased, AttemptResult]]:
@@ -283,16 +311,24 @@ def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     if not due.exists():  # without a transaction, which would take the write lock of SQLite
         return []
     most = CANDIDATES_PER_QUERY if outbox.shares else limits.left  # without shares no row is skipped
-    with transaction.atomic():
-        rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
-        taken = [row for row in rows if limits.enter(row)]
-        until = db_now() + outbox.lease
-        # An attempt counts when it begins, also if its process dies then: so no row is retried for ever.
-        sent = {"next_attempt_at": until, "attempts": F("attempts") + 1, **outbox.columns_while_sent}
-        outbox.rows._default_manager.filter(pk__in=[row.pk for row in taken]).update(**sent)
-    for row in taken:
-        row.attempts += 1
-    return [Leased(row, until, outbox.prepare(row, now)) for row in taken]
+    taken: list[Any] = []
+    try:
+        with transaction.atomic():
+            rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
+            for row in rows:
+                if limits.enter(row):
+                    taken.append(row)  # noqa: PERF401  the rows that were counted are known if a later one fails
+            until = db_now() + outbox.lease
+            # An attempt counts when it begins, also if its process dies then: so no row is retried for ever.
+            sent = {"next_attempt_at": until, "attempts": F("attempts") + 1, **outbox.columns_while_sent}
+            outbox.rows._default_manager.filter(pk__in=[row.pk for row in taken]).update(**sent)
+        for row in taken:
+            row.attempts += 1
+        return [Leased(row, until, outbox.prepare(row, now)) for row in taken]
+    except BaseException:
+        for row in taken:
+            limits.leave(row)
+        raise
 
 
 def _value(row: Any, path: str) -> Any:

@@ -27,7 +27,7 @@ from agnt.wire.payloads import AgntBookingOrder, AgntConfirmOrder
 from clawbridge.agnt.fields import CANCEL, MAX_TTL_MS, EnvelopeRefused, ErrorCode, Json
 from kit.clock import db_now, iso
 from kit.durations import seconds
-from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
+from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender, SendLimits
 
 State, Reason = Cancellation.State, Cancellation.Reason
 SHOWN = [State.OWED.value, State.TOLD.value, State.GIVEN_UP.value]  # shown to owners
@@ -211,6 +211,7 @@ class Canceller:
     def __init__(self, ask_venue: AskVenue) -> None:
         self._ask_venue = ask_venue
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._limits = SendLimits(CancellationOutbox)  # a venue may answer after a `Sender` has left
 
     def start(self) -> None:
         """Use the running event loop for the asks of venues."""
@@ -218,4 +219,6 @@ class Canceller:
 
     def __call__(self, stopping: threading.Event) -> int:
         """Send for 10 s at most; returns the number of attempts that ended."""
-        return Sender(CancellationOutbox(self._ask_venue, self._loop), stopping).run() if self._loop else 0
+        if self._loop is None:
+            return 0
+        return Sender(CancellationOutbox(self._ask_venue, self._loop), stopping, self._limits).run()
