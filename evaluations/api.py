@@ -1,5 +1,6 @@
 """REST views of saved questions: sets, their questions, runs and results, for the owner of the agent."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,6 +15,7 @@ from accounts.models import User
 from accounts.paging import PageQuery, page, read_filters
 from accounts.rest import Body, Conflict, caller_of, check_no_fields, get_one
 from agents.models import Agent
+from evaluations import limits
 from evaluations.models import (
     MAX_DAILY_BUDGET,
     MAX_EXPECTATION_CHARS,
@@ -34,6 +36,8 @@ from kit.describe import ErrorBody, Page, Time
 from kit.rows import RowSource, show, show_each
 
 LISTED = 100
+MAX_CHECK_S = 2.0  # of CPU, for all questions of a body
+TOO_LONG = "checking the expectations so far took too long: want simpler schemas, or fewer of them in the set"
 NO_SET = "no such set of questions"
 NO_RUN = "no such run of the set"
 
@@ -143,6 +147,13 @@ class QuestionSetBody(Body):
         default=100, min_value=1, max_value=MAX_DAILY_BUDGET, source="daily_budget"
     )
     questions = QuestionBody(many=True, required=False)
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Refuse too many questions before any of them is read."""
+        given = data.get("questions") if isinstance(data, Mapping) else None
+        if isinstance(given, list):
+            limits.QUESTIONS.check_number(0, len(given))
+        return super().to_internal_value(data)
 
 
 class NewQuestionSet(QuestionSetBody):
@@ -293,7 +304,10 @@ def _read_drafts(owner: User, agent: Agent, given: Sequence[Mapping[str, Any]]) 
         ValidationError: one of them is not sound; the error says which.
     """
     drafts = []
+    ends_at = time.thread_time() + MAX_CHECK_S
     for number, one in enumerate(given):
+        if time.thread_time() > ends_at:
+            raise serializers.ValidationError({f"questions[{number}].expectation": TOO_LONG})
         draft = QuestionDraft(
             text=one["text"],
             expected=one["expected"],

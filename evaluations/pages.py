@@ -24,6 +24,8 @@ from kit.filters import page_of
 
 SETS_ON_A_PAGE = 25
 RUNS_ON_A_PAGE = 10
+QUESTIONS_ON_A_PAGE = 25  # with six results each
+ANSWERS_ON_A_PAGE = 20
 MAX_AGENTS_LISTED = 300
 BY_VERSION, BY_RUN = "version", "run"
 
@@ -136,7 +138,8 @@ def evaluations(request: HttpRequest, owner: User) -> HttpResponse:
 def evaluation(request: HttpRequest, owner: User, set_id: int) -> HttpResponse:
     """`/desk/evaluations/{id}`: a set with its results side by side. A POST runs it, or stops its run.
 
-    `?by=run`: the latest runs instead of the newest run of each version; `?page=`: of the list of runs.
+    `?by=run`: the latest runs instead of the newest run of each version; `?page=`: of the list of runs;
+    `?questions=`: the page of questions.
     """
     question_set = _get_own_set(set_id, owner)
     if request.method == "POST":
@@ -146,11 +149,16 @@ def evaluation(request: HttpRequest, owner: User, set_id: int) -> HttpResponse:
     found = reading.runs_of(question_set) if by == BY_RUN else reading.newest_of_each_version(question_set)
     compared = list(found[: reading.SIDE_BY_SIDE])
     page = page_of(request, reading.runs_of(question_set), RUNS_ON_A_PAGE)
+    questions = page_of(request, reading.questions_of(question_set), QUESTIONS_ON_A_PAGE, "questions")
     last = reading.latest_runs([set_id]).get(set_id)
+    chosen = "by=run" if by == BY_RUN else ""
     context = {
         "set": question_set,
         "asks_today": runs.asks_today(question_set),
-        "lines": reading.compare_runs(question_set, compared),
+        "lines": reading.compare_runs(list(questions), compared),
+        "questions": questions,
+        "chosen": chosen,
+        "keep": "&".join(filter(None, [chosen, f"questions={questions.number}"])),
         "compared": reading.show_runs(compared),
         "open": last if last and last.run.ended_at is None else None,
         "runs": reading.show_runs(list(page)),
@@ -187,7 +195,7 @@ def question(request: HttpRequest, owner: User, set_id: int, question_id: int | 
     question_set = _get_own_set(set_id, owner)
     known = _get_question(question_set, question_id) if question_id is not None else None
     if known is not None and request.method == "POST" and "delete" in request.POST:
-        known.delete()
+        sets.delete_question(known)
         messages.success(request, "The question is deleted, with its results.")
         return HttpResponseRedirect(reverse("desk-evaluation", args=[set_id]))
     form = QuestionForm(
@@ -209,7 +217,7 @@ def question(request: HttpRequest, owner: User, set_id: int, question_id: int | 
 
 @owner_page
 def run(request: HttpRequest, owner: User, set_id: int, run_id: int) -> HttpResponse:
-    """`/desk/evaluations/{id}/runs/{id}`: one run with its answers."""
+    """`/desk/evaluations/{id}/runs/{id}`: one run with its answers, 20 a page."""
     question_set = _get_own_set(set_id, owner)
     found = reading.runs_of(question_set).filter(pk=run_id).first()
     if found is None:
@@ -217,7 +225,7 @@ def run(request: HttpRequest, owner: User, set_id: int, run_id: int) -> HttpResp
     context = {
         "set": question_set,
         "shown": reading.show_runs([found])[0],
-        "results": list(reading.results_of(found)),
+        "page": page_of(request, reading.results_of(found), ANSWERS_ON_A_PAGE),
     }
     return render(request, "evaluations/run.html", context)
 

@@ -6,10 +6,8 @@ limits, the audit and the claim of the agent's session apply to them.
 
 import asyncio
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -26,11 +24,12 @@ from agents.models.choices import Outcome, Surface
 from evaluations import settings
 from evaluations.models import MAX_ANSWER_CHARS, MAX_DETAIL_CHARS, EvaluationResult, EvaluationRun
 from evaluations.service import runs
+from evaluations.service.completion import end_if_complete
 from evaluations.service.properties import FAIL, PASS, AnswerVerdict, Property, check_answer, read_judgement
 from kit.clock import db_now
 from kit.durations import seconds
 from kit.ids import unguessable
-from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender
+from kit.outbox import AttemptEnd, AttemptResult, Outbox, Sender, SendLimits
 
 State = EvaluationResult.State
 MAX_OPEN, MAX_OPEN_OF_OWNER = 32, 4  # questions that a process asks at once
@@ -91,53 +90,21 @@ class AgentAnswer:
     chat_id: str
 
 
-class OpenAsks:
-    """The number of questions that this process asks now, by owner.
-
-    A `Sender` knows only the attempts that it began itself, and an answer may take longer than a `Sender` runs.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owners: Counter[int] = Counter()
-
-    @contextmanager
-    def count(self, owner_id: int) -> Iterator[None]:
-        """Count a question while it is asked."""
-        with self._lock:
-            self._owners[owner_id] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._owners[owner_id] -= 1
-
-    def without_full(self, rows: QuerySet[EvaluationResult]) -> QuerySet[EvaluationResult]:
-        """Leave out the rows of owners at their limit; all rows while the process is at its own."""
-        with self._lock:
-            counts = dict(self._owners)
-        if sum(counts.values()) >= MAX_OPEN:
-            return rows.none()
-        full = [owner_id for owner_id, count in counts.items() if count >= MAX_OPEN_OF_OWNER]
-        return rows.exclude(run__question_set__agent__owner__in=full)
-
-
 class ResultOutbox(Outbox):
     """The questions of all runs that are due, of a run one at a time. `loop`: where to ask."""
 
     name = "evaluations"
     rows = EvaluationResult
     receiver = "run_id"
-    at_once = 8
+    at_once = MAX_OPEN
     shares: ClassVar[Mapping[str, int]] = {"run_id": 1, "run__question_set__agent__owner_id": MAX_OPEN_OF_OWNER}
     retry_after_s = RETRY_AFTER_S
     # Two answers, so that no other process asks again while this one waits.
     lease = timedelta(seconds=2 * (MAX_WAIT_S + LATE_S) + 30.0)
 
-    def __init__(self, asking: AskStarter, loop: asyncio.AbstractEventLoop, open_asks: OpenAsks) -> None:
+    def __init__(self, asking: AskStarter, loop: asyncio.AbstractEventLoop) -> None:
         self._asking = asking
         self._loop = loop
-        self._open = open_asks
 
     def find_sendable(self) -> QuerySet[EvaluationResult]:
         """See `Outbox`. A run waits while a question of it is being asked, or is to be asked again."""
@@ -147,7 +114,7 @@ class ResultOutbox(Outbox):
         rows = EvaluationResult.objects.filter(
             ~Exists(begun), state=State.WAITING, run__question_set__agent__owner__is_active=True
         )
-        return self._open.without_full(rows).select_related("question", "run__question_set__agent__owner")
+        return rows.select_related("question", "run__question_set__agent__owner")
 
     def prepare(self, row: EvaluationResult, now: datetime) -> QuestionToAsk:
         """See `Outbox`. Counts the asks in the set's budget."""
@@ -176,22 +143,22 @@ class ResultOutbox(Outbox):
         """See `Outbox`."""
         if prepared.excluded:
             return AskedQuestion(is_success=True, state=prepared.excluded_as, error=prepared.excluded)
-        with self._open.count(prepared.asker.user_id):
-            asking = asyncio.run_coroutine_threadsafe(self._examine(prepared), self._loop)
-            try:
-                return asking.result(2 * (MAX_WAIT_S + LATE_S) + LATE_S)
-            except (TimeoutError, CancelledError):
-                asking.cancel()
-                return AskedQuestion(is_success=False, state=State.FAILED, error="the hub got no answer in time")
+        asking = asyncio.run_coroutine_threadsafe(self._examine(prepared), self._loop)
+        try:
+            return asking.result(2 * (MAX_WAIT_S + LATE_S) + LATE_S)
+        except (TimeoutError, CancelledError):
+            asking.cancel()
+            return AskedQuestion(is_success=False, state=State.FAILED, error="the hub got no answer in time")
 
     def store_end(self, leased: QuerySet[EvaluationResult], end: AttemptEnd) -> int:
         """See `Outbox`."""
-        run_id = end.row.run_id
-        list(EvaluationRun.objects.select_for_update(no_key=True).filter(pk=run_id).values_list("pk"))
-        outcome = end.outcome
+        run_id, outcome = end.row.run_id, end.outcome
         detail = outcome.error[:MAX_DETAIL_CHARS]
-        if isinstance(outcome, AskedQuestion):
+        if isinstance(
+            outcome, AskedQuestion
+        ):  # before the run is locked: who deletes questions locks the set first
             runs.give_back(end.row.run.question_set_id, outcome.unspent)
+        list(EvaluationRun.objects.select_for_update(no_key=True).filter(pk=run_id).values_list("pk"))
         if end.retry_at is not None:
             return leased.update(next_attempt_at=end.retry_at, detail=detail)
         columns: dict[str, Any] = {"state": State.FAILED}
@@ -204,7 +171,7 @@ class ResultOutbox(Outbox):
             }
         stored = leased.update(**columns, detail=detail, next_attempt_at=None, ended_at=end.at)
         if stored:
-            runs.end_if_complete(run_id)
+            end_if_complete(run_id)
         return stored
 
     async def _examine(self, asked: QuestionToAsk) -> AskedQuestion:
@@ -272,7 +239,8 @@ class Examiner:
 
     def __init__(self, asking: AskStarter) -> None:
         self._asking = asking
-        self._open = OpenAsks()
+        # Of the process: an answer may take longer than a `Sender` runs.
+        self._limits = SendLimits(ResultOutbox)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -283,7 +251,7 @@ class Examiner:
         """Ask for 10 s at most; returns the number of attempts that ended."""
         if self._loop is None:
             return 0
-        return Sender(ResultOutbox(self._asking, self._loop, self._open), stopping).run()
+        return Sender(ResultOutbox(self._asking, self._loop), stopping, self._limits).run()
 
 
 def write_judge_question(question: str, answer: str, expectation: str) -> str:

@@ -1,8 +1,9 @@
 """The properties that answers are expected to have: which expectations are sound, and whether an answer is as
 expected.
 
-Expectations come from owners and answers from agents, so every check is bounded: RE2 takes time that grows with
-the text alone, and JSON Schemas are checked by `kit.json_schemas`.
+Expectations come from owners and answers from agents, so every check is bounded. RE2 takes time that grows with
+the text times the size of the expression's program: both have limits, at which a check takes half a second. JSON
+Schemas are checked by `kit.json_schemas`.
 """
 
 import re
@@ -17,7 +18,14 @@ from kit import strict_json
 
 Property = SavedQuestion.Property
 PASS, FAIL = "PASS", "FAIL"
+MAX_EXPRESSION_CHARS = 1_000
+MAX_EXPRESSION_STEPS = 1_500  # of the program that RE2 makes of an expression
+MAX_MATCHED_BYTES = 65_536  # of an answer
 MAX_PATTERN_BYTES = 1_048_576  # of memory, for the automaton of an expression
+TOO_LARGE = (
+    "the expression is too large: use smaller repetitions such as {0,50}, fewer of them one in another, and fewer"
+    " classes such as \\pL"
+)
 _SCHEMAS = "kit.json_schemas"  # imports `jsonschema`, which is large
 _VERDICT = re.compile(r"[\s*_`#>]*(PASS|FAIL)\b[\s*_`:.,–-]*", re.ASCII)
 
@@ -53,8 +61,7 @@ def check_answer(expected: str, expectation: str, answer: str) -> AnswerVerdict:
         return AnswerVerdict(found, "" if found else "the answer does not contain the text")
     try:
         if expected == Property.MATCHES:
-            found = _compile(expectation).search(answer) is not None
-            return AnswerVerdict(found, "" if found else "the answer does not match the expression")
+            return _match(_compile(expectation), answer)
         return _check_schema(_read_schema(expectation), answer)
     except BadExpectation as bad:  # a later version of the hub may refuse what was stored
         return AnswerVerdict(None, str(bad))
@@ -68,14 +75,31 @@ def read_judgement(reply: str) -> AnswerVerdict:
     return AnswerVerdict(found.group(1) == PASS, reply[found.end() :].strip())
 
 
+def _match(compiled: Any, answer: str) -> AnswerVerdict:
+    whole = answer[: MAX_MATCHED_BYTES + 1].encode(errors="replace")
+    looked_at = whole[:MAX_MATCHED_BYTES].decode(errors="ignore")  # the last character may be cut
+    if compiled.search(looked_at) is not None:
+        return AnswerVerdict(True)
+    which = "the first 64 KiB of the answer do" if len(whole) > MAX_MATCHED_BYTES else "the answer does"
+    return AnswerVerdict(False, f"{which} not match the expression")
+
+
 def _compile(expression: str) -> Any:
+    if len(expression) > MAX_EXPRESSION_CHARS:
+        raise BadExpectation(f"want a regular expression of at most {MAX_EXPRESSION_CHARS:,} characters")
     options = re2.Options()
     options.log_errors, options.max_mem = False, MAX_PATTERN_BYTES
+    options.never_capture = True  # the work of a search would grow with the number of groups, too
     try:
-        return re2.compile(expression, options)
+        compiled = re2.compile(expression, options)
+        if compiled.programsize > MAX_EXPRESSION_STEPS:
+            raise BadExpectation(TOO_LARGE)
+        return compiled
     except re2.error as wrong:
         said = wrong.args[0] if wrong.args else ""
         why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        if "too large" in why:
+            raise BadExpectation(TOO_LARGE) from None
         raise BadExpectation(f"want a regular expression in the syntax of RE2: {why[:200]}") from None
 
 

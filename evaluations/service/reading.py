@@ -93,12 +93,19 @@ def latest_runs(set_ids: Collection[int]) -> Mapping[int, ShownRun]:
     return {one.run.question_set_id: one for one in show_runs(list(EvaluationRun.objects.filter(pk__in=ids)))}
 
 
-def compare_runs(question_set: QuestionSet, runs: Sequence[EvaluationRun]) -> list[QuestionLine]:
-    """The questions of a set with their results in these runs."""
-    rows = EvaluationResult.objects.filter(run__in=[one.pk for one in runs]).defer("answer")
+def questions_of(question_set: QuestionSet) -> QuerySet[SavedQuestion]:
+    """The questions of a set, in their order."""
+    return question_set.questions.order_by("position", "pk")
+
+
+def compare_runs(questions: Sequence[SavedQuestion], runs: Sequence[EvaluationRun]) -> list[QuestionLine]:
+    """These questions of a set with their results in these runs."""
+    rows = EvaluationResult.objects.filter(run__in=[one.pk for one in runs], question__in=questions).defer(
+        "answer"
+    )
     results = {(one.question_id, one.run_id): one for one in rows}
     lines = []
-    for question in question_set.questions.order_by("position", "pk"):
+    for question in questions:
         cells = [
             ResultCell(run, results.get((question.pk, run.pk)), question.revised_at > run.started_at)
             for run in runs

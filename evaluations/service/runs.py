@@ -11,6 +11,7 @@ from django.db.models import F, Q, QuerySet
 
 from evaluations import limits
 from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet
+from evaluations.service.completion import end_complete
 from evaluations.service.sets import EVERY, read_card_version
 from kit import batches
 from kit.clock import db_now
@@ -85,7 +86,11 @@ def stop_run(run: EvaluationRun) -> bool:
 
 
 def start_due() -> int:
-    """Start the runs that schedules and new cards demand; returns their number. Two jobs at once start one run."""
+    """Start the runs that schedules and new cards demand; returns their number. Two jobs at once start one run.
+
+    Open runs that wait for nothing end first: a set with an open run is not started.
+    """
+    end_complete()
     return _start_scheduled() + _start_for_new_cards()
 
 
@@ -146,12 +151,6 @@ def give_back(set_id: int, asks: int) -> None:
     if asks:
         counted = QuestionSet.objects.filter(pk=set_id, spent_on=db_now().date(), asks_spent__gte=asks)
         counted.update(asks_spent=F("asks_spent") - asks)
-
-
-def end_if_complete(run_id: int) -> None:
-    """End a run that has no waiting result. The calling transaction has locked the run."""
-    if not EvaluationResult.objects.filter(run=run_id, state=State.WAITING).exists():
-        EvaluationRun.objects.filter(pk=run_id, ended_at=None).update(ended_at=db_now())
 
 
 def forget_old(kept_days: int) -> int:

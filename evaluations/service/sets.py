@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from agents.core.directory import find_askable
 from agents.models import Agent, RemoteCard
 from evaluations import limits, settings
 from evaluations.models import MAX_VERSION_CHARS, QuestionSet, SavedQuestion
+from evaluations.service.completion import end_if_complete, lock_open_run
 from evaluations.service.properties import Property, check_expectation
 from kit.clock import db_now
 
@@ -134,7 +135,8 @@ def revise_set(
 
 
 def replace_questions(question_set: QuestionSet, drafts: Sequence[QuestionDraft]) -> None:
-    """Make these the questions of a set, in this order. A question that is not among them goes with its results.
+    """Make these the questions of a set, in this order. A question that is not among them goes with its results;
+    an open run that waited for no other ends. The calling transaction has locked the set.
 
     Raises:
         NoSuchQuestion, QuotaExceeded: the calling function's transaction is to be rolled back.
@@ -144,7 +146,8 @@ def replace_questions(question_set: QuestionSet, drafts: Sequence[QuestionDraft]
     kept = [one.question_id for one in drafts if one.question_id is not None]
     if len(kept) != len(set(kept)) or not set(kept) <= set(known):
         raise NoSuchQuestion
-    question_set.questions.exclude(pk__in=kept).delete()
+    if not set(known) <= set(kept):
+        _delete(question_set, set(known) - set(kept))
     now, made = db_now(), []
     for position, draft in enumerate(drafts):
         question = known[draft.question_id] if draft.question_id is not None else None
@@ -180,9 +183,24 @@ def revise_question(question: SavedQuestion, draft: QuestionDraft) -> None:
         question.save(update_fields=WRITTEN)
 
 
+@transaction.atomic
+def delete_question(question: SavedQuestion) -> None:
+    """Delete a question with its results. An open run that waited for no other ends."""
+    list(QuestionSet.objects.select_for_update(no_key=True).filter(pk=question.question_set_id).values_list("pk"))
+    _delete(question.question_set, {question.pk})
+
+
 def next_due(schedule: str, after: datetime) -> datetime | None:
     """When a schedule that starts now first runs; None without a schedule."""
     return after + EVERY[schedule] if schedule in EVERY else None
+
+
+def _delete(question_set: QuestionSet, question_ids: Collection[int]) -> None:
+    """Delete questions of a set. The run is locked before its results, as where a result is stored."""
+    open_run = lock_open_run(question_set.pk)
+    question_set.questions.filter(pk__in=question_ids).delete()
+    if open_run is not None:
+        end_if_complete(open_run)
 
 
 def _write(question: SavedQuestion, draft: QuestionDraft) -> bool:

@@ -1,6 +1,7 @@
 """Sets of saved questions over REST and on the desk; runs are in tests/surfaces/test_evaluations.py."""
 
 import json
+import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -14,8 +15,26 @@ from agents.models import Agent
 from evaluations.jobs import forget_runs, start_due
 from evaluations.models import EvaluationResult, EvaluationRun, QuestionSet
 from evaluations.service import runs
-from evaluations.service.properties import check_answer, read_judgement
+from evaluations.service.asking import (
+    MAX_OPEN,
+    MAX_OPEN_OF_OWNER,
+    AskedQuestion,
+    QuestionToAsk,
+    ResultOutbox,
+)
+from evaluations.service.completion import end_if_complete
+from evaluations.service.properties import (
+    MAX_EXPRESSION_CHARS,
+    MAX_EXPRESSION_STEPS,
+    MAX_MATCHED_BYTES,
+    BadExpectation,
+    check_answer,
+    check_expectation,
+    read_judgement,
+)
 from kit.clock import db_now
+from kit.outbox import AttemptResult, Sender, SendLimits, lease
+from lab.waiting import until
 from tests.native.rows import Person, api, browser, make_agent
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +61,7 @@ def end_run(run_id: int, state: State = State.PASSED) -> None:
     EvaluationResult.objects.filter(run=run_id).update(
         state=state, next_attempt_at=None, asked="c1", answer="We open at nine.", ended_at=db_now()
     )
-    runs.end_if_complete(run_id)
+    end_if_complete(run_id)
 
 
 def test_a_set_is_made_changed_and_deleted(alice: Person) -> None:
@@ -91,6 +110,7 @@ def test_a_set_is_made_changed_and_deleted(alice: Person) -> None:
         ({"questions": [{**ASKED, "expected": "smells"}]}, "expected"),
         ({"questions": [{**ASKED, "id": 1}]}, "no such question"),
         ({"questions": [ASKED] * 101}, "100 questions"),
+        ({"questions": [{"more": 1}] * 101}, "100 questions"),
         ({"agent": "bob/helper"}, "agent"),
         ({"name": ""}, "name"),
         ({"dailyBudget": 0}, "dailyBudget"),
@@ -339,3 +359,162 @@ def test_hostile_expressions_and_answers_take_no_time() -> None:
     check_answer("matches", "(a+)+$", text)
     check_answer("matches", "(a|a)*$", text)
     assert time.process_time() - began < 100 * plain + 1
+
+
+def test_the_first_64_kib_of_an_answer_are_matched() -> None:
+    inside = check_answer("matches", "end", "é" * (MAX_MATCHED_BYTES // 2 - 2) + "end!")
+    assert inside.passes is True
+    beyond = check_answer("matches", "end", "é" * (MAX_MATCHED_BYTES // 2 - 1) + "end")
+    assert (beyond.passes, "the first 64 KiB" in beyond.detail) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "((a?b?){30}){30}c",
+        "(x*[^y]?){400}zz$",
+        ".{0,500}.{0,400}z",
+        r"\pL" * 300,
+        "(((((((a{0,9}){0,9}){0,9}){0,9}){0,9}){0,9}){0,9})",
+        "x" * (MAX_EXPRESSION_CHARS + 1),
+    ],
+)
+def test_a_large_expression_is_refused_at_once(expression: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadExpectation, match=r"too large|1,000 characters|repetition"):
+        check_expectation("matches", expression)
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a{0,740}c",  # nearly as many steps as an expression may have, all of them taken for each character
+        "a[ab]{900}c",
+        "(?:a[ab]?){480}c",
+        "(((a?b?)))" * 90 + "c",  # groups cost nothing
+        r"(?m)(?:^?.?$?){110}q",
+    ],
+)
+@pytest.mark.parametrize("piece", ["a", "ab", "\U0001f600"])
+def test_the_dearest_expressions_take_half_a_second(expression: str, piece: str) -> None:
+    check_expectation("matches", expression)
+    began = time.process_time()
+    assert check_answer("matches", expression, piece * 1_000_000).passes is False
+    assert time.process_time() - began < 5  # ten times what was measured
+
+
+def test_ordinary_expressions_are_accepted() -> None:
+    for expression in (
+        r"(?i)^we open at (nine|9)( a\.?m\.?)?\b",
+        r"^\pL+, \d{4}-\d{2}-\d{2}$",
+        r"\w{1,60}@\w+\.com",
+    ):
+        check_expectation("matches", expression)
+    assert MAX_EXPRESSION_STEPS >= 1_000
+
+
+def test_a_run_that_waits_for_a_deleted_question_ends(alice: Person) -> None:
+    made = make_set(alice, make_agent(alice.user), questions=[ASKED, {**ASKED, "text": "And on Sunday?"}]).json()
+    address, [first, second] = f"/desk/evaluations/{made['id']}", made["questions"]
+    start(alice, made["id"])
+    browser(alice.session).post(f"{address}/questions/{first['id']}", {"delete": "1"})
+    assert EvaluationRun.objects.get().ended_at is None
+    browser(alice.session).post(f"{address}/questions/{second['id']}", {"delete": "1"})
+    assert EvaluationRun.objects.get().ended_at is not None
+    change(alice, made["id"], questions=[ASKED])
+    assert start(alice, made["id"]).status_code == 201
+    change(alice, made["id"], questions=[ASKED])  # without its id: another question
+    assert not EvaluationRun.objects.filter(ended_at=None).exists()
+    assert start(alice, made["id"]).status_code == 201
+
+
+def test_a_run_that_waits_for_nothing_ends_by_itself(alice: Person) -> None:
+    made = make_set(alice, make_agent(alice.user)).json()
+    start(alice, made["id"])
+    start_due()
+    assert EvaluationRun.objects.get().ended_at is None
+    EvaluationResult.objects.all().delete()
+    start_due()
+    assert EvaluationRun.objects.get().ended_at is not None
+
+
+def test_schemas_of_one_body_are_checked_within_one_bound(alice: Person) -> None:
+    # 2^11 empty schemas are applied to a value: each schema takes less than it may alone.
+    defs = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(1, 11)} | {"d11": {}}
+    schema = {"allOf": [{"$ref": "#/$defs/d1"}] * 2, "$defs": defs}
+    costly = {**ASKED, "expected": "json_schema", "expectation": json.dumps(schema)}
+    plain = {
+        **ASKED,
+        "expected": "json_schema",
+        "expectation": json.dumps(
+            {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(20)}}
+        ),
+    }
+    agent = make_agent(alice.user)
+    assert make_set(alice, agent, questions=[plain] * 100).status_code == 201
+    began = time.thread_time()
+    refused = make_set(alice, agent, name="costly", questions=[costly] * 100)
+    assert (refused.status_code, "so far took too long" in json.dumps(refused.json())) == (400, True)
+    assert time.thread_time() - began < 20  # 2 s, and the reading of the body
+
+
+def test_four_questions_of_an_owner_are_leased_at_once_by_all_senders(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    for number in range(MAX_OPEN_OF_OWNER + 2):
+        start(alice, make_set(alice, agent, name=f"n{number}", questions=[ASKED, ASKED]).json()["id"])
+    outbox, limits = ResultOutbox(None, None), SendLimits(ResultOutbox)  # type: ignore[arg-type]  nothing is sent
+    first = lease(outbox, limits)
+    assert len({one.row.run_id for one in first}) == len(first) == MAX_OPEN_OF_OWNER
+    assert lease(outbox, limits) == []
+    limits.leave(first[0].row)
+    assert len(lease(outbox, limits)) == 1
+    assert lease(outbox, limits) == []
+
+
+@pytest.mark.parametrize("text", ["What does it say? ", "営業時間は"])
+def test_the_pages_of_the_largest_set_are_short(alice: Person, text: str) -> None:
+    agent, counts = make_agent(alice.user), []
+    question = {**ASKED, "text": text * 200, "expectation": text * 100}
+    made = make_set(alice, agent, questions=[question] * 100).json()
+    for version in range(6):
+        revise_agent(agent.pk, {"description": f"v{version}"})
+        run_id = start(alice, made["id"]).json()["id"]
+        end_run(run_id)
+        EvaluationResult.objects.update(asked="c" * 64, answer=text * 400, detail=(text * 100)[:500])
+        with CaptureQueriesContext(connection) as queries:
+            browser(alice.session).get(f"/desk/evaluations/{made['id']}")
+        counts.append(len(queries))
+    assert counts[1] == counts[5]
+    change(alice, made["id"], questions=[{**one, "expectation": "ten"} for one in made["questions"]])
+    client, seen = browser(alice.session), 0
+    for number in range(1, 5):
+        page = client.get(f"/desk/evaluations/{made['id']}?by=run&questions={number}").content
+        assert len(page) < 120_000
+        assert page.count(b"before you changed it") == 25 * 6
+        seen += page.count(b'<th scope="row">')
+    assert seen == 100
+    assert f"?by=run&amp;questions={3}#results".encode() in page
+    for number in range(1, 6):
+        page = client.get(f"/desk/evaluations/{made['id']}/runs/{run_id}?page={number}").content
+        assert len(page) < 120_000
+        assert page.count(b'class="answer"') == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_question_counts_until_its_answer_also_after_its_sender_has_left(alice: Person) -> None:
+    ended, stopping = threading.Event(), threading.Event()
+
+    class HeldOutbox(ResultOutbox):
+        def send(self, prepared: QuestionToAsk) -> AttemptResult:
+            stopping.set()  # the sender leaves
+            ended.wait(20)
+            return AskedQuestion(is_success=True, state=State.PASSED)
+
+    start(alice, make_set(alice, make_agent(alice.user)).json()["id"])
+    limits = SendLimits(HeldOutbox)
+    assert Sender(HeldOutbox(None, None), stopping, limits).run() == 0  # type: ignore[arg-type]  nothing is asked
+    assert limits.left == MAX_OPEN - 1
+    ended.set()
+    until(lambda: limits.left == MAX_OPEN, "the answer is stored", within_s=20)
+    assert EvaluationRun.objects.get().ended_at is not None
