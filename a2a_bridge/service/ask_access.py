@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from a2a_bridge.models import RecordedExchange
+from a2a_bridge.wire.recorded_text import hide_push_configs
 from accounts.models import Membership
 from agents.models import Agent, QueuedAsk, Turn
 
 RELATED = ("agent__owner", "session__owner", "source_session", "caller", "problem")
+# Bodies of these protocols are what the agent was asked. Bodies of others, such as chat completions, have a whole
+# conversation with instructions and tools, of which the agent got a part.
+SENT_TO_AGENTS = ("MCP", "AGNT")
+SENT_TO_AGENTS_OVER = (" over JSON-RPC", " over HTTP+JSON")
 MAX_ID_CHARS = 64
 LATELY = 10_000  # a caller's asks among which one is looked up by its task
 READING_ROLES = (Membership.Role.MAINTAINER, Membership.Role.AUDITOR)
@@ -38,6 +43,11 @@ class ViewedAsk:
     def may_read_response(self) -> bool:
         """True if the response may be shown: a caller who may not ask the agent any more reads none."""
         return self.is_owner or (self.is_caller and (self.is_askable or self.turn.agent_id is None))
+
+    def may_read_request(self, exchange: RecordedExchange) -> bool:
+        """True if the body of the request may be shown: all of it was sent to the agent, or the user sent it."""
+        protocol = exchange.protocol
+        return self.is_caller or protocol in SENT_TO_AGENTS or protocol.endswith(SENT_TO_AGENTS_OVER)
 
 
 def owner_id_of(turn: Turn) -> int:
@@ -83,9 +93,17 @@ def is_askable(agent_id: int | None, user_id: int) -> bool:
 
 
 def find_exchanges(viewed: ViewedAsk, most: int) -> list[RecordedExchange]:
-    """The recorded exchanges of an ask, oldest first; none of other callers."""
+    """The recorded exchanges of an ask, oldest first; none of other callers.
+
+    Requests have what the viewer may read alone: no body, or no push config, if they are the caller's.
+    """
     rows = RecordedExchange.objects.filter(chat_id=viewed.turn.chat_id, caller=viewed.turn.caller_id)
-    return list(rows.order_by("pk")[:most])
+    found = list(rows.order_by("pk")[:most])
+    if not viewed.is_caller:
+        for one in found:
+            is_shown = viewed.may_read_request(one)
+            one.request_body = hide_push_configs(one.request_body) if is_shown else ""
+    return found
 
 
 def _last_of_task(turns: QuerySet[Turn], task_id: str, user_id: int) -> Turn | None:

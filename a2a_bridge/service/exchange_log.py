@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import DatabaseError
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef
 from msgspec import UNSET, UnsetType
 
 from a2a_bridge import settings
@@ -154,6 +154,15 @@ def forget_old() -> int:
     kept = Turn.objects.exclude(question="").values("chat_id")
     lost = RecordedExchange.objects.filter(received_at__lt=now - UNWRITTEN).exclude(chat_id__in=kept)
     return deleted + batches.delete(lost, DELETE_AT_ONCE)
+
+
+def delete_exchanges(caller_id: int, agent_id: int, context_id: str) -> int:
+    """Delete what was recorded of a caller's asks of an agent in one context; returns the number of exchanges.
+
+    A caller has few exchanges (`EXCHANGES_PER_CALLER`), so their turns are looked up by the chat ids.
+    """
+    asks = Turn.objects.filter(chat_id=OuterRef("chat_id"), agent=agent_id, context_id=context_id)
+    return batches.delete(RecordedExchange.objects.filter(Exists(asks), caller=caller_id), DELETE_AT_ONCE)
 
 
 def trim() -> int:

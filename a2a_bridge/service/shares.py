@@ -4,7 +4,7 @@ A share has a copy of what it shows, so it does not depend on the store of the t
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from a2a_bridge import limits, settings
 from a2a_bridge.models import AnswerShare, AnswerShareQuerySet, Thread
-from a2a_bridge.wire.shared import write_content, write_title
+from a2a_bridge.wire.shared import join_content, write_content, write_task, write_title
 from a2a_bridge.wire.task import State, Task
 from accounts.authn import digest
 from accounts.models import Group, Membership, User
@@ -44,10 +44,36 @@ class WantedShare:
 
 @dataclass(frozen=True, slots=True)
 class SharedThread:
-    """A thread with the ids of its tasks in the order in which they were asked, one more than may be shared."""
+    """A thread with the ids of its tasks in the order in which they were asked."""
 
     thread: Thread
     task_ids: Sequence[str]
+
+
+@dataclass(slots=True)
+class ThreadCopy:
+    """The content of a thread's share, made a task at a time: the tasks of a thread may be far larger.
+
+    `is_answered`: one of the tasks has an answer.
+    """
+
+    tasks: list[str] = field(default_factory=list)
+    size_bytes: int = 0
+    is_answered: bool = False
+
+    def add(self, task: Task) -> None:
+        """Add a task as it is now, unless it runs.
+
+        Raises:
+            RequestRefused: the tasks are too large together.
+        """
+        if task.is_running:
+            return
+        written = write_task(task, len(self.tasks) + 1)
+        self.size_bytes += len(written.encode())
+        check_size(self.size_bytes)
+        self.tasks.append(written)
+        self.is_answered = self.is_answered or task.state in ANSWERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +104,29 @@ def share_answer(owner_id: int, task: Task, wanted: WantedShare) -> MadeShare:
 
 
 def find_thread(owner_id: int, public_id: UUID) -> SharedThread | None:
-    """A thread of the owner's with the ids of its first tasks; None for those of other users."""
+    """A thread of the owner's with the ids of its tasks; None for those of other users.
+
+    Raises:
+        RequestRefused: the thread has too many tasks to be shared.
+    """
     thread = Thread.objects.select_related("agent").filter(caller=owner_id, public_id=public_id).first()
     if thread is None:
         return None
     in_order = thread.tasks.order_by("asked_at", "pk").values_list("task_id", flat=True)
-    return SharedThread(thread, list(in_order[: MAX_TASKS + 1]))
+    task_ids = list(in_order[: MAX_TASKS + 1])
+    if len(task_ids) > MAX_TASKS:
+        raise RequestRefused(413, "payload_too_large", f"the thread has over {MAX_TASKS} questions: share answers")
+    return SharedThread(thread, task_ids)
 
 
-def share_thread(owner_id: int, found: SharedThread, tasks: Sequence[Task], wanted: WantedShare) -> MadeShare:
-    """Share the tasks of a thread as they are now; those that run are left out.
+def share_thread(owner_id: int, found: SharedThread, copy: ThreadCopy, wanted: WantedShare) -> MadeShare:
+    """Share a copy of a thread.
 
     Raises:
         RequestRefused: the thread cannot be shared, or not with these recipients.
         QuotaExceeded: the owner shares too much.
     """
-    if len(found.task_ids) > MAX_TASKS:
-        raise RequestRefused(413, "payload_too_large", f"the thread has over {MAX_TASKS} questions: share answers")
-    ended = [task for task in tasks if not task.is_running]
-    if not any(task.state in ANSWERED for task in ended):
+    if not copy.is_answered:
         raise RequestRefused(409, "conflict", "it has no answer that could be shared")
     thread = found.thread
     share = AnswerShare(
@@ -104,9 +134,9 @@ def share_thread(owner_id: int, found: SharedThread, tasks: Sequence[Task], want
         agent=get_sharing_agent(owner_id, thread.agent.handle),
         context_id=thread.context_id,
         title=thread.title,
-        content=write_content(ended),
+        content=join_content(copy.tasks),
     )
-    return _keep(share, wanted)
+    return _keep(share, wanted, thread)
 
 
 def get_sharing_agent(owner_id: int, handle: str) -> Agent:
@@ -135,13 +165,23 @@ def check_answered(task: Task) -> None:
         raise RequestRefused(409, "conflict", "it has no answer that could be shared")
 
 
-def _keep(share: AnswerShare, wanted: WantedShare) -> MadeShare:
-    share.content_bytes = len(share.content.encode())
-    if share.content_bytes > MAX_CONTENT_BYTES:
+def check_size(size_bytes: int) -> None:
+    """Check the size of a content.
+
+    Raises:
+        RequestRefused: the content is too large to be shared.
+    """
+    if size_bytes > MAX_CONTENT_BYTES:
         most = MAX_CONTENT_BYTES // 1_048_576
         raise RequestRefused(
             413, "payload_too_large", f"questions, answers and files have over {most} MiB together"
         )
+
+
+def _keep(share: AnswerShare, wanted: WantedShare, thread: Thread | None = None) -> MadeShare:
+    """Write a share, with the row of its thread locked, so that no thread is deleted without its shares."""
+    share.content_bytes = len(share.content.encode())
+    check_size(share.content_bytes)
     token = unguessable() if wanted.audience == Audience.LINK else ""
     share.audience, share.digest = wanted.audience, digest(token) if token else None
     share.user = _find_recipient(share.owner_id, wanted)
@@ -149,6 +189,8 @@ def _keep(share: AnswerShare, wanted: WantedShare) -> MadeShare:
     share.expires_at = share.created_at + timedelta(days=_days_of(wanted))
     try:
         with transaction.atomic():
+            if thread and not Thread.objects.select_for_update().filter(pk=thread.pk).exists():
+                raise RequestRefused(404, "not_found", "no such thread: it was deleted")
             if not token:
                 earlier = AnswerShare.objects.filter(
                     owner=share.owner_id, agent=share.agent, task_id=share.task_id

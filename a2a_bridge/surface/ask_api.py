@@ -48,7 +48,8 @@ class AskExchange(TypedDict):
     """A request and its response as they were sent, without secrets; long bodies are cut.
 
     `status`: of HTTP; 0: the client left before a response. `frames`: of a stream; 0: the response is no stream.
-    `responseBody` is null where you may not ask the agent any more.
+    `requestBody` is null where only the caller reads it: of chat completions and responses, of which the agent got
+    but the question. `responseBody` is null where you may not ask the agent any more.
     """
 
     protocol: str
@@ -57,7 +58,7 @@ class AskExchange(TypedDict):
     receivedAt: Time
     endedAt: Time
     requestHeaders: dict[str, str]
-    requestBody: str
+    requestBody: str | None
     requestBytes: int
     status: int
     responseHeaders: dict[str, str]
@@ -85,8 +86,8 @@ class OneAsk(TypedDict):
     """One ask, as far as you may see it.
 
     `as`: `caller` for one of your own, `owner` where you own or audit the agent. `why`: the reason why there is no
-    answer. `waitedMs`: in line; `deliveredMs`, `firstPieceMs`: since it was admitted. `curl`: a command that sends
-    the message again, with your token in `$TOKEN`.
+    answer. `waitedMs`: in line; `deliveredMs`, `firstPieceMs`: since it was admitted. `contextId`: null unless the
+    ask is yours. `curl`: a command that sends the message again, with your token in `$TOKEN`.
     """
 
     id: str
@@ -135,6 +136,7 @@ def show_ask(ask: AskView) -> OneAsk:
         caller=turn.asker,
         state="queued" if viewed.is_queued else turn.outcome or "open",
         why=ask.why or None,
+        contextId=(turn.context_id or None) if viewed.is_caller else None,
         usage=usage,
         traceUrl=ask.trace_url or None,
         url=f"{settings.PUBLIC_URL}/questions/{turn.chat_id}",
@@ -153,6 +155,7 @@ def _show_exchange(row: RecordedExchange, ask: AskView) -> AskExchange:
         row,
         requestHeaders=msgspec.json.decode(row.request_headers),
         responseHeaders=msgspec.json.decode(row.response_headers),
+        requestBody=row.request_body if ask.viewed.may_read_request(row) else None,
         responseBody=row.response_body if ask.viewed.may_read_response else None,
     )
 

@@ -56,6 +56,7 @@ class ShownExchange:
     row: RecordedExchange
     request: str
     response: str
+    is_request_shown: bool
     is_request_cut: bool
     is_response_cut: bool
 
@@ -172,6 +173,7 @@ def _show_exchange(row: RecordedExchange, viewed: ViewedAsk) -> ShownExchange:
         row,
         request[:SHOWN_CHARS],
         response[:SHOWN_CHARS],
+        is_request_shown=viewed.may_read_request(row),
         is_request_cut=len(row.request_body) < row.request_bytes // 4 or len(request) > SHOWN_CHARS,
         is_response_cut=len(response) > SHOWN_CHARS,
     )

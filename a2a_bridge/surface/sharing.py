@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 
 from a2a_bridge.models import AnswerShare
 from a2a_bridge.service.shares import (
-    MAX_TASKS,
     MadeShare,
+    ThreadCopy,
     WantedShare,
     find_thread,
     share_answer,
@@ -125,8 +125,12 @@ class ShareEndpoint:
         found = await db_call(find_thread)(caller_id, public_id) if public_id else None
         if found is None:
             raise RequestRefused(404, "not_found", NO_THREAD)
-        tasks = [await self.reader.find(task_id, caller_id) for task_id in found.task_ids[:MAX_TASKS]]
-        return await db_call(share_thread)(caller_id, found, [task for task in tasks if task is not None], to)
+        copy = ThreadCopy()
+        for task_id in found.task_ids:
+            task = await self.reader.find(task_id, caller_id)
+            if task is not None:
+                await db_call(copy.add)(task)
+        return await db_call(share_thread)(caller_id, found, copy, to)
 
 
 def read_body(body: bytes) -> ShareBody:

@@ -25,20 +25,17 @@ RESPONSE_HEADERS = frozenset(
 )
 MAX_HEADER_CHARS = 300
 HIDDEN = "(left out)"
-# The names of members, without case, dashes and underscores, whose texts are credentials.
-SECRET_NAMES = frozenset(
-    {
-        *("token", "accesstoken", "refreshtoken", "idtoken", "bearertoken", "sessiontoken", "authtoken"),
-        *("credentials", "credential", "authorization", "password", "passwd", "secret", "clientsecret"),
-        *("apikey", "xapikey", "secretkey", "privatekey", "signingsecret", "cookie", "setcookie"),
-    }
-)
 PUSH_CONFIG = "pushnotification"
-_SECRET_MEMBER = re.compile(
-    r'("[\w-]*(?:token|credentials?|authorization|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|cookie)"'
-    r'\s*:\s*)"(?:[^"\\]|\\.)*"?',
-    re.IGNORECASE | re.DOTALL,
+# Members whose names end so are credentials. Most words may be plural, but "tokens" are counts and lists of words.
+_WORDS = (
+    r"token|credentials?|authorization|passw(?:or)?ds?|passphrases?|secrets?|cookies?"
+    r"|(?:api|secret|private|signing|access)[ _-]?keys?"
 )
+_SECRET_NAME = re.compile(rf"(?:{_WORDS})\Z", re.IGNORECASE)
+_SECRET_MEMBER = re.compile(rf'(?:{_WORDS})"\s*:\s*(?=["\[{{\d-])', re.IGNORECASE)
+_COUNT_NAME = re.compile(r'token"?[\s:]*\Z', re.IGNORECASE)  # a number of it is a limit or the id of a progress
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+_NUMBER = re.compile(r"[-+.\deE]+")
 _LETTER = re.compile(r"\\u00([2-7][0-9a-fA-F])")
 _CUT_CONFIG = re.compile(r'"[\w-]*push[_-]?notification', re.IGNORECASE)
 
@@ -59,8 +56,8 @@ def keep_response_headers(headers: Iterable[Header]) -> str:
 def keep_body(body: bytes, *, is_whole: bool) -> str:
     """A body without credentials: as it was sent, if it has none.
 
-    Of a whole JSON document, members that hold credentials lose their values, and push configs keep nothing but
-    the host of their address. A document that is cut ends before its push config.
+    Members that hold credentials lose their values, whatever these are; numbers of tokens stay. Push configs keep
+    nothing but the host of their address; a document that is cut, or cannot be read, ends before its push config.
     """
     text = body.decode(errors="replace").replace("\0", "\ufffd")
     if is_whole:
@@ -69,11 +66,21 @@ def keep_body(body: bytes, *, is_whole: bool) -> str:
             shown = _without_credentials(document)
             return without_secrets(text if shown == document else encode(shown).decode())
         except (ValueError, RecursionError):
-            return _without_named(text)
+            pass
     text = _LETTER.sub(_letter, text)
     if found := _CUT_CONFIG.search(text):
         text = text[: found.start()] + HIDDEN
-    return _without_named(text)
+    return without_secrets(_without_named(text))
+
+
+def hide_push_configs(body: str) -> str:
+    """A kept body without the hosts of push configs, for readers who are not the caller."""
+    try:
+        document = msgspec.json.decode(body)
+        shown = _without_push(document)
+    except (ValueError, RecursionError):  # a body that was cut ends before its push config
+        return body
+    return body if shown == document else encode(shown).decode()
 
 
 def _without_credentials(value: Any) -> Any:
@@ -83,14 +90,31 @@ def _without_credentials(value: Any) -> Any:
         return value
     shown: dict[str, Any] = {}
     for name, member in value.items():
-        plain = name.lower().replace("_", "").replace("-", "")
-        if PUSH_CONFIG in plain and isinstance(member, dict):
+        if _is_push_config(name) and isinstance(member, dict):
             shown[name] = {"url": _host_of(member.get("url")), "...": HIDDEN}
-        elif plain in SECRET_NAMES and isinstance(member, str):
+        elif _SECRET_NAME.search(name) and _may_be_secret(name, member):
             shown[name] = HIDDEN
         else:
             shown[name] = _without_credentials(member)
     return shown
+
+
+def _may_be_secret(name: str, member: Any) -> bool:
+    if member is None or isinstance(member, bool):
+        return False
+    return not isinstance(member, int | float) or not _COUNT_NAME.search(name)
+
+
+def _without_push(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_push(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: HIDDEN if _is_push_config(name) else _without_push(one) for name, one in value.items()}
+
+
+def _is_push_config(name: str) -> bool:
+    return PUSH_CONFIG in name.lower().replace("_", "").replace("-", "")
 
 
 def _host_of(url: Any) -> str:
@@ -102,7 +126,28 @@ def _host_of(url: Any) -> str:
 
 
 def _without_named(text: str) -> str:
-    return without_secrets(_SECRET_MEMBER.sub(rf'\1"{HIDDEN}"', text))
+    """A document that cannot be read, without the values of members that are named as credentials."""
+    pieces: list[str] = []
+    at = 0
+    while found := _SECRET_MEMBER.search(text, at):
+        pieces.append(text[at : found.end()])
+        at = found.end()
+        if text[at] in '"[{' or not _COUNT_NAME.search(found[0]):
+            pieces.append(f'"{HIDDEN}"')
+            at = _end_of_value(text, at)
+    return "".join([*pieces, text[at:]])
+
+
+def _end_of_value(text: str, start: int) -> int:
+    """The end of a JSON value; that of the text, if the value is cut."""
+    if number := _NUMBER.match(text, start):
+        return number.end()
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text, start):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth <= 0:
+            return found.end()
+    return len(text)
 
 
 def _letter(found: re.Match[str]) -> str:

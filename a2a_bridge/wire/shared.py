@@ -21,8 +21,17 @@ TITLE_CHARS = 200
 
 def write_content(tasks: Sequence[Task]) -> str:
     """The tasks as JSON, in the order in which they were asked."""
-    shown = [render_task(reduce(task, number), None) for number, task in enumerate(tasks, 1)]
-    return msgspec.json.encode(shown).decode()
+    return join_content(write_task(task, number) for number, task in enumerate(tasks, 1))
+
+
+def write_task(task: Task, number: int) -> str:
+    """One task of a content, the first one with the number 1."""
+    return msgspec.json.encode(render_task(reduce(task, number), None)).decode()
+
+
+def join_content(tasks: Iterable[str]) -> str:
+    """The content of tasks that `write_task` wrote."""
+    return f"[{','.join(tasks)}]"
 
 
 def write_title(task: Task) -> str:

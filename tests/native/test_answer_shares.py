@@ -9,11 +9,11 @@ from django.utils import timezone
 from msgspec import structs
 
 from a2a_bridge import jobs
-from a2a_bridge.models import AnswerShare, Thread
+from a2a_bridge.models import AnswerShare, StoredTask, Thread, ThreadTask
 from a2a_bridge.service import shares
-from a2a_bridge.service.shares import MadeShare, WantedShare, share_answer
+from a2a_bridge.service.shares import MadeShare, ThreadCopy, WantedShare, share_answer
 from a2a_bridge.service.threads import changes
-from a2a_bridge.wire.shared import write_content, write_title
+from a2a_bridge.wire.shared import join_content, write_content, write_title
 from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
 from accounts.groups import add_member, create_group
 from accounts.models import Membership
@@ -198,18 +198,67 @@ def test_a_thread_is_shared_as_it_is_and_ends_with_it(alice: Person, bob: Person
     running = make_task(agent, alice, state=State.WORKING)
     to = WantedShare(audience="user", login="bob")
     with pytest.raises(RequestRefused, match="no answer"):
-        shares.share_thread(alice.user.pk, found, [running], to)
-    share = shares.share_thread(alice.user.pk, found, [*tasks, running], to).share
+        shares.share_thread(alice.user.pk, found, copy_of(running), to)
+    share = shares.share_thread(alice.user.pk, found, copy_of(*tasks, running), to).share
     assert (share.title, share.is_of_thread, len(json.loads(share.content))) == ("Trip", True, 3)
     page = browser(bob.session).get(f"/shared/{share.pk}").content.decode()
     assert page.count("A year.") == 3
-    with pytest.raises(RequestRefused, match="over 200 questions"):
-        shares.share_thread(alice.user.pk, shares.SharedThread(thread, ["t"] * 201), tasks, to)
     answer = share_answer(alice.user.pk, tasks[0], to).share
     assert AnswerShare.objects.filter(pk__in=[share.pk, answer.pk]).count() == 2
     changes.delete(thread)
     assert not AnswerShare.objects.exists()
     assert browser(bob.session).get(f"/shared/{share.pk}").status_code == 404
+
+
+def make_thread(caller: Person, agent: Agent, *task_ids: str) -> Thread:
+    at = timezone.now()
+    thread = Thread.objects.create(
+        caller=caller.user, agent=agent, context_id="my-context", title="Trip", began_at=at, last_asked_at=at
+    )
+    columns: dict[str, Any] = {"handle": agent.handle, "context_id": "my-context", "state": "completed"}
+    numbers = dict.fromkeys(("seq", "snapshot_seq", "snapshot_bytes", "events_bytes", "schema_version"), 1)
+    for one in task_ids:
+        StoredTask.objects.create(
+            id=one, caller=caller.user, chat_id=one, has_ended=True, updated_at=at, **columns, **numbers
+        )
+        ThreadTask.objects.create(thread=thread, task_id=one, asked_at=at, whose="w", question="", answer="")
+    return thread
+
+
+def copy_of(*tasks: Task) -> ThreadCopy:
+    copy = ThreadCopy()
+    for task in tasks:
+        copy.add(task)
+    return copy
+
+
+def test_a_thread_with_too_many_tasks_is_refused_before_any_is_read(alice: Person) -> None:
+    thread = make_thread(alice, make_agent(alice.user), *(f"t{number}" for number in range(201)))
+    with pytest.raises(RequestRefused, match="over 200 questions") as refused:
+        shares.find_thread(alice.user.pk, thread.public_id)
+    assert refused.value.status == 413
+
+
+def test_the_copy_of_a_thread_is_refused_at_its_first_task_too_much(
+    alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task(make_agent(alice.user), alice, metadata={"not": "x" * 1000})
+    monkeypatch.setattr(shares, "MAX_CONTENT_BYTES", 2 * len(write_content([task])) + 10)
+    copy = copy_of(task, task)
+    with pytest.raises(RequestRefused) as refused:
+        copy.add(task)
+    assert (refused.value.status, len(copy.tasks)) == (413, 2)
+    assert [one["id"] for one in json.loads(join_content(copy.tasks))] == ["answer-1", "answer-2"]
+
+
+def test_a_thread_that_was_deleted_meanwhile_gets_no_share(alice: Person) -> None:
+    agent = make_agent(alice.user)
+    found = shares.find_thread(alice.user.pk, make_thread(alice, agent).public_id)
+    assert found is not None
+    changes.delete(found.thread)
+    with pytest.raises(RequestRefused, match="it was deleted") as refused:
+        shares.share_thread(alice.user.pk, found, copy_of(make_task(agent, alice)), WantedShare(audience="link"))
+    assert (refused.value.status, AnswerShare.objects.count()) == (404, 0)
 
 
 def test_a_running_task_is_not_shared(alice: Person) -> None:

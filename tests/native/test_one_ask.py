@@ -295,6 +295,44 @@ def test_exchanges_are_read_by_both_and_only_of_the_asks_own_caller(alice: Perso
         assert exchange["responseBody"] == '{"result":"reply-words"}'
 
 
+@pytest.mark.parametrize("protocol", ["Chat completions", "Responses", "A form of later"])
+def test_the_caller_alone_reads_requests_of_which_the_agent_got_a_part(
+    alice: Person, bob: Person, ask: Turn, protocol: str
+) -> None:
+    body = '{"messages":[{"role":"system","content":"history-words"}],"tools":[],"metadata":{}}'
+    record(ask, protocol=protocol, path="/v1/x", request_body=body, request_bytes=len(body))
+    [own], [owners] = (read(one, ask.chat_id)["exchanges"] for one in (bob, alice))
+    assert (own["requestBody"], owners["requestBody"]) == (body, None)
+    assert owners["responseBody"] == '{"result":"reply-words"}'
+    assert "history-words" in read(bob, ask.chat_id)["curl"]
+    assert "history-words" not in details(alice, ask)
+    page = browser(alice.session).get(f"/questions/{ask.chat_id}").content.decode()
+    assert "history-words" not in page
+    assert "Only the caller reads them" in page
+    assert "reply-words" in page
+    page = browser(bob.session).get(f"/questions/{ask.chat_id}").content.decode()
+    assert "history-words" in page
+    assert "Only the caller reads them" not in page
+
+
+@pytest.mark.parametrize(
+    "protocol", ["A2A 1.0 over JSON-RPC", "The hub's own dialect over HTTP+JSON", "MCP", "AGNT"]
+)
+def test_the_owner_reads_no_host_of_pushes_and_no_context(
+    alice: Person, bob: Person, ask: Turn, protocol: str
+) -> None:
+    Turn.objects.filter(pk=ask.pk).update(context_id="context-of-bob")
+    push = {"url": "https://receiver.example/…", "...": "(left out)"}
+    body = json.dumps({"said": "question-words", "configuration": {"taskPushNotificationConfig": push}})
+    record(ask, protocol=protocol, request_body=body, request_bytes=len(body.encode()))
+    for one, sees in ((bob, True), (alice, False)):
+        page = browser(one.session).get(f"/questions/{ask.chat_id}").content.decode()
+        for text in (details(one, ask), page):
+            assert "question-words" in text
+            assert ("receiver.example" in text) is sees
+            assert ("context-of-bob" in text) is sees
+
+
 def test_a_caller_who_may_not_ask_any_more_reads_no_response(bob: Person, agent: Agent, ask: Turn) -> None:
     record(ask)
     Agent.objects.filter(pk=agent.pk).update(access="limited")

@@ -1,15 +1,17 @@
 """The pages of threads: the list with its search, one thread, and its forms."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from msgspec import structs
 
-from a2a_bridge.models import StoredTask, Thread, ThreadTask
+from a2a_bridge.models import RecordedExchange, StoredTask, Thread, ThreadTask
 from a2a_bridge.service.tasks.stored import VERSION, encode
-from a2a_bridge.service.threads import exporting, indexing
+from a2a_bridge.service.threads import changes, exporting, indexing
 from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
 from agents.models import Agent, File, Turn
 from agents.transcript import callers_files, mentions
@@ -227,6 +229,86 @@ def test_words_and_threads_go_with_their_tasks(alice: Person, helper: Agent) -> 
     StoredTask.objects.all().delete()
     assert not ThreadTask.objects.exists()
     assert indexing.delete_empty() == 1
+
+
+def test_a_thread_that_got_a_task_again_is_not_deleted_as_an_empty_one(alice: Person, helper: Agent) -> None:
+    ask(alice, helper, "First?")
+    thread = thread_of(alice)
+    empty = Thread.objects.create(
+        caller=alice.user,
+        agent=helper,
+        context_id="c-2",
+        title="Empty",
+        began_at=timezone.now(),
+        last_asked_at=timezone.now(),
+    )
+    assert indexing.delete_if_empty([thread.pk, empty.pk]) == 1  # found empty by a reader that was slower
+    assert list(Thread.objects.all()) == [thread]
+    assert ThreadTask.objects.count() == 1
+
+
+def test_a_thread_with_a_task_is_not_deleted_without_it(alice: Person, helper: Agent) -> None:
+    ask(alice, helper, "First?")
+    thread = thread_of(alice)
+    assert not changes.delete_if_without_tasks(thread)
+    assert ThreadTask.objects.filter(thread=thread).exists()
+    StoredTask.objects.all().delete()
+    assert changes.delete_if_without_tasks(thread)
+    assert changes.delete_if_without_tasks(thread)  # another request has deleted it
+    assert not Thread.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_thread_that_is_deleted_while_tasks_are_read_into_it_no_task_is_kept_unlisted(
+    alice: Person, helper: Agent
+) -> None:
+    for number in range(5):
+        ask(alice, helper, "First?", ago=number)
+        thread = thread_of(alice)
+        ask(alice, helper, "Second?")
+
+        def read() -> None:
+            try:
+                indexing.index_all()
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as reader:
+            reading = reader.submit(read)
+            changes.delete(thread)
+            reading.result()
+        indexing.index_all()
+        assert StoredTask.objects.count() == ThreadTask.objects.count()
+        StoredTask.objects.all().delete()
+        indexing.delete_empty()
+
+
+def test_the_records_of_a_thread_are_deleted_with_it(alice: Person, bob: Person, helper: Agent) -> None:
+    task = ask(alice, helper, "First?")
+    other = ask(alice, helper, "Elsewhere?", context="c-2")
+    earlier = make_turn(helper, alice.user, question="Before?", context_id="c-1", task_id=task.id)
+    moment = timezone.now()
+    for caller, chat_id in (
+        (alice, task.chat_id),
+        (alice, earlier.chat_id),
+        (alice, other.chat_id),
+        (bob, task.chat_id),
+    ):
+        RecordedExchange.objects.create(
+            chat_id=chat_id,
+            caller=caller.user,
+            request_headers="{}",
+            response_headers="{}",
+            request_bytes=0,
+            response_bytes=0,
+            status=200,
+            received_at=moment,
+            ended_at=moment,
+        )
+    page_of(alice)
+    changes.delete(Thread.objects.get(context_id="c-1"))
+    kept = RecordedExchange.objects.values_list("caller", "chat_id")
+    assert set(kept) == {(alice.user.pk, other.chat_id), (bob.user.pk, task.chat_id)}
 
 
 def test_texts_with_nul_and_tasks_that_cannot_be_read_do_not_stop_the_others(alice: Person, helper: Agent) -> None:

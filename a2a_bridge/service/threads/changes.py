@@ -2,9 +2,11 @@
 
 from django.db import transaction
 
-from a2a_bridge.models import MAX_TITLE_CHARS, SendKey, StoredTask, Thread
+from a2a_bridge.models import MAX_TITLE_CHARS, RecordedExchange, SendKey, StoredTask, Thread
+from a2a_bridge.service.exchange_log import delete_exchanges
 from a2a_bridge.service.shares import end_shares_of_thread
 from a2a_bridge.service.tasks.journal import DELETE_AT_ONCE, delete_tasks
+from a2a_bridge.service.threads.indexing import lock_threads
 from a2a_bridge.service.threads.reading import find_under_way
 from agents.transcript.callers_files import delete_files_of_thread
 from kit import batches
@@ -45,19 +47,41 @@ def set_archived(thread: Thread, *, archived: bool) -> None:
 def delete(thread: Thread) -> None:
     """Delete a thread with its tasks, the files that its caller sent, and what the hub kept to repeat its answers.
 
-    What its caller shares of it ends, too. The turns stay: they are the records of the agent's owner.
+    Its recorded requests and responses are deleted, and what its caller shares of it ends, too. The turns stay:
+    they are the records of the agent's owner. A task that is read into the thread meanwhile is deleted with it.
 
     Raises:
         StillUnderWay: nothing was deleted.
     """
     if find_under_way(thread):
         raise StillUnderWay(UNDER_WAY)
+    while True:
+        _delete_tasks(thread)
+        delete_exchanges(thread.caller_id, thread.agent_id, thread.context_id)
+        if delete_if_without_tasks(thread):
+            return
+
+
+def _delete_tasks(thread: Thread) -> None:
     tasks = StoredTask.objects.filter(of_thread__thread=thread)
     for ids in batches.key_batches(tasks, DELETE_AT_ONCE):
+        chat_ids = list(StoredTask.objects.filter(pk__in=ids).values_list("chat_id", flat=True))
         with transaction.atomic():
             SendKey.objects.filter(caller=thread.caller_id, task_id__in=ids).delete()
+            RecordedExchange.objects.filter(caller=thread.caller_id, chat_id__in=chat_ids).delete()
             delete_tasks(StoredTask.objects.all(), ids)
+
+
+@transaction.atomic
+def delete_if_without_tasks(thread: Thread) -> bool:
+    """Delete the row of the thread, its shares and files; False, and nothing is deleted, if the thread has a task.
+
+    Whoever adds a task or a share locks the row first (`indexing`, `shares`).
+    """
+    held = lock_threads(Thread.objects.filter(pk=thread.pk))
+    if held and thread.tasks.exists():
+        return False
     end_shares_of_thread(thread)
-    with transaction.atomic():
-        delete_files_of_thread(thread.caller_id, thread.agent_id, thread.context_id)
-        thread.delete()
+    delete_files_of_thread(thread.caller_id, thread.agent_id, thread.context_id)
+    Thread.objects.filter(pk=thread.pk).delete()
+    return True

@@ -67,7 +67,24 @@ def index_of_caller(caller_id: int) -> int:
 
 def delete_empty() -> int:
     """Delete threads whose last task was deleted; returns their number."""
-    return batches.delete(Thread.objects.filter(tasks=None))
+    empty = Thread.objects.filter(tasks=None)
+    return sum(delete_if_empty(keys) for keys in batches.key_batches(empty))
+
+
+@transaction.atomic
+def delete_if_empty(thread_ids: Sequence[int]) -> int:
+    """Delete those of these threads that have no task now; returns their number.
+
+    A reader locks the row of a thread before the thread gets a task, so none gets one meanwhile.
+    """
+    held = lock_threads(Thread.objects.filter(pk__in=thread_ids))
+    empty = Thread.objects.filter(pk__in=[one.pk for one in held], tasks=None)
+    return empty.delete()[0]
+
+
+def lock_threads(threads: QuerySet[Thread]) -> list[Thread]:
+    """The rows of these threads, locked until the transaction ends; always in the same order."""
+    return list(threads.order_by("pk").select_for_update())
 
 
 def _unread(tasks: QuerySet[StoredTask]) -> QuerySet[StoredTask]:
@@ -134,19 +151,17 @@ def _keep(found: Sequence[_Read]) -> None:
 
 
 def _threads_of(found: Sequence[_Read]) -> dict[ThreadKey, Thread]:
-    """The threads of these tasks by their keys: new ones are made, and others learn when they were asked."""
-    threads = _find_threads(found)
-    new = [
-        Thread(
-            **one.key._asdict(), title=one.title, began_at=one.exchange.asked_at, last_asked_at=one.last_asked_at
-        )
-        for one in sorted(found, key=lambda one: one.exchange.asked_at)
-        if one.key not in threads
-    ]
-    if new:
-        # Of several tasks of a new thread, and of several readers, the first one makes the row.
-        Thread.objects.bulk_create(new, ignore_conflicts=True)
-        threads = _find_threads(found)
+    """The threads of these tasks by their keys: new ones are made, and others learn when they were asked.
+
+    Their rows are locked, so that none is deleted before it has its task.
+    """
+    in_order = sorted(found, key=lambda one: one.exchange.asked_at)
+    threads = _lock_threads_of(found)
+    # Of several tasks of a new thread, and of several readers, the first one makes the row. The row of another
+    # reader may be deleted before it is locked here.
+    while new := [one for one in in_order if one.key not in threads]:
+        Thread.objects.bulk_create(map(_begin, new), ignore_conflicts=True)
+        threads = _lock_threads_of(found)
     for one in found:
         thread = threads[one.key]
         if one.last_asked_at > thread.last_asked_at:
@@ -159,12 +174,17 @@ def _threads_of(found: Sequence[_Read]) -> dict[ThreadKey, Thread]:
     return threads
 
 
-def _find_threads(found: Sequence[_Read]) -> dict[ThreadKey, Thread]:
+def _begin(first: _Read) -> Thread:
+    asked_at = first.exchange.asked_at
+    return Thread(**first.key._asdict(), title=first.title, began_at=asked_at, last_asked_at=first.last_asked_at)
+
+
+def _lock_threads_of(found: Sequence[_Read]) -> dict[ThreadKey, Thread]:
     keys = {one.key for one in found}
     rows = Thread.objects.filter(
         caller__in={one.caller_id for one in keys}, context_id__in={one.context_id for one in keys}
     )
-    by_key = {ThreadKey(row.caller_id, row.agent_id, row.context_id): row for row in rows}
+    by_key = {ThreadKey(row.caller_id, row.agent_id, row.context_id): row for row in lock_threads(rows)}
     return {key: row for key, row in by_key.items() if key in keys}
 
 
