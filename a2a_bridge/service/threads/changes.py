@@ -76,7 +76,7 @@ def _delete_tasks(thread: Thread) -> None:
 def delete_if_without_tasks(thread: Thread) -> bool:
     """Delete the row of the thread, its shares and files; False, and nothing is deleted, if the thread has a task.
 
-    Whoever adds a task or a share locks the row first (`indexing`, `shares`).
+    All code that adds a task or a share locks the row first (`indexing`, `shares`).
     """
     held = lock_threads(Thread.objects.filter(pk=thread.pk))
     if held and thread.tasks.exists():
