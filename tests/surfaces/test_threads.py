@@ -49,7 +49,7 @@ async def test_a_context_is_a_thread_with_the_questions_and_answers_of_its_tasks
         task = await caller.send("say **Paris** is the answer")
         await caller.send("note looking | ask Which one?", contextId=task["contextId"])
         [listed] = await threads(client)
-        assert (listed["title"], listed["questions"]) == ("say Paris is the answer", 2)
+        assert (listed["title"], listed["questions"]) == ("say **Paris** is the answer", 2)
         assert (listed["agent"], listed["contextId"]) == (agent.handle, task["contextId"])
         detail = (await client.get(f"{THREADS}/{listed['id']}")).json()
         assert said(detail) == [
