@@ -61,6 +61,8 @@ class Identity(Struct, frozen=True):
     """The user and the permissions of a valid credential. `is_stale`: its last use should be stored again.
 
     `scopes`: separated by spaces; empty: all. `only_agent`: the handle, in lower case, of the one agent it asks.
+    `is_group`: the user is the account of a group, which never has the scope `ask`: as a second caller a user
+    would get around blocks, halts and budgets of the user's own account (docs/adr/0192).
     """
 
     credential_id: int
@@ -72,6 +74,7 @@ class Identity(Struct, frozen=True):
     is_stale: bool
     scopes: str = ""
     only_agent: str = ""
+    is_group: bool = False
 
     @property
     def is_limited(self) -> bool:
@@ -86,6 +89,8 @@ class Identity(Struct, frozen=True):
         if scope is None:
             return self.scopes != TokenScope.CONNECT
         if self.only_agent and agent.lower() != self.only_agent:
+            return False
+        if self.is_group and scope == TokenScope.ASK:
             return False
         return scope in (self.scopes.split() or IMPLIED_SCOPES)
 
@@ -200,6 +205,7 @@ def find_holder(token: Presented | None, *kinds: str) -> Caller | None:
         is_stale=used_at is None or used_at < approximate_now() - TOUCH_EVERY,
         scopes=found.scopes,
         only_agent=found.only_agent,
+        is_group=user.is_group,
     )
     return Caller(user, identity, found.acts_for_id)
 

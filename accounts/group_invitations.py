@@ -10,7 +10,7 @@ from django.urls import reverse
 from accounts import settings
 from accounts.authn import digest
 from accounts.errors import SignInRefused
-from accounts.groups import add_member, record_group_act
+from accounts.groups import NoMaintainer, join, lock_maintained, record_group_act
 from accounts.limits import GROUP_INVITATIONS
 from accounts.models import Group, GroupInvitation, Membership, User
 from kit.clock import db_now
@@ -43,8 +43,10 @@ def invite_to_group(group: Group, role: str, *, by: User) -> InvitedToGroup:
     """Make a link by which one user joins the group in a role.
 
     Raises:
+        accounts.groups.NoMaintainer: the user does not maintain the group any more.
         accounts.quotas.QuotaExceeded: the group has as many open links as one may.
     """
+    lock_maintained(group, by)
     GROUP_INVITATIONS.check(group.pk)
     token = unguessable()
     invitation = GroupInvitation.objects.create(
@@ -69,7 +71,7 @@ def find_group_invitation(token: str) -> GroupInvitation:
 
 @transaction.atomic
 def join_group(token: str, user: User) -> Membership:
-    """Use a link: the user joins; a member keeps the role that the member has.
+    """Use a link: the user joins; a member keeps the role that the member has, and has agreed to be in the group.
 
     Raises:
         NoGroupInvitation, accounts.groups.GroupRefused, accounts.quotas.QuotaExceeded: nothing was written.
@@ -77,10 +79,10 @@ def join_group(token: str, user: User) -> Membership:
     locked = GroupInvitation.objects.open().select_for_update(of=("self",))
     invitation = _checked(locked.filter(digest=digest(token)))
     GroupInvitation.objects.filter(pk=invitation.pk).update(used_at=db_now(), used_by=user)
-    held = Membership.objects.filter(group=invitation.group, user=user).first()
-    if held is not None:
-        return held
-    return add_member(invitation.group, user, invitation.role, by=invitation.made_by)
+    try:
+        return join(invitation.group, user, invitation.role, invited_by=invitation.made_by)
+    except NoMaintainer:  # removed since the look at the link
+        raise NoGroupInvitation from None
 
 
 def revoke_group_invitation(group: Group, invitation_id: int, *, by: User) -> bool:

@@ -3,6 +3,8 @@
 Each function locks the account of the group first, so that changes of one group run one after another.
 """
 
+from collections.abc import Callable
+
 from django.db import IntegrityError, transaction
 
 from accounts import audit_log
@@ -11,7 +13,7 @@ from accounts.limits import GROUP_MEMBERS, GROUPS_MAINTAINED
 from accounts.models import Credential, Group, Membership, User
 from accounts.models.group import MAX_NAME_CHARS
 from accounts.quotas import lock_owner
-from accounts.tokens import BAD_LOGIN, LOGIN
+from accounts.tokens import BAD_LOGIN, LOGIN, Minted
 
 Role = Membership.Role
 MAX_CLAIM_CHARS = 255
@@ -46,6 +48,23 @@ class NotAMember(GroupRefused):
 
     def __init__(self, login: str, slug: str) -> None:
         super().__init__(f"@{login} is not in @{slug}")
+
+
+class NoMaintainer(GroupRefused):
+    """The user who changes the group does not maintain the group any more."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"you do not maintain @{slug}")
+
+
+class NotAgreed(GroupRefused):
+    """The user would become a maintainer, who has duties, without having joined by a link."""
+
+    def __init__(self, login: str) -> None:
+        super().__init__(f"@{login} has not agreed: a maintainer must have joined by a link, so make one for them")
 
 
 @transaction.atomic
@@ -107,18 +126,76 @@ def add_member(group: Group, user: User, role: str = Role.MEMBER, *, by: User | 
     Raises:
         BadGroup: the account is a group or a program, or is suspended.
         LastMaintainer: the only maintainer would get another role.
-        accounts.quotas.QuotaExceeded: the group has as many members as one may.
+        NoMaintainer: `by` is neither a maintainer now nor of the staff.
+        NotAgreed: a maintainer makes a maintainer of a user who has not joined by a link.
+        accounts.quotas.QuotaExceeded: the group has as many members, or the user maintains as many groups, as one
+        may.
     """
     _check_person(user)
-    lock_owner(group.pk)
+    if by is None or by.is_staff:
+        lock_owner(group.pk)
+    else:
+        lock_maintained(group, by)
     found = Membership.objects.filter(group=group, user=user).first()
     if found is not None:
         Membership.objects.filter(pk=found.pk, by_hand=False).update(by_hand=True)
         return _change_role(found, Role(role), by)
     GROUP_MEMBERS.check(group.pk)
+    if role == Role.MAINTAINER:
+        _check_new_maintainer(user, by, agreed=False)
     added = Membership.objects.create(group=group, user=user, role=Role(role), added_by=by)
     record_group_act(by, group, f"added @{user.login} as {role}")
     return added
+
+
+@transaction.atomic
+def join(group: Group, user: User, role: str, *, invited_by: User) -> Membership:
+    """Make a user a member on the user's own wish; a member keeps the role, and has agreed from now on.
+
+    A member has agreed if `added_by` is the member.
+
+    Raises:
+        NoMaintainer: the user who invited does not maintain the group any more.
+        BadGroup, accounts.quotas.QuotaExceeded: see `add_member`.
+    """
+    _check_person(user)
+    lock_maintained(group, invited_by)
+    held = Membership.objects.filter(group=group, user=user).select_related("group__account").first()
+    if held is not None:
+        Membership.objects.filter(pk=held.pk).update(added_by=user)
+        return held
+    GROUP_MEMBERS.check(group.pk)
+    if role == Role.MAINTAINER:
+        _check_new_maintainer(user, invited_by, agreed=True)
+    joined = Membership.objects.create(group=group, user=user, role=Role(role), added_by=user)
+    record_group_act(invited_by, group, f"added @{user.login} as {role}")
+    return joined
+
+
+@transaction.atomic
+def mint_for_group(group: Group, by: User, mint: Callable[[User], Minted]) -> Minted:
+    """Make a token of the group, which ends when its maker is no maintainer any more.
+
+    Raises:
+        NoMaintainer: the maker does not maintain the group any more; nothing was made.
+        The errors of `mint`.
+    """
+    lock_maintained(group, by)
+    group.account.acted_by = by
+    minted = mint(group.account)
+    record_group_act(by, group, f"made the token {minted.credential.shown_prefix}")
+    return minted
+
+
+def lock_maintained(group: Group, user: User) -> None:
+    """Lock the account of the group, and check that the user maintains the group: a removal may have been first.
+
+    Raises:
+        NoMaintainer: the user does not.
+    """
+    lock_owner(group.pk)
+    if not Membership.objects.maintaining().filter(group=group, user=user).exists():
+        raise NoMaintainer(group.slug)
 
 
 @transaction.atomic
@@ -128,6 +205,7 @@ def change_role(group: Group, user: User, role: str, *, by: User | None) -> Memb
     Raises:
         NotAMember: the user has no role in the group.
         LastMaintainer: the only maintainer would get another role.
+        NotAgreed, accounts.quotas.QuotaExceeded: see `add_member`.
     """
     return _change_role(_locked_membership(group, user), Role(role), by)
 
@@ -175,6 +253,8 @@ def _change_role(membership: Membership, role: Role, by: User | None) -> Members
     if membership.role == Role.MAINTAINER:
         _check_other_maintainer(membership)
         end_acts_of(membership.group, membership.user)
+    if role == Role.MAINTAINER:
+        _check_new_maintainer(membership.user, by, agreed=membership.added_by_id == membership.user_id)
     before, membership.role = membership.role, role
     membership.save(update_fields=["role"])
     record_group_act(by, membership.group, f"made @{membership.user.login} {role}, before {before}")
@@ -193,6 +273,13 @@ def _check_other_maintainer(membership: Membership) -> None:
     """Refuse the change of the only maintainer. The account of the group is locked."""
     if is_last_maintainer(membership):
         raise LastMaintainer(membership.group.slug)
+
+
+def _check_new_maintainer(user: User, by: User | None, *, agreed: bool) -> None:
+    """Refuse a role with duties to a user who never agreed to be in the group; the staff may give it."""
+    if not agreed and by is not None and not by.is_staff:
+        raise NotAgreed(user.login)
+    GROUPS_MAINTAINED.check(user.pk)
 
 
 def _check_person(user: User) -> None:

@@ -30,7 +30,7 @@ GROUPS_MAINTAINED = AccountLimit(
     50,
     counted=[CountedRows(Membership.objects.all, "user", where=Q(role=Membership.Role.MAINTAINER))],
     refusal="you are a maintainer of {most} groups: leave or delete one first",
-    counts="checked when the user creates a group",
+    counts="checked when the user creates a group, or becomes a maintainer",
 )
 GROUP_MEMBERS = AccountLimit(
     "members of the group",

@@ -55,6 +55,15 @@ class NoSuchSeat(SignInRefused):
     code = "validation_failed"
 
 
+class GroupAsks(SignInRefused):
+    """The token would let a group ask; only members do, as persons (docs/adr/0192)."""
+
+    code = "validation_failed"
+
+    def __init__(self) -> None:
+        super().__init__("scopes: a token of a group cannot have ask: members ask with tokens of their own")
+
+
 @dataclass(frozen=True, slots=True)
 class Minted:
     """A new credential and its text, which is not stored; for clients that may refresh, also the refresh token."""
@@ -103,10 +112,13 @@ def mint(
 
     Raises:
         NoSuchSeat: the token would connect an agent that cannot be this user's; nothing was stored.
+        GroupAsks: the user is a group, and the scopes name `ask`; nothing was stored.
         accounts.signing.NoKey: the hub cannot sign a JWT now; nothing was stored.
     """
     limits = limits or NO_LIMITS
     check_seat(user.login, limits)
+    if user.is_group and TokenScope.ASK in limits.scopes:
+        raise GroupAsks
     token = unguessable(PREFIXES[kind])
     now = db_now()
     lifetime = SESSION_LIFETIME if kind == Kind.SESSION else limits.lifetime
@@ -178,10 +190,13 @@ def _claims(credential: Credential, expires_at: datetime) -> dict[str, str | int
 
 def _scope_names(credential: Credential) -> list[str]:
     """The scopes of a credential, each with the agent if the credential is for one agent."""
-    if agent := credential.only_agent:
-        return [f"{scope}:{agent}" for scope in credential.scopes.split() or IMPLIED_SCOPES_OF_ONE_AGENT]
-    scopes = credential.scopes.split() or IMPLIED_SCOPES
-    return [str(scope) for scope in scopes if scope != TokenScope.ADMIN or credential.user.is_staff]
+    user, agent = credential.user, credential.only_agent
+    has_not = {TokenScope.ASK} if user.is_group else set()
+    if not user.is_staff and not agent:
+        has_not.add(TokenScope.ADMIN)
+    implied = IMPLIED_SCOPES_OF_ONE_AGENT if agent else IMPLIED_SCOPES
+    scopes = [scope for scope in credential.scopes.split() or implied if scope not in has_not]
+    return [f"{scope}:{agent}" if agent else str(scope) for scope in scopes]
 
 
 @transaction.atomic

@@ -1,5 +1,6 @@
 """Groups over REST: one's groups, their members, links to join, and tokens. Others get 404."""
 
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -136,7 +137,7 @@ class OneMember(GroupView):
 
     @extend_schema(request=RoleBody, responses={200: ApiMember, 409: ErrorBody, 429: ErrorBody})
     def put(self, request: Request, group_slug: str, login: str) -> Response:
-        """Add a user in a role, or change the role of a member; 409: no maintainer would be left."""
+        """Add a user, or change a member's role; 409: no maintainer would be left, or a new one has not agreed."""
         group = self.maintained(request, group_slug)
         role = RoleBody.read(request).validated_data["role"]
         added = groups.add_member(group, _get_user(login), role, by=caller_of(request))
@@ -191,16 +192,13 @@ class GroupTokens(GroupView):
     @extend_schema(request=NewGroupToken, responses={201: MintedChannelToken, 429: ErrorBody})
     def post(self, request: Request, group_slug: str) -> Response:
         """Make a token of the group; it ends when the caller is no maintainer any more."""
-        account: Any = self.maintained(request, group_slug).account
+        group = self.maintained(request, group_slug)
         body = NewGroupToken.read(request)
         wanted = body.validated_data
-        account.acted_by = caller_of(request)
-        minted = MINTS[wanted["kind"]](
-            account, wanted["name"], user_agent=user_agent_of(request), limits=body.limits()
+        make: Any = partial(
+            MINTS[wanted["kind"]], name=wanted["name"], user_agent=user_agent_of(request), limits=body.limits()
         )
-        groups.record_group_act(
-            account.acted_by, account.group, f"made the token {minted.credential.shown_prefix}"
-        )
+        minted = groups.mint_for_group(group, caller_of(request), make)
         shown = show_token(MintedChannelToken, minted.credential, token=minted.token)
         return Response(shown, status=201, headers=NO_STORE)
 

@@ -1,6 +1,7 @@
 """Pages of groups: one's groups, one group, and joining a group by a link."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -210,10 +211,8 @@ def _mint(request: HttpRequest, of_group: Group, by: User) -> Minted:
     name, mint = request.POST.get("name", "").replace("\0", "").strip(), MINTS.get(request.POST.get("kind", ""))
     if mint is None or not 0 < len(name) <= MAX_TOKEN_NAME_CHARS:
         raise GroupFormRefused(f"give the token a name of 1 to {MAX_TOKEN_NAME_CHARS} characters")
-    of_group.account.acted_by = by
-    minted = mint(of_group.account, name, user_agent=request.headers.get("User-Agent", ""))
-    groups.record_group_act(by, of_group, f"made the token {minted.credential.shown_prefix}")
-    return minted
+    make = partial(mint, name=name, user_agent=request.headers.get("User-Agent", ""))
+    return groups.mint_for_group(of_group, by, make)
 
 
 def _revoke_token(request: HttpRequest, of_group: Group, by: User) -> None:

@@ -168,7 +168,7 @@ def _make_groups(limited: Agent) -> None:
     create_group("quiet-team", "Quiet", made_by=owner)
     add_member(team, alice, Membership.Role.AUDITOR, by=owner)
     add_member(team, get_or_create_local_user("bob"), by=owner)
-    add_member(team, get_or_create_local_user("keeper"), Membership.Role.MAINTAINER, by=owner)
+    add_member(team, get_or_create_local_user("keeper"), Membership.Role.MAINTAINER, by=None)
     make_agent(team.account, "pipelines", tagline="Says why a pipeline is late")
     CallerBudget.objects.create(agent=limited, caller=team.account, daily_budget=50)
     team.account.acted_by = owner

@@ -6,12 +6,15 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts import groups
-from accounts.groups import BadGroup, LastMaintainer, NotAMember
+from accounts.authn import OutOfScope, Presented, TokenScope, check_caller, digest, find_holder
+from accounts.group_invitations import NoGroupInvitation, invite_to_group, join_group
+from accounts.groups import BadGroup, LastMaintainer, NoMaintainer, NotAgreed, NotAMember
 from accounts.invitations import CannotInvite, invite
 from accounts.models import Credential, Group, Membership, User
 from accounts.oauth.provider_accounts import CannotLink, link, rename
 from accounts.quotas import QuotaExceeded
-from accounts.tokens import mint
+from accounts.tokens import GroupAsks, TokenLimits, mint
+from agents.core.ledger.state import LookUp, look_up
 from agents.models import Agent
 from hub.account_data.erasure import CannotClose, close, erase
 from tests.native.rows import Person, browser, make_agent, person
@@ -23,6 +26,11 @@ Role = Membership.Role
 @pytest.fixture
 def team(alice: Person) -> Group:
     return groups.create_group("Data-Team", " Data platform ", made_by=alice.user)
+
+
+def join_by_link(group: Group, by: Person, who: Person, role: str = Role.MEMBER) -> None:
+    link = invite_to_group(group, role, by=by.user)
+    join_group(link.url.rpartition("/")[2], who.user)
 
 
 def roles(group: Group) -> dict[str, str]:
@@ -72,7 +80,7 @@ def test_the_last_maintainer_stays(alice: Person, bob: Person, team: Group) -> N
             change()
     with pytest.raises(CannotClose, match="last maintainer of @data-team"):
         close(alice.user.pk)
-    groups.change_role(team, bob.user, Role.MAINTAINER, by=alice.user)
+    groups.change_role(team, bob.user, Role.MAINTAINER, by=None)
     groups.remove_member(team, alice.user, by=bob.user)
     assert roles(team) == {bob.user.login: Role.MAINTAINER}
 
@@ -87,7 +95,7 @@ def test_only_active_persons_are_members(alice: Person, bob: Person, team: Group
 
 
 def test_what_a_former_maintainer_made_ends(alice: Person, bob: Person, team: Group) -> None:
-    groups.add_member(team, bob.user, Role.MAINTAINER, by=alice.user)
+    groups.add_member(team, bob.user, Role.MAINTAINER, by=None)
     token = mint(team.account, Credential.Kind.APP, "ours").credential
     Credential.objects.filter(pk=token.pk).update(minted_by=bob.user)
     browser = Credential.objects.filter(user=bob.user, kind=Credential.Kind.SESSION)
@@ -107,6 +115,83 @@ def test_the_limits_of_groups_and_of_members(
         groups.add_member(team, bob.user, by=alice.user)
     with pytest.raises(QuotaExceeded, match="maintainer of 1 groups"):
         groups.create_group("second", "Second", made_by=alice.user)
+
+
+def test_only_who_joined_by_a_link_is_made_a_maintainer_by_another(
+    alice: Person, bob: Person, team: Group
+) -> None:
+    with pytest.raises(NotAgreed, match="@bob has not agreed"):
+        groups.add_member(team, bob.user, Role.MAINTAINER, by=alice.user)
+    assert "bob" not in roles(team)
+    groups.add_member(team, bob.user, by=alice.user)
+    for change in (groups.add_member, groups.change_role):
+        with pytest.raises(NotAgreed):
+            change(team, bob.user, Role.MAINTAINER, by=alice.user)
+    with pytest.raises(LastMaintainer):
+        groups.remove_member(team, alice.user, by=alice.user)
+    join_by_link(team, alice, bob)
+    assert roles(team)["bob"] == Role.MEMBER
+    groups.change_role(team, bob.user, Role.MAINTAINER, by=alice.user)
+    join_by_link(team, alice, carol := person("carol"), Role.MAINTAINER)
+    assert roles(team)[carol.user.login] == Role.MAINTAINER
+
+
+def test_each_new_maintainer_is_within_the_limit_of_groups(
+    alice: Person, bob: Person, team: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups.create_group("own", "Own", made_by=bob.user)
+    join_by_link(team, alice, bob)
+    monkeypatch.setattr(groups, "GROUPS_MAINTAINED", replace(groups.GROUPS_MAINTAINED, limit=1))
+    for by in (alice.user, None):
+        with pytest.raises(QuotaExceeded, match="maintainer of 1 groups"):
+            groups.change_role(team, bob.user, Role.MAINTAINER, by=by)
+    carol = person("carol")
+    groups.create_group("carols", "Carol's", made_by=carol.user)
+    with pytest.raises(QuotaExceeded):
+        groups.add_member(team, carol.user, Role.MAINTAINER, by=None)
+    with pytest.raises(QuotaExceeded):
+        join_by_link(team, alice, carol, Role.MAINTAINER)
+    assert roles(team) == {"alice": Role.MAINTAINER, "bob": Role.MEMBER}
+
+
+def test_a_maintainer_who_was_removed_meanwhile_makes_nothing(alice: Person, bob: Person, team: Group) -> None:
+    """The membership is read again under the lock, whatever a request read before."""
+    groups.add_member(team, bob.user, Role.MAINTAINER, by=None)
+    link = invite_to_group(team, Role.MEMBER, by=bob.user)
+    groups.remove_member(team, bob.user, by=alice.user)
+    carol = person("carol").user
+    for make in (
+        lambda: groups.mint_for_group(team, bob.user, lambda account: mint(account, Credential.Kind.APP, "x")),
+        lambda: groups.add_member(team, carol, by=bob.user),
+        lambda: invite_to_group(team, Role.MAINTAINER, by=bob.user),
+        lambda: groups.join(team, carol, Role.MEMBER, invited_by=bob.user),
+    ):
+        with pytest.raises(NoMaintainer):
+            make()
+    with pytest.raises(NoGroupInvitation):
+        join_group(link.url.rpartition("/")[2], carol)
+    assert not Credential.objects.filter(user=team.account).exists()
+    assert roles(team) == {"alice": Role.MAINTAINER}
+
+
+def test_a_token_of_a_group_does_not_ask(alice: Person, team: Group) -> None:
+    with pytest.raises(GroupAsks, match="cannot have ask"):
+        mint(team.account, Credential.Kind.APP, "x", limits=TokenLimits(("ask", "read")))
+    earlier = mint(team.account, Credential.Kind.APP, "earlier")
+    agent = make_agent(team.account, "shared")
+    for scopes, only_agent in (("", ""), ("ask read", ""), ("ask", ""), ("", agent.handle.lower())):
+        Credential.objects.filter(pk=earlier.credential.pk).update(scopes=scopes, only_agent=only_agent)
+        token = Presented(digest(earlier.token), by_cookie=False)
+        by_pages = find_holder(token, "app")
+        of_asks = look_up([LookUp(token.digest, agent.handle)])[0].identity
+        assert by_pages is not None
+        assert by_pages.identity == of_asks, scopes
+        with pytest.raises(OutOfScope):
+            check_caller(token, of_asks, TokenScope.ASK, agent=agent.handle)
+        assert by_pages.identity.may(TokenScope.READ, agent=agent.handle) is (scopes != "ask")
+    persons = look_up([LookUp(digest(alice.app), None)])[0].identity
+    assert persons is not None
+    assert persons.may(TokenScope.ASK)
 
 
 def test_a_closed_account_leaves_its_groups_and_a_closed_group_has_no_members(

@@ -33,6 +33,15 @@ async def make_team(hub: HubProcess, *members: str) -> str:
     return slug
 
 
+async def make_maintainer(hub: HubProcess, team: str, login: str) -> None:
+    """The staff makes a member a maintainer; by another maintainer it takes a link."""
+    headers = bearer(hub.mint("root", "session", admin=True))
+    async with web(hub.urls[-1]) as client:
+        path = f"/api/v1/admin/accounts/{login}/groups/{team}"
+        answer = await client.put(path, json={"role": "maintainer"}, headers=headers)
+    assert answer.is_success, answer.text
+
+
 async def read_to_the_end(stream: Any) -> str:
     """The text of a stream until it ends."""
     lines = []
@@ -71,7 +80,7 @@ async def test_a_removed_member_loses_the_open_stream_and_another_member_keeps_i
 
 async def test_a_maintainer_who_gets_a_lesser_role_sees_nothing_more_of_a_session(hub: HubProcess) -> None:
     team = await make_team(hub, "second")
-    await change(hub, "head", "PUT", f"/groups/{team}/members/second", {"role": "maintainer"})
+    await make_maintainer(hub, team, "second")
     made = await change(hub, "head", "POST", f"/groups/{team}/tokens", {"name": "agent", "kind": "channel"})
     async with (
         Echo(hub.url, made["token"]) as agent,
@@ -89,7 +98,7 @@ async def test_a_maintainer_who_gets_a_lesser_role_sees_nothing_more_of_a_sessio
 
 async def test_the_agent_of_a_group_is_cut_off_when_the_maker_of_its_token_leaves(hub: HubProcess) -> None:
     team = await make_team(hub, "second")
-    await change(hub, "head", "PUT", f"/groups/{team}/members/second", {"role": "maintainer"})
+    await make_maintainer(hub, team, "second")
     made = await change(hub, "second", "POST", f"/groups/{team}/tokens", {"name": "agent", "kind": "channel"})
     async with Echo(hub.urls[-1], made["token"]) as agent:
         await change(hub, "second", "DELETE", f"/groups/{team}/members/second")

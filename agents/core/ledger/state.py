@@ -47,7 +47,7 @@ _CLOCK = sql.NOW["sqlite"].replace("%%", "%")  # with named values, SQLite's dri
 _IDENTITIES = statement(
     """
 SELECT c.digest, c.id, c.kind, c.name, u.id, u.login, u.is_staff,
-       c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent
+       c.last_used_at IS NULL OR c.last_used_at < {stale}, c.scopes, c.only_agent, u.is_group
 FROM accounts_credential c JOIN accounts_user u ON u.id = c.user_id
 WHERE c.digest = ANY(:digests) AND c.revoked_at IS NULL AND u.is_active
   AND (c.expires_at IS NULL OR c.expires_at > {now})
