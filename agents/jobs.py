@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from accounts.models import ClientGrant, Credential, User, delete_expired
 from agents.core import presence
@@ -116,7 +116,7 @@ def retain(turns_kept_days: int) -> int:
         FailureGroup.objects.filter(last_at__lt=before)
     )  # after their turns, which would be grouped again
     for rows in (ProblemNote.objects, Rating.objects):
-        batches.delete(rows.exclude(turn__in=Turn.objects.values("pk")))
+        batches.delete(rows.filter(~Exists(Turn.objects.filter(pk=OuterRef("turn_id")))))
     return deleted
 
 

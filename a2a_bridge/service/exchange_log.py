@@ -151,8 +151,9 @@ def forget_old() -> int:
     now = db_now()
     old = RecordedExchange.objects.filter(received_at__lt=now - timedelta(days=settings.EXCHANGES_KEPT_DAYS))
     deleted = batches.delete(old, DELETE_AT_ONCE)
-    kept = Turn.objects.exclude(question="").values("chat_id")
-    lost = RecordedExchange.objects.filter(received_at__lt=now - UNWRITTEN).exclude(chat_id__in=kept)
+    # PostgreSQL makes a join of NOT EXISTS; NOT IN reads all turns again for each exchange.
+    kept = Exists(Turn.objects.filter(chat_id=OuterRef("chat_id")).exclude(question=""))
+    lost = RecordedExchange.objects.filter(~kept, received_at__lt=now - UNWRITTEN)
     return deleted + batches.delete(lost, DELETE_AT_ONCE)
 
 
