@@ -59,6 +59,7 @@ class PalettePage:
 
 PAGES = (
     PalettePage("questions", "My questions", "threads conversations answers history tasks"),
+    PalettePage("questions-all", "Every question", "my questions history state"),
     PalettePage("directory", "Agents", "directory find ask", needs_sign_in=False),
     PalettePage("own-files", "Your files", "uploads pictures attachments sent"),
     PalettePage("shares", "Shared answers", "shares links colleagues"),
@@ -67,6 +68,7 @@ PAGES = (
     PalettePage("desk-publish", "Publish a session", "new agent"),
     PalettePage("desk-remote", "Publish a remote A2A server", "new agent"),
     PalettePage("desk-costs", "Costs", "money usage tokens dollars"),
+    PalettePage("desk-failures", "Failures", "errors refused issues reasons"),
     PalettePage("desk-evaluations", "Saved questions", "evaluations tests judge runs quality"),
     PalettePage("desk-alerts", "Alerts", "mail warnings"),
     PalettePage("desk-team", "Team", "gateway proposals"),

@@ -6,8 +6,6 @@ that owns the agent, read what the agent did. An ask that an agent made is the a
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
-
 from a2a_bridge.models import RecordedExchange
 from a2a_bridge.wire.recorded_text import hide_push_configs
 from accounts.models import Membership
@@ -19,7 +17,6 @@ RELATED = ("agent__owner", "session__owner", "source_session", "caller", "proble
 SENT_TO_AGENTS = ("MCP", "AGNT")
 SENT_TO_AGENTS_OVER = (" over JSON-RPC", " over HTTP+JSON")
 MAX_ID_CHARS = 64
-LATELY = 10_000  # a caller's asks among which one is looked up by its task
 READING_ROLES = (Membership.Role.MAINTAINER, Membership.Role.AUDITOR)
 
 
@@ -70,7 +67,7 @@ def find_viewed_ask(ask_id: str, user_id: int) -> ViewedAsk | None:
     if not 0 < len(ask_id) <= MAX_ID_CHARS or not ask_id.isprintable():
         return None
     turns = Turn.objects.select_related(*RELATED)
-    turn = turns.filter(chat_id=ask_id).first() or _last_of_task(turns, ask_id, user_id)
+    turn = turns.filter(chat_id=ask_id).first() or turns.last_of_task(ask_id, user_id)
     if turn is None:
         return _find_queued(ask_id, user_id)
     is_caller, is_owner = caller_id_of(turn) == user_id, may_audit(owner_id_of(turn), user_id)
@@ -103,13 +100,6 @@ def find_exchanges(viewed: ViewedAsk, most: int) -> list[RecordedExchange]:
         for one in found:
             is_shown = viewed.may_read_request(one)
             one.request_body = hide_push_configs(one.request_body) if is_shown else ""
-    return found
-
-
-def _last_of_task(turns: QuerySet[Turn], task_id: str, user_id: int) -> Turn | None:
-    """The last ask of a task among the user's newest asks; the table has no index of tasks."""
-    newest = Turn.objects.asked_by(user_id).order_by("-asked_at", "-pk").values("pk")[:LATELY]
-    found: Turn | None = turns.filter(pk__in=newest, task_id=task_id).order_by("-pk").first()
     return found
 
 

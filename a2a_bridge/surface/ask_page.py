@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.gzip import gzip_page
 
-from a2a_bridge.models import RecordedExchange
+from a2a_bridge.models import RecordedExchange, Thread
 from a2a_bridge.service.ask_access import ViewedAsk
 from a2a_bridge.service.ask_spans import Span
 from a2a_bridge.service.asks import AskView, NotReportable, find_ask
@@ -127,11 +127,19 @@ def _context(request: HttpRequest, ask: AskView) -> dict[str, object]:
         "rating": word_of(rating),
         "rating_note": rating.note if rating else "",
         "agent_page": _agent_page(viewed),
+        "thread": _find_thread(viewed),
         "max_note_chars": MAX_NOTE_CHARS,
         "shown_chars": SHOWN_CHARS,
         "error": "",
         "typed": "",
     }
+
+
+def _find_thread(viewed: ViewedAsk) -> Thread | None:
+    """The caller's thread of which the ask is a part, once its task was read into it."""
+    if not viewed.is_caller or not viewed.turn.task_id:
+        return None
+    return Thread.objects.filter(caller=viewed.user_id, tasks__task=viewed.turn.task_id).first()
 
 
 def _agent_page(viewed: ViewedAsk) -> str:

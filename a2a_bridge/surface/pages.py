@@ -186,7 +186,7 @@ STATES: dict[QuestionState, str] = {
     "failed": OUTCOME_LABELS[Outcome.FAILED],
     "denied": OUTCOME_LABELS[Outcome.DENIED],
 }
-NO_TASK = "It was not asked over A2A: its reply is not kept here."
+NO_TASK = "It was not asked over A2A: see “What happened” for what the hub keeps of it."
 NOT_OPEN = "You may not ask this agent any more, so its reply is not shown."
 FILTERS = ("q", "agent", "state", "day")
 

@@ -19,6 +19,7 @@ from webhooks.wire import RATED
 
 UP: Final = "up"
 DOWN: Final = "down"
+MAX_ID_CHARS = 64
 Thumb = Literal["up", "down"]
 
 
@@ -53,21 +54,20 @@ def word_of(rating: Rating | None) -> Thumb | None:
     return UP if rating.is_good else DOWN
 
 
-def get_answer(chat_id: str, caller_id: int) -> Turn:
-    """The answered turn of a caller at an agent, with its agent and its rating.
+def get_answer(answer_id: str, caller_id: int) -> Turn:
+    """The answered turn of a caller at an agent, by its chat id or the id of its task, with agent and rating.
 
     Raises:
         NoSuchAnswer
     """
+    if not 0 < len(answer_id) <= MAX_ID_CHARS or not answer_id.isprintable():
+        raise NoSuchAnswer
     own = Turn.objects.asked_by(caller_id).filter(outcome=Outcome.COMPLETED)
-    found = (
-        own.select_related("agent", "caller", "session", "rating").filter(chat_id=chat_id)
-        if chat_id.isprintable()
-        else ()
-    )
-    for turn in found:
-        return turn
-    raise NoSuchAnswer
+    own = own.select_related("agent", "caller", "session", "rating")
+    turn = own.filter(chat_id=answer_id).first() or own.last_of_task(answer_id, caller_id)
+    if turn is None:
+        raise NoSuchAnswer
+    return turn
 
 
 @transaction.atomic

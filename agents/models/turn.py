@@ -29,6 +29,7 @@ SURFACE_NAMES = {
 }
 SURFACES = [(one.value, SURFACE_NAMES[one]) for one in Surface]
 PUBLIC_ASKER = "(public)"
+LATELY = 10_000  # a caller's asks among which one is looked up by its task
 OUTCOMES = [(one.value, one.value.capitalize()) for one in Outcome]
 
 
@@ -52,6 +53,12 @@ class TurnQuerySet(models.QuerySet["Turn"]):
     def asked_by(self, user_id: int) -> "TurnQuerySet":
         """The questions of this user to agents, without questions that agents asked other agents for the user."""
         return self.filter(caller=user_id, depth=0, agent__isnull=False)
+
+    def last_of_task(self, task_id: str, user_id: int) -> "Turn | None":
+        """The last ask of a task among the user's newest `LATELY` asks; the table has no index of tasks."""
+        newest = Turn.objects.asked_by(user_id).order_by("-asked_at", "-pk").values("pk")[:LATELY]
+        found: Turn | None = self.filter(pk__in=newest, task_id=task_id).order_by("-pk").first()
+        return found
 
     def release_ended(self, now: datetime) -> None:
         """Release the claims that turns still hold after their end."""

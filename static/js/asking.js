@@ -5,7 +5,7 @@ import { copyText } from "./copy.js";
 import { about, sightOf } from "./dialects.js";
 import { explainError } from "./explain.js";
 import { inBytes } from "./elements.js";
-import { startRatings } from "./rating.js";
+import { showStored, startRatings } from "./rating.js";
 import { openShare, startSharing } from "./share.js";
 import { readTask } from "./task_turns.js";
 import { Turn } from "./turn.js";
@@ -220,6 +220,8 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
     $("thread-status").textContent = page?.nextPageToken ? "Earlier questions of this conversation are not shown." : "";
     for (const one of tasks.some(({ id }) => id === taskId) ? tasks : [task, ...tasks]) now.turn = readTask(one, addTurn);
     update();
+    const answered = [...turns.values()].filter((turn) => turn.state === "COMPLETED" && turn.taskId); // at most a page of them
+    for (const turn of answered) showStored(turn.element.querySelector("[data-rating]"), turn.taskId).catch(() => {}); // rate anew
     const target = [...turns.values()].find((turn) => turn.taskId === taskId);
     afterPaint(() => target?.element.scrollIntoView({ block: "start", behavior: "instant" }));
     if (now.turn && !now.turn.isEnded) await followAgain(now.turn);

@@ -25,19 +25,34 @@ async function press(button, save) {
   const pressed = thumbs.find((one) => one.ariaPressed === "true")?.dataset.thumb ?? "none";
   const { thumb } = button.dataset;
   const rating = !thumb ? pressed : thumb === pressed ? "none" : thumb;
-  const note = rating === "none" ? "" : box.querySelector("input").value.trim();
+  const input = box.querySelector("input");
+  if (rating !== pressed) input.value = ""; // a note is about the thumb with which it was sent
+  const note = input.value.trim();
   const status = box.querySelector("[role=status]");
   for (const one of box.querySelectorAll("button")) one.disabled = true;
   try {
     await save(box, rating, note);
-    for (const one of thumbs) one.ariaPressed = String(one.dataset.thumb === rating);
-    box.querySelector("[data-note]").hidden = rating === "none";
+    show(box, rating);
     status.textContent = thumb ? THANKS[rating] : NOTED;
   } catch (failure) {
     status.textContent = failure instanceof TypeError ? NO_ANSWER : failure.message;
   }
   for (const one of box.querySelectorAll("button")) one.disabled = false;
   button.focus();
+}
+
+// Show the rating that the hub has of an answer; `id`: of its ask or task.
+export async function showStored(box, id) {
+  const answer = await fetch(inHub(`/api/v1/questions/${encodeURIComponent(id)}/rating`), { credentials: "same-origin" });
+  const { rating, note } = answer.ok ? await answer.json() : {};
+  if (!rating) return;
+  box.querySelector("input").value = note;
+  show(box, rating);
+}
+
+function show(box, rating) {
+  for (const one of box.querySelectorAll("[data-thumb]")) one.ariaPressed = String(one.dataset.thumb === rating);
+  box.querySelector("[data-note]").hidden = rating === "none";
 }
 
 async function saveByRest(box, rating, note) {

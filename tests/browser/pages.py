@@ -52,7 +52,7 @@ def _send(button: str, fields: Mapping[str, str], *, shows: str = "", checks: Se
 
 
 async def _open_settings(page: Page) -> None:
-    await page.get_by_text("Rename, archive, export, delete").click()
+    await page.get_by_text("Rename, archive, share, export, delete").click()
     await page.get_by_text("Delete this thread").click()
 
 

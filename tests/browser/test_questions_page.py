@@ -67,7 +67,7 @@ async def test_a_thread_is_continued_shared_and_leads_to_each_ask(visitor: Visit
         await visitor.check_calm()
         await page.reload()
         assert await page.locator("article.kept").count() == 2  # the answer belongs to the same thread
-        await page.get_by_text("Rename, archive, export, delete").click()
+        await page.get_by_text("Rename, archive, share, export, delete").click()
         await page.get_by_role("button", name="Share this thread").click()
         dialog = page.get_by_role("dialog", name="Share this thread")
         await dialog.get_by_label("Everyone who is signed in").check()
@@ -78,3 +78,5 @@ async def test_a_thread_is_continued_shared_and_leads_to_each_ask(visitor: Visit
         await page.get_by_role("link", name="What happened").first.click()
         await page.wait_for_url("**/questions/*")
         await page.get_by_role("heading", name="Request and response").wait_for()
+        await page.get_by_role("link", name="Its thread").click()
+        await page.wait_for_url("**/questions/threads/*")

@@ -42,6 +42,13 @@ def test_a_caller_rates_an_answer_changes_the_thumb_and_takes_it_away(alice: Per
     assert client.get(address).json()["rating"] is None
 
 
+def test_an_answer_is_found_by_its_task(alice: Person, bob: Person, carol: Person) -> None:
+    turn = asked(bob, alice)
+    Turn.objects.filter(pk=turn.pk).update(task_id="task-rated")
+    assert put(alice, "task-rated", rating="up").json()["id"] == turn.chat_id
+    assert put(carol, "task-rated", rating="up").status_code == 404
+
+
 @pytest.mark.parametrize("body", [{}, {"rating": "great"}, {"rating": "up", "note": "x" * 1001}, {"rating": None}])
 def test_a_rating_of_another_form_is_refused(alice: Person, bob: Person, body: dict[str, Any]) -> None:
     turn = asked(bob, alice)
