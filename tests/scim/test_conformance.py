@@ -25,7 +25,8 @@ def scim_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
 def test_the_public_checks_pass(scim_hub: HubProcess) -> None:
     token = manage(scim_hub.home.env, "scim_token").strip()
     headers = {"Authorization": f"Bearer {token}"}
-    with Client(base_url=f"{scim_hub.url}/scim/v2", headers=headers, verify=TLS, trust_env=False) as http:
+    options = {"headers": headers, "verify": TLS, "trust_env": False, "timeout": 60}
+    with Client(base_url=f"{scim_hub.url}/scim/v2", **options) as http:
         results = check_server(SyncSCIMClient(http))
     failed = [f"{one.title}: {one.reason}" for one in results if one.status in (Status.ERROR, Status.CRITICAL)]
     assert "\n".join(failed) == ""

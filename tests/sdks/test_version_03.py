@@ -4,6 +4,7 @@ import asyncio
 
 from lab.agents import TaskPeer, online
 from lab.hub_process import HubProcess
+from lab.pictures import PIXEL_BASE64
 from tests.sdks.clients import VERSION_03, SdkClient
 from tests.sdks.conftest import is_here
 
@@ -46,14 +47,14 @@ async def test_files_reach_an_agent_whose_card_lists_them(
     hub: HubProcess, alice: str, client_03: SdkClient
 ) -> None:
     files = [
-        {"bytes": "cG5n", "mimeType": "image/png", "name": "a.png"},
+        {"bytes": PIXEL_BASE64, "mimeType": "image/png", "name": "a.png"},
         {"uri": "https://files.example/b.png", "mimeType": "image/png"},
     ]
     async with online(hub, TaskPeer, agent={"defaultInputModes": ["text/plain", "image/*"]}) as agent:
         run = await client_03.watch(hub.url, agent.handle, alice, "send", text="note hm | say seen", files=files)
         [prompt] = agent.prompts
     assert prompt["parts"][1:] == [
-        {"raw": "cG5n", "mediaType": "image/png", "filename": "a.png"},
+        {"raw": PIXEL_BASE64, "mediaType": "image/png", "filename": "a.png"},
         {"url": "https://files.example/b.png", "mediaType": "image/png"},
     ]
     answer = run.has_not_raised().one("answer")
