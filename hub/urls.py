@@ -55,6 +55,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("webhooks.surface.api")),
     path("api/v1/", include("a2a_bridge.surface.ask_api")),
     path("api/v1/", include("evaluations.api")),
+    path("api/v1/", include("evaluations.run_api")),
     path("api/v1/", include("agnt.api.network")),
     *([path("", include("agnt.endpoint.webhooks"))] if settings.AGNT else []),
     path("api/channel/", include(channel_urlpatterns)),
