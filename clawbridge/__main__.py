@@ -90,6 +90,7 @@ MODULES = {  # of the subcommands that are imported when they are used: a client
     "evaluations": "evaluations",
     "failures": "failures",
     "favourites": "favourites",
+    "files": "files",
     "groups": "groups",
     "login": "sign_in",
     "logout": "sign_in",
