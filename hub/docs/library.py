@@ -50,6 +50,7 @@ GROUPS: dict[str, Sequence[str]] = {
             "errors",
             "rest",
             "administration",
+            "saved-questions",
             "tokens",
             "frames",
             "openclaw-inbound",
