@@ -114,14 +114,15 @@ $(VENV)/bin/python:
 	echo "making $(VENV) with $$($$python --version)"; \
 	$$python -m venv $(VENV)
 
+# A lock names every package: pip resolves nothing. pip before 23.3 finds no pin for a dependency with extras.
 $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 	@echo "installing what the hub runs on"
-	@$(PIP) install --require-hashes -r requirements/base.txt
+	@$(PIP) install --no-deps --require-hashes -r requirements/base.txt
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@echo "installing what tests and checks need"
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 $(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/framework-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
