@@ -30,6 +30,7 @@ async def test_a_thumb_and_its_note_are_there_after_a_reload(visitor: Visitor, s
         await expect(note).to_have_value("It only repeats.")
         await good.click()
         await expect(note).to_have_value("")  # the note was about the other thumb
+        await page.get_by_text("Thank you").wait_for()
         await page.reload()
         await expect(good).to_have_attribute("aria-pressed", "true")
         colours = [await one.evaluate("(it) => getComputedStyle(it).backgroundColor") for one in (good, bad)]

@@ -258,6 +258,16 @@ def test_a_thread_with_a_task_is_not_deleted_without_it(alice: Person, helper: A
     assert not Thread.objects.exists()
 
 
+def test_a_task_that_was_not_read_yet_is_deleted_with_its_thread(alice: Person, helper: Agent) -> None:
+    ask(alice, helper, "First?")
+    thread = thread_of(alice)
+    ask(alice, helper, "Second?")  # has ended, and no job has read it
+    changes.delete(thread)
+    assert indexing.index_all() == 0
+    assert not StoredTask.objects.exists()
+    assert not Thread.objects.exists()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_a_thread_that_is_deleted_while_tasks_are_read_into_it_no_task_is_kept_unlisted(
     alice: Person, helper: Agent

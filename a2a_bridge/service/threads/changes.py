@@ -6,7 +6,7 @@ from a2a_bridge.models import MAX_TITLE_CHARS, RecordedExchange, SendKey, Stored
 from a2a_bridge.service.exchange_log import delete_exchanges
 from a2a_bridge.service.shares import end_shares_of_thread
 from a2a_bridge.service.tasks.journal import DELETE_AT_ONCE, delete_tasks
-from a2a_bridge.service.threads.indexing import lock_threads
+from a2a_bridge.service.threads.indexing import index_of_caller, lock_threads
 from a2a_bridge.service.threads.reading import find_under_way
 from agents.transcript.callers_files import delete_files_of_thread
 from kit import batches
@@ -55,6 +55,7 @@ def delete(thread: Thread) -> None:
     """
     if find_under_way(thread):
         raise StillUnderWay(UNDER_WAY)
+    index_of_caller(thread.caller_id)  # a task that has just ended would become a thread of its own
     while True:
         _delete_tasks(thread)
         delete_exchanges(thread.caller_id, thread.agent_id, thread.context_id)
