@@ -6,7 +6,6 @@ import { about, sightOf } from "./dialects.js";
 import { explainError } from "./explain.js";
 import { inBytes } from "./elements.js";
 import { showStored, startRatings } from "./rating.js";
-import { openShare, startSharing } from "./share.js";
 import { readTask } from "./task_turns.js";
 import { Turn } from "./turn.js";
 
@@ -62,7 +61,7 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
     again: (turn) => ask(turn.parts),
     edit: (turn) => fill(turn.question),
     copy: (turn) => copyText(turn.text, turn.reply.element),
-    share: ({ taskId }) => openShare({ taskId }),
+    share: async ({ taskId }) => (await import("./share.js")).openShare({ taskId }),
     raw: (turn, button) => {
       button.ariaPressed = String(button.ariaPressed !== "true");
       turn.setRaw(button.ariaPressed === "true");
@@ -239,7 +238,6 @@ export function startAsking(handle, { onEnd, contextId = "" }) {
   }
 
   startRatings($("thread"), rate);
-  if ($("share")) startSharing();
   const opened = !contextId && new URLSearchParams(location.search).get("task");
   if (opened) open(opened);
   // The button is disabled until now: without this script the browser would submit the form, and the question would be lost.

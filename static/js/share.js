@@ -1,4 +1,4 @@
-// The dialog that shares an answer: shares it over REST, and shows the address to send.
+// The dialog that shares an answer: shares it over REST, and shows the address to send. Pages load this script when it is opened.
 import { inHub } from "./addresses.js";
 import { copyText } from "./copy.js";
 import { make } from "./elements.js";
@@ -8,9 +8,11 @@ const NO_LOGIN = "Name at least one login.";
 const MAX_LOGINS = 20;
 const $ = (id) => document.getElementById(id);
 let wanted = {};
+let isStarted = false;
 
 // `what`: the part of the body that says what is shared: {taskId} or {threadId}.
 export function openShare(what) {
+  if (!isStarted) start();
   wanted = what;
   $("share-head").textContent = what.threadId ? "Share this thread" : "Share this answer";
   $("share-error").textContent = "";
@@ -18,7 +20,8 @@ export function openShare(what) {
   $("share").showModal();
 }
 
-export function startSharing() {
+function start() {
+  isStarted = true;
   const form = $("share").querySelector("form");
   form.addEventListener("change", update);
   form.addEventListener("submit", (event) => {

@@ -1,6 +1,5 @@
 // The page of a thread: the ask box continues the conversation, whose earlier questions the page shows above it.
 import { startAsking } from "./asking.js";
-import { openShare } from "./share.js";
 import { watch } from "./standing.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,4 +13,4 @@ if ($("ask")) {
   const asking = startAsking(place.dataset.handle, { onEnd: look, contextId: place.dataset.context });
 }
 
-$("share-thread")?.addEventListener("click", ({ target }) => openShare({ threadId: target.dataset.thread }));
+$("share-thread")?.addEventListener("click", async ({ target }) => (await import("./share.js")).openShare({ threadId: target.dataset.thread }));
