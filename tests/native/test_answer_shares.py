@@ -239,11 +239,9 @@ def test_a_thread_with_too_many_tasks_is_refused_before_any_is_read(alice: Perso
     assert refused.value.status == 413
 
 
-def test_the_copy_of_a_thread_is_refused_at_its_first_task_too_much(
-    alice: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = make_task(make_agent(alice.user), alice, metadata={"not": "x" * 1000})
-    monkeypatch.setattr(shares, "MAX_CONTENT_BYTES", 2 * len(write_content([task])) + 10)
+def test_the_copy_of_a_thread_is_refused_at_its_first_task_too_much(alice: Person) -> None:
+    third = Artifact("reply-1", (Part(text="x" * (shares.MAX_CONTENT_BYTES // 3)),))
+    task = make_task(make_agent(alice.user), alice, metadata={"not": "x" * 1000}, artifacts=(third,))
     copy = copy_of(task, task)
     with pytest.raises(RequestRefused) as refused:
         copy.add(task)

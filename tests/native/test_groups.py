@@ -1,7 +1,5 @@
 """Groups: who is in them with which role, and that a maintainer stays."""
 
-from dataclasses import replace
-
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -10,6 +8,7 @@ from accounts.authn import OutOfScope, Presented, TokenScope, check_caller, dige
 from accounts.group_invitations import NoGroupInvitation, invite_to_group, join_group
 from accounts.groups import BadGroup, LastMaintainer, NoMaintainer, NotAgreed, NotAMember
 from accounts.invitations import CannotInvite, invite
+from accounts.limits import GROUP_MEMBERS, GROUPS_MAINTAINED
 from accounts.models import Credential, Group, Membership, User
 from accounts.oauth.provider_accounts import CannotLink, link, rename
 from accounts.quotas import QuotaExceeded
@@ -106,14 +105,23 @@ def test_what_a_former_maintainer_made_ends(alice: Person, bob: Person, team: Gr
     assert not browser.exclude(acts_for=None).exists()
 
 
-def test_the_limits_of_groups_and_of_members(
-    alice: Person, bob: Person, team: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(groups, "GROUP_MEMBERS", replace(groups.GROUP_MEMBERS, limit=1))
-    monkeypatch.setattr(groups, "GROUPS_MAINTAINED", replace(groups.GROUPS_MAINTAINED, limit=1))
-    with pytest.raises(QuotaExceeded, match="the group has 1 members"):
+def maintain_all_but(user: User, free: int) -> None:
+    """Make a user the maintainer of as many groups as one may, but for `free`."""
+    held = Membership.objects.filter(user=user, role=Role.MAINTAINER).count()
+    count = GROUPS_MAINTAINED.most - held - free
+    accounts = User.objects.bulk_create(User(login=f"{user.login}-{n}", is_group=True) for n in range(count))
+    teams = Group.objects.bulk_create(Group(account=one, name=one.login) for one in accounts)
+    Membership.objects.bulk_create(Membership(group=one, user=user, role=Role.MAINTAINER) for one in teams)
+
+
+def test_the_limits_of_groups_and_of_members(alice: Person, bob: Person, team: Group) -> None:
+    users = User.objects.bulk_create(User(login=f"many{number}") for number in range(GROUP_MEMBERS.most - 1))
+    Membership.objects.bulk_create(Membership(group=team, user=one) for one in users)
+    with pytest.raises(QuotaExceeded, match=f"the group has {GROUP_MEMBERS.most} members"):
         groups.add_member(team, bob.user, by=alice.user)
-    with pytest.raises(QuotaExceeded, match="maintainer of 1 groups"):
+    maintain_all_but(alice.user, 1)
+    groups.create_group("last", "Last", made_by=alice.user)
+    with pytest.raises(QuotaExceeded, match=f"maintainer of {GROUPS_MAINTAINED.most} groups"):
         groups.create_group("second", "Second", made_by=alice.user)
 
 
@@ -136,17 +144,14 @@ def test_only_who_joined_by_a_link_is_made_a_maintainer_by_another(
     assert roles(team)[carol.user.login] == Role.MAINTAINER
 
 
-def test_each_new_maintainer_is_within_the_limit_of_groups(
-    alice: Person, bob: Person, team: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups.create_group("own", "Own", made_by=bob.user)
+def test_each_new_maintainer_is_within_the_limit_of_groups(alice: Person, bob: Person, team: Group) -> None:
+    maintain_all_but(bob.user, 0)
     join_by_link(team, alice, bob)
-    monkeypatch.setattr(groups, "GROUPS_MAINTAINED", replace(groups.GROUPS_MAINTAINED, limit=1))
     for by in (alice.user, None):
-        with pytest.raises(QuotaExceeded, match="maintainer of 1 groups"):
+        with pytest.raises(QuotaExceeded, match=f"maintainer of {GROUPS_MAINTAINED.most} groups"):
             groups.change_role(team, bob.user, Role.MAINTAINER, by=by)
     carol = person("carol")
-    groups.create_group("carols", "Carol's", made_by=carol.user)
+    maintain_all_but(carol.user, 0)
     with pytest.raises(QuotaExceeded):
         groups.add_member(team, carol.user, Role.MAINTAINER, by=None)
     with pytest.raises(QuotaExceeded):

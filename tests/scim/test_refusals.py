@@ -7,8 +7,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from accounts import groups
+from accounts.limits import GROUP_MEMBERS
 from accounts.models import Credential, Group, Membership, ScimGroup, ScimUser, User
-from accounts.scim import listing, views
+from accounts.scim import listing
+from accounts.scim.groups import MAX_OTHER_OPERATIONS
 from accounts.scim_tokens import end_scim_token, make_scim_token
 from tests.native.rows import person
 from tests.scim.conftest import BASE, Directory
@@ -238,26 +240,35 @@ def test_other_media_types_are_refused(directory: Directory) -> None:
         assert made.status_code == 201
 
 
-def test_a_filter_over_too_many_rows_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(3):
-        directory.create("Users", userName=f"u{number}")
-    monkeypatch.setattr(listing, "MAX_EVALUATED", 2)
-    check(directory.send("GET", "/Users", filter='userName sw "u"'), 400, "tooMany")
-    assert len(directory.find("Users", filter='userName eq "u1" and active eq true')) == 1
-    assert directory.send("GET", "/Users").json()["totalResults"] == 3
+def make_users(count: int) -> list[User]:
+    """Accounts with rows of SCIM, as many that requests would take long to make them."""
+    users = User.objects.bulk_create(User(login=f"many{number}") for number in range(count))
+    ScimUser.objects.bulk_create(ScimUser(user=one, user_name=one.login) for one in users)
+    return users
 
 
-def test_a_group_takes_no_more_members_than_a_group_may(
-    directory: Directory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = [directory.create("Users", userName=f"u{number}")["id"] for number in range(3)]
-    monkeypatch.setattr(views.groups, "MAX_OTHER_OPERATIONS", 1)
-    made = directory.create("Groups", displayName="Team")
-    path = f"/Groups/{made['id']}"
+def test_a_filter_over_too_many_rows_is_refused(directory: Directory) -> None:
+    make_users(listing.MAX_EVALUATED + 1)
+    check(directory.send("GET", "/Users", filter='userName sw "m"'), 400, "tooMany")
+    assert len(directory.find("Users", filter='userName eq "many1" and active eq true')) == 1
+    assert directory.send("GET", "/Users").json()["totalResults"] == listing.MAX_EVALUATED + 1
+
+
+def test_a_patch_has_a_bounded_number_of_operations(directory: Directory) -> None:
+    path = f"/Groups/{directory.create('Groups', displayName='Team')['id']}"
     rename = {"op": "replace", "path": "displayName", "value": "x"}
-    check(directory.patch(path, rename, rename), 400, "tooMany")
-    limit = groups.GROUP_MEMBERS
-    monkeypatch.setattr(type(limit), "most", property(lambda self: 2))
-    added = {"op": "add", "path": "members", "value": [{"value": one} for one in ids]}
+    assert directory.patch(path, *[rename] * MAX_OTHER_OPERATIONS).status_code == 200
+    check(directory.patch(path, *[rename] * (MAX_OTHER_OPERATIONS + 1)), 400, "tooMany")
+
+
+def test_a_group_takes_no_more_members_than_a_group_may(directory: Directory) -> None:
+    path = f"/Groups/{directory.create('Groups', displayName='Team')['id']}"
+    team = ScimGroup.objects.get().group
+    users = make_users(GROUP_MEMBERS.most)
+    Membership.objects.bulk_create(Membership(group=team, user=one) for one in users)
+    late = directory.create("Users", userName="late")
+    added = {"op": "add", "path": "members", "value": [{"value": late["id"]}]}
     assert "members" in check(directory.patch(path, added), 409)
-    assert not Membership.objects.exists()
+    assert not Membership.objects.filter(user__login="late").exists()
+    Membership.objects.filter(user=users[0]).delete()
+    assert directory.patch(path, added).status_code == 200
