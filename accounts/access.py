@@ -1,6 +1,6 @@
 """Changes what an account may do: suspends and reinstates it, gives and takes staff rights, ends its credentials.
 
-The admin, the staff's page of an account, REST and `manage.py account` call it. Each change is in the audit log.
+The admin, the staff's page of an account, REST, `manage.py account` and SCIM call it. Each change is logged.
 """
 
 from collections.abc import Mapping

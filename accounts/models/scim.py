@@ -1,6 +1,6 @@
 """The token of the identity provider for SCIM, and the users and groups that it provides (docs/adr/0210)."""
 
-from typing import Any, ClassVar
+from typing import Any, Self
 
 from django.db import models
 from django.db.models import Q
@@ -46,6 +46,12 @@ class ScimToken(models.Model):
         return f"{self.prefix}…"
 
 
+class ScimQuerySet(models.QuerySet[Any]):
+    def provided(self) -> Self:
+        """The resources that the identity provider has not deleted."""
+        return self.filter(removed_at=None)
+
+
 class ScimRow(models.Model):
     """The columns of each resource of SCIM. `removed_at`: the provider has deleted it; the account stays."""
 
@@ -56,14 +62,10 @@ class ScimRow(models.Model):
     changed_at = models.DateTimeField(default=timezone.now, editable=False)
     removed_at = models.DateTimeField(null=True, blank=True, help_text="When the identity provider deleted it.")
 
+    objects = ScimQuerySet.as_manager()
+
     class Meta:
         abstract = True
-
-
-class ScimUserQuerySet(models.QuerySet["ScimUser"]):
-    def provided(self) -> "ScimUserQuerySet":
-        """The users that the identity provider has not deleted."""
-        return self.filter(removed_at=None)
 
 
 class ScimUser(ScimRow):
@@ -76,8 +78,6 @@ class ScimUser(ScimRow):
     user_name = models.CharField(max_length=MAX_SCIM_CHARS)
     is_active = models.BooleanField(default=True)
     profile: Any = models.JSONField(default=dict, help_text="Name, display name and mail addresses, as in SCIM.")
-
-    objects: ClassVar[ScimUserQuerySet] = ScimUserQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         verbose_name = "SCIM user"
@@ -92,19 +92,11 @@ class ScimUser(ScimRow):
         return self.user_name
 
 
-class ScimGroupQuerySet(models.QuerySet["ScimGroup"]):
-    def provided(self) -> "ScimGroupQuerySet":
-        """The groups that the identity provider has not deleted."""
-        return self.filter(removed_at=None)
-
-
 class ScimGroup(ScimRow):
     """The resource of SCIM that provides members to a group. Its key is the `id` of the resource."""
 
     group = models.OneToOneField(Group, models.CASCADE, related_name="scim_group")
     display_name = models.CharField(max_length=MAX_SCIM_CHARS)
-
-    objects: ClassVar[ScimGroupQuerySet] = ScimGroupQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         verbose_name = "SCIM group"

@@ -69,7 +69,9 @@ def _find_provided(person: OidcProfile) -> ScimUser | None:
     found = by_key or list(by_name[:2])
     if len(found) != 1:
         return None
-    return ScimUser.objects.select_for_update(of=("self",)).select_related("user").get(pk=found[0].pk)
+    locked = ScimUser.objects.select_for_update(of=("self",)).select_related("user")
+    user: ScimUser = locked.get(pk=found[0].pk)
+    return user
 
 
 def _is_unused(user: User) -> bool:

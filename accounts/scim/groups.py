@@ -21,10 +21,9 @@ from scim2_models import (
 from accounts import audit_log, settings
 from accounts.models import Group, Membership, ScimGroup, ScimToken, ScimUser, User
 from accounts.models.group import MAX_NAME_CHARS
-from accounts.models.scim import MAX_SCIM_CHARS
 from accounts.oauth.provider_accounts import free_logins
 from accounts.provided_memberships import Giver, change_provided
-from accounts.scim.resources import DirectoryGroup, DirectoryMember
+from accounts.scim.resources import DirectoryGroup, DirectoryMember, check_text
 from kit.clock import db_now
 from kit.ids import read_row_id
 
@@ -54,7 +53,7 @@ def create_group(given: DirectoryGroup, token: ScimToken) -> ScimGroup:
     Raises:
         SCIMException: a value cannot be stored, or another group has the name.
     """
-    row = _find_former(given) or ScimGroup(group=_make_group(_check_name(given.display_name)))
+    row = _find_former(given) or ScimGroup(group=_make_group(_read_name(given)))
     row.removed_at = None
     _store(row, given, token, "made the group")
     return row
@@ -126,10 +125,8 @@ def _is_of_members(operation: "PatchOperation[DirectoryGroup]", members: dict[st
 
 
 def _store(row: ScimGroup, given: DirectoryGroup, token: ScimToken, what: str) -> None:
-    row.display_name = _check_name(given.display_name)
-    row.external_id = given.external_id or ""
-    if len(row.external_id) > MAX_SCIM_CHARS or not row.external_id.isprintable():
-        raise InvalidValueException(detail=f"externalId: want at most {MAX_SCIM_CHARS} printable characters")
+    row.display_name = _read_name(given)
+    row.external_id = check_text("externalId", given.external_id, needed=False)
     row.changed_at = db_now()
     name = row.display_name[:MAX_NAME_CHARS]
     if row.group.name != name:
@@ -206,11 +203,8 @@ def _make_group(name: str) -> Group:
     raise ConflictException(detail="no short name is free for this group: try again")
 
 
-def _check_name(name: str | None) -> str:
-    name = (name or "").strip()
-    if not 0 < len(name) <= MAX_SCIM_CHARS or not name.isprintable():
-        raise InvalidValueException(detail=f"displayName: want 1 to {MAX_SCIM_CHARS} printable characters")
-    return name
+def _read_name(given: DirectoryGroup) -> str:
+    return check_text("displayName", (given.display_name or "").strip())
 
 
 def _record(row: ScimGroup, token: ScimToken, what: str) -> None:

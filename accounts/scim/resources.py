@@ -15,6 +15,7 @@ from scim2_models import (
     ComplexAttribute,
     ETag,
     Filter,
+    InvalidValueException,
     Mutability,
     Patch,
     Reference,
@@ -27,6 +28,8 @@ from scim2_models import (
     Uniqueness,
     User,
 )
+
+from accounts.models.scim import MAX_SCIM_CHARS
 
 MAX_RESULTS = 200
 
@@ -112,3 +115,16 @@ CONFIG = ServiceProviderConfig(
     ],
 )
 PROVIDER = ScimProvider(models=[DirectoryUser, DirectoryGroup], config=CONFIG, policy=POLICY)
+
+
+def check_text(name: str, text: Any, *, needed: bool = True) -> str:
+    """The value of an attribute; empty without one.
+
+    Raises:
+        InvalidValueException: it is longer than `MAX_SCIM_CHARS`, not printable, or missing though `needed`.
+    """
+    text = text or ""
+    if len(text) > MAX_SCIM_CHARS or (text and not text.isprintable()) or (needed and not text.strip()):
+        least = "1 to" if needed else "at most"
+        raise InvalidValueException(detail=f"{name}: want {least} {MAX_SCIM_CHARS} printable characters")
+    return str(text)

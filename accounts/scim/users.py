@@ -4,27 +4,23 @@ Each function runs in the transaction of its request, and its acts are in the au
 """
 
 import json
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from scim2_models import ConflictException, InvalidValueException, Meta, UniquenessException
 
 from accounts import audit_log, settings
+from accounts.access import AccessRefused, change_access
 from accounts.groups import LastMaintainer
 from accounts.models import ClientGrant, Credential, Membership, ProviderIdentity, ScimToken, ScimUser, User
-from accounts.models.scim import MAX_SCIM_CHARS
 from accounts.oauth.provider_accounts import free_logins
 from accounts.provided_memberships import Giver, change_provided
-from accounts.scim.resources import DirectoryUser
+from accounts.scim.resources import DirectoryUser, check_text
 from accounts.scim_tokens import issuers_of
 from kit.clock import db_now
 
 MAX_PROFILE_CHARS = 8_000
 PROFILE = {"name", "display_name", "emails"}
-LAST_ADMINISTRATOR = (
-    "@{login} is the last administrator of the hub, and stays active: give another account staff rights first"
-)
 
 
 def show_user(row: ScimUser, *, as_said: bool = False) -> DirectoryUser:
@@ -66,7 +62,7 @@ def delete_user(row: ScimUser, token: ScimToken) -> None:
     Raises:
         ConflictException: the user is the last administrator.
     """
-    _suspend(row.user)
+    _set_active(row.user, is_active=False)
     ClientGrant.objects.filter(user=row.user).revoke()
     Credential.objects.filter(Q(user=row.user) | Q(minted_by=row.user)).revoke()
     given = (
@@ -83,18 +79,17 @@ def delete_user(row: ScimUser, token: ScimToken) -> None:
 
 
 def _store(row: ScimUser, given: DirectoryUser, token: ScimToken, what: str) -> None:
-    row.user_name = _check_text("userName", given.user_name)
-    row.external_id = _check_text("externalId", given.external_id, needed=False)
+    row.user_name = check_text("userName", given.user_name)
+    row.external_id = check_text("externalId", given.external_id, needed=False)
     row.profile = given.model_dump(include=PROFILE, exclude_none=True, by_alias=True, mode="json", scim_ctx=None)
     if len(json.dumps(row.profile)) > MAX_PROFILE_CHARS:
         raise InvalidValueException(detail=f"name and emails: more than {MAX_PROFILE_CHARS} characters")
     is_active = bool(given.active)
     if not is_active and row.user.is_active:
-        _suspend(row.user)
+        _set_active(row.user, is_active=False)
         what += ", suspended it"
     elif is_active and not row.is_active and not row.user.is_active:  # a suspension by the staff stays
-        User.objects.filter(pk=row.user.pk).update(is_active=True)
-        row.user.is_active = True
+        _set_active(row.user, is_active=True)
         what += ", reinstated it"
     row.is_active, row.changed_at = is_active, db_now()
     try:
@@ -105,17 +100,16 @@ def _store(row: ScimUser, given: DirectoryUser, token: ScimToken, what: str) -> 
     _record(row, token, what)
 
 
-def _suspend(user: User) -> None:
-    """Suspend a user, whose sockets and streams close within a second (docs/adr/0060).
+def _set_active(user: User, *, is_active: bool) -> None:
+    """Suspend or reinstate a user; sockets and streams of the suspended close within a second (docs/adr/0060).
 
     Raises:
         ConflictException: the user is the last administrator.
     """
-    administrators = User.objects.lock_administrators()
-    if administrators == {user.pk}:
-        raise ConflictException(detail=LAST_ADMINISTRATOR.format(login=user.login))
-    User.objects.filter(pk=user.pk).update(is_active=False)
-    user.is_active = False
+    try:
+        user.is_active = change_access(user, {"is_active": is_active}, by=None).is_active
+    except AccessRefused as refused:
+        raise ConflictException(detail=f"@{user.login}: {refused}") from None
 
 
 def _find_former(given: DirectoryUser, token: ScimToken) -> ScimUser | None:
@@ -139,7 +133,7 @@ def _find_account(given: DirectoryUser, token: ScimToken) -> User | None:
 
 
 def _make_account(given: DirectoryUser) -> User:
-    username = _check_text("userName", given.user_name).partition("@")[0]
+    username = check_text("userName", given.user_name).partition("@")[0]
     for login in free_logins(username):
         try:
             with transaction.atomic():
@@ -147,13 +141,6 @@ def _make_account(given: DirectoryUser) -> User:
         except IntegrityError:  # another request took the login
             continue
     raise ConflictException(detail="no login is free for this user: try again")
-
-
-def _check_text(name: str, text: Any, *, needed: bool = True) -> str:
-    text = text or ""
-    if len(text) > MAX_SCIM_CHARS or (text and not text.isprintable()) or (needed and not text.strip()):
-        raise InvalidValueException(detail=f"{name}: want 1 to {MAX_SCIM_CHARS} printable characters")
-    return str(text)
 
 
 def _record(row: ScimUser, token: ScimToken, what: str) -> None:
