@@ -63,9 +63,9 @@ class MessageFiles:
         return {one.named_id: one for one in self.found if one.named_id is not None}
 
     @property
-    def kept(self) -> list[SentFile]:
-        """The files that the hub keeps."""
-        return [one for one in self.found if one.file is not None]
+    def kept(self) -> list[tuple[SentFile, File]]:
+        """The files that the hub keeps, each with its row."""
+        return [(one, one.file) for one in self.found if one.file is not None]
 
 
 async def take_inputs(services: Services, call: Call, send: Send) -> Send:
@@ -88,7 +88,7 @@ async def take_inputs(services: Services, call: Call, send: Send) -> Send:
     if files.named:
         await _find_named(files, user_id, to)
     taken, given = await db_call(_load_modes)(call.caller.agent.agent_id)
-    send, left_out = _check_modes(send, files, taken)
+    left_out = _check_modes(send, files, taken)
     if send.only_modes:
         _check_accepted(send.only_modes, given)
     files.found = [one for one in files.found if one.number not in left_out]
@@ -126,7 +126,7 @@ async def _find_named(files: MessageFiles, user_id: int, to: Destination) -> Non
         one.need = replace(one.need, media_type=one.file.mime)
 
 
-def _check_modes(send: Send, files: MessageFiles, taken: Sequence[str]) -> tuple[Send, frozenset[int]]:
+def _check_modes(send: Send, files: MessageFiles, taken: Sequence[str]) -> frozenset[int]:
     """Compare the parts with what the agent takes; returns the numbers of the files that are left out.
 
     Raises:
@@ -143,7 +143,7 @@ def _check_modes(send: Send, files: MessageFiles, taken: Sequence[str]) -> tuple
     for need in send.needs:
         if not need.is_file and not is_of_modes(need.media_type, taken):
             raise input_refused(need.where, taken)
-    return send, frozenset(left_out)
+    return frozenset(left_out)
 
 
 def _check_accepted(only_modes: Sequence[str], given: Sequence[str]) -> None:
@@ -196,14 +196,13 @@ def _with_files(send: Send, files: MessageFiles, left_out: Collection[int]) -> S
         return send
     shown, sent = [*send.message.parts], [*send.message.parts]
     question = send.question
-    for one in files.kept:
-        assert one.file is not None  # noqa: S101  for the type checker
-        part = _named_part(one.part, one.file)
+    for one, file in files.kept:
+        part = _named_part(one.part, file)
         shown[one.number] = part
         if one.named_id is not None:
             sent[one.number] = part
         head, old, tail = question.rpartition(note_of_file(one.number + 1, one.part))
-        note = note_of_file(one.number + 1, part, kept=(one.file.size, one.file.pk))
+        note = note_of_file(one.number + 1, part, kept=(file.size, file.pk))
         question = f"{head}{note}{tail}" if old else question
     lines = [
         describe_left_out(f"message.parts[{number}]", send.message.parts[number]) for number in sorted(left_out)
@@ -216,7 +215,7 @@ def _with_files(send: Send, files: MessageFiles, left_out: Collection[int]) -> S
         message=replace(send.message, parts=tuple(shown)),
         question=question,
         parts=tuple(part for number, part in enumerate(sent) if number not in left_out),
-        files=tuple(dict.fromkeys(one.file.pk for one in files.kept if one.file)),
+        files=tuple(dict.fromkeys(file.pk for _, file in files.kept)),
         metadata=metadata,
     )
 

@@ -23,7 +23,7 @@ class UsedLimit:
 
     @property
     def name(self) -> str:
-        """What is limited."""
+        """The name of the limited rows or bytes."""
         return self.limit.name
 
     @property

@@ -312,5 +312,5 @@ def _ended(database: Database, chat_ids: Collection[str]) -> frozenset[str]:
 
 
 def lock_open_accounts(database: Database, user_ids: Collection[int]) -> set[int]:
-    """Those of these accounts that are not closed; none of them is closed before the transaction ends."""
+    """The accounts among these that are not closed. The lock keeps them so until the transaction ends."""
     return {row[0] for row in database.send(_OPEN_ACCOUNTS, ids=user_ids).fetchall()}
