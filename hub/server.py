@@ -19,7 +19,8 @@ from django.conf import settings
 from agents.links.channel.socket import MAX_FRAME_BYTES
 from hub.asgi import runtime
 from hub.data_dir import record_address
-from hub.uvicorn_protocols import PING_EVERY_S, PONG_WITHIN_S, HubHttpProtocol, HubSockets, end_overdue
+from hub.http_protocol import HubHttpProtocol, end_overdue
+from hub.socket_protocol import PING_EVERY_S, PONG_WITHIN_S, HubSockets
 from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)

@@ -97,7 +97,7 @@ class GatewaySocket(ClientConnection):
         return self.seat is None or self.seat.prompts.is_idle(now)
 
     def is_due(self, now: float) -> bool:
-        """True if `check_alive` has something to do. The server sends the pings, see `hub.uvicorn_protocols`."""
+        """True if `check_alive` has something to do. The server sends the pings, see `hub.socket_protocol`."""
         return now - self._checked_at >= FORGETS_EVERY_S
 
     async def check_alive(self, now: float) -> None:

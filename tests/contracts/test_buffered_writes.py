@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hub.uvicorn_protocols import MAX_WAITING_BYTES, BufferedTransport
+from hub.http_protocol import MAX_WAITING_BYTES, BufferedTransport
 
 
 @pytest.fixture

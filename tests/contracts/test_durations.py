@@ -14,7 +14,7 @@ from agents.links.channel import connection, prompts
 from agents.links.sockets import RECEIPT_WITHIN_S
 from agents.models.session import PROCESS_DEAD_S
 from gateway.wire import protocol
-from hub import runtime, uvicorn_protocols
+from hub import http_protocol, runtime, socket_protocol
 from kit import env
 from kit.asgi import BODY_WITHIN_S
 from kit.durations import TIME_SCALE, seconds
@@ -48,8 +48,8 @@ SHIPPED = [
     (connection.REGISTER_WITHIN_S, 10),
     (connection.PING_EVERY_S, 25),
     (connection.SILENT_AFTER_S, 60),
-    (uvicorn_protocols.PING_EVERY_S, 25),
-    (uvicorn_protocols.PONG_WITHIN_S, 20),
+    (socket_protocol.PING_EVERY_S, 25),
+    (socket_protocol.PONG_WITHIN_S, 20),
     (protocol.DEFAULT_HEARTBEAT_S, 30),
     (RECEIPT_WITHIN_S, 4),
     (prompts.REPLY_GRACE_S, 5),
@@ -57,10 +57,10 @@ SHIPPED = [
     (GRACE.total_seconds(), 60),
     (runtime.BEAT_EVERY_S, 5),
     (PROCESS_DEAD_S, 20),
-    (uvicorn_protocols.HEAD_WITHIN_S, 10),
+    (http_protocol.HEAD_WITHIN_S, 10),
     (BODY_WITHIN_S, 30),
     (answering.SEND_WITHIN_S, 30),
-    (uvicorn_protocols.TAKEN_WITHIN_S, 45),
+    (http_protocol.TAKEN_WITHIN_S, 45),
     (TOTAL_S, 10),
     (LEASE.total_seconds(), 60),
     (settings.REPLY_WAIT_S, 60),

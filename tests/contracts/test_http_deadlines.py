@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 
-from hub.uvicorn_protocols import HubHttpProtocol
+from hub.http_protocol import HubHttpProtocol
 from kit.asgi import Receive, Scope, Send
 from lab.processes import free_port
 from lab.waiting import eventually

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
 from gateway.surface.prototype import serve_prototype
-from hub.uvicorn_protocols import HEARTBEAT_TIMEOUT, HubSockets
+from hub.socket_protocol import HEARTBEAT_TIMEOUT, HubSockets
 from kit.sockets import find_set_heartbeat
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hub.uvicorn_protocols import MessageQueue
+from hub.socket_protocol import MessageQueue
 
 
 async def test_messages_come_in_order_whether_they_were_there_first_or_the_reader() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hub.uvicorn_protocols import HEAD_WITHIN_S
+from hub.http_protocol import HEAD_WITHIN_S
 from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, rpc_path, web
 from lab.hub_process import HubProcess, StartHub
