@@ -8,6 +8,7 @@ from contextlib import suppress
 from accounts.open_requests import UnsignedSockets
 from agents.core import presence
 from agents.core.errors import NotDelivered
+from agents.core.post import PostedPrompt
 from agents.links.sockets import SocketLink
 from agents.models.choices import TurnFailure
 from kit.async_db import db_call
@@ -22,8 +23,9 @@ GOING_AWAY = 1001
 class FrameSocket(SocketConsumer):
     """A consumer that sends frames, as UTF-8 JSON, and can become the socket of a session.
 
-    `_over`: the hub ignores what the socket receives. `_closed`: nothing can be sent any more. `_timer`:
-    ends a socket whose client does not sign in.
+    `_waiting_prompts`: the number of prompts that wait for room in the buffer. `_over`: the hub ignores what the
+    socket receives. `_closed`: nothing can be sent any more. `_timer`: ends a socket whose client does not sign
+    in.
     """
 
     def __init__(self, unsigned: UnsignedSockets, link: SocketLink) -> None:
@@ -31,6 +33,7 @@ class FrameSocket(SocketConsumer):
         self._unsigned = unsigned
         self._link = link
         self._prompting = asyncio.Lock()
+        self._waiting_prompts = 0
         self._timer: asyncio.TimerHandle | None = None
         self._over = False
         self._closed = False
@@ -57,6 +60,10 @@ class FrameSocket(SocketConsumer):
         if self._timer is not None:
             self._timer.cancel()
 
+    def prompt_now(self, prompt: PostedPrompt) -> bool:
+        """See `agents.links.sockets.ServedSocket`."""
+        return False
+
     async def _send_prompt(self, frame: bytes, withdraw: Callable[[], None]) -> None:
         """Send the frame of a prompt, after frames that wait for room in the buffer. `withdraw`: called if it was
         not sent.
@@ -64,8 +71,9 @@ class FrameSocket(SocketConsumer):
         Raises:
             NotDelivered: nothing was sent; the socket is closed.
         """
-        if self.send_now is not None and not self._prompting.locked() and self.send_now(frame):
+        if not self._waiting_prompts and self.send_now is not None and self.send_now(frame):
             return
+        self._waiting_prompts += 1
         try:
             async with self._prompting:  # in order, also while the agent does not read
                 await self._send_encoded(frame)
@@ -76,6 +84,8 @@ class FrameSocket(SocketConsumer):
             withdraw()
             await self._fail_open_prompts()
             raise NotDelivered from None
+        finally:
+            self._waiting_prompts -= 1
 
     async def _send_bytes(self, frame: bytes) -> None:
         if not self._over:

@@ -61,6 +61,9 @@ class ServedSocket(Protocol):
     def session_id(self) -> int:
         """The id of the session whose agent uses the socket."""
 
+    def prompt_now(self, prompt: PostedPrompt) -> bool:
+        """Send the question without a coroutine; False if `prompt` has to be used, and nothing was sent."""
+
     async def prompt(self, prompt: PostedPrompt) -> None:
         """Send the question; its reply is reported to `prompt.home`.
 

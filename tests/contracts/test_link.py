@@ -32,6 +32,9 @@ class Desk:
         self.withdrawn: list[str] = []
         self.is_over = False
 
+    def prompt_now(self, prompt: PostedPrompt) -> bool:
+        return False
+
     async def prompt(self, prompt: PostedPrompt) -> None:
         if self.is_over:
             raise NotDelivered

@@ -71,24 +71,36 @@ class AgentSocket(AgentConnection):
 
     # Called by the link.
 
+    def prompt_now(self, prompt: PostedPrompt) -> bool:
+        """Send a question without a coroutine. See `agents.links.sockets.ServedSocket`."""
+        if self._over or self._waiting_prompts or self.send_now is None:
+            return False
+        if not self.send_now(self._frame_of(prompt)):
+            return False
+        self._prompts.begin(prompt)
+        return True
+
     async def prompt(self, prompt: PostedPrompt) -> None:
         """Send a question. See `agents.links.sockets.ServedSocket`."""
         if self._over:
             raise NotDelivered
-        public_id = self._registered.public_id if self._registered else ""
         # Before the frame is sent: the agent's reply may be read before `_send_prompt` returns.
         self._prompts.begin(prompt)
+        await self._send_prompt(self._frame_of(prompt), partial(self._prompts.withdraw, prompt.chat_id))
+
+    def _frame_of(self, prompt: PostedPrompt) -> bytes:
+        public_id = self._registered.public_id if self._registered else ""
         frame = frames.Prompt(
             chat_id=prompt.chat_id,
             text=prompt.text,
             asker_user=prompt.asker,
             task_id=prompt.task_id,
             context_id=prompt.context_id,
-            parts=[for_agent(part, public_id) for part in prompt.parts],
+            parts=[for_agent(part, public_id) for part in prompt.parts] if prompt.parts else [],
             traceparent=prompt.traceparent,
             message_id=prompt.message_id,
         )
-        await self._send_prompt(frames.encode(frame), partial(self._prompts.withdraw, prompt.chat_id))
+        return frames.encode(frame)
 
     async def take(self, message: ToSocket) -> None:
         """Handle a message from the hub. See `agents.links.sockets.ServedSocket`."""
