@@ -3,22 +3,29 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from accounts.authn import Unauthenticated
 from kit.asgi import Scope
 from kit.concurrency import ConcurrencyLimit, TooManyAtOnce, network_of
 
 
+class OpenRequest(Protocol):
+    """A request that waits: a task, or what answers without one."""
+
+    def cancel(self) -> object:
+        """Stop waiting, because the credential was revoked."""
+
+
 class OpenRequests:
     """The requests of this process that wait for an agent, by credential.
 
-    A task registers by `hold`; asks of A2A call `enter` and `leave`, which cost less.
+    A task registers by `hold`; asks of A2A call `enter` or `add`, and `leave`, which cost less.
     """
 
     def __init__(self) -> None:
-        self._open: dict[int, set[asyncio.Task[Any]]] = {}
-        self._cut_off: set[asyncio.Task[Any]] = set()
+        self._open: dict[int, set[OpenRequest]] = {}
+        self._cut_off: set[OpenRequest] = set()
 
     @property
     def credential_ids(self) -> set[int]:
@@ -28,9 +35,9 @@ class OpenRequests:
     def dismiss(self, credential_ids: set[int]) -> None:
         """Cancel the open requests of these credentials. Their turns continue, and are settled as usual."""
         for credential_id in credential_ids:
-            for task in self._open.get(credential_id, ()):
-                self._cut_off.add(task)
-                task.cancel()
+            for request in tuple(self._open.get(credential_id, ())):
+                self._cut_off.add(request)
+                request.cancel()
 
     @contextmanager
     def hold(self, credential_id: int) -> Iterator[None]:
@@ -53,8 +60,12 @@ class OpenRequests:
         """Register the current task as a request of the credential, until `leave`; returns the task."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  for the type checker: answers run in tasks
-        self._open.setdefault(credential_id, set()).add(task)
+        self.add(credential_id, task)
         return task
+
+    def add(self, credential_id: int, request: OpenRequest) -> None:
+        """Register a request of the credential, until `leave`."""
+        self._open.setdefault(credential_id, set()).add(request)
 
     def was_dismissed(self, task: asyncio.Task[Any]) -> bool:
         """True if `dismiss` cancelled the task; then this call revokes the cancellation."""
@@ -65,11 +76,11 @@ class OpenRequests:
         task.uncancel()
         return True
 
-    def leave(self, credential_id: int, task: asyncio.Task[Any]) -> None:
-        """Remove a task whose request has ended."""
-        self._cut_off.discard(task)
+    def leave(self, credential_id: int, request: OpenRequest) -> None:
+        """Remove a request that has ended."""
+        self._cut_off.discard(request)
         held = self._open[credential_id]
-        held.discard(task)
+        held.discard(request)
         if not held:
             del self._open[credential_id]
 

@@ -5,6 +5,7 @@ import gc
 import os
 from collections.abc import Coroutine
 from contextlib import suppress
+from contextvars import copy_context
 from importlib import import_module
 from typing import Any
 
@@ -43,6 +44,7 @@ from hub.runtime import Runtime  # noqa: E402
 from kit.asgi import (  # noqa: E402
     MAX_BODY_BYTES,
     RETRY_SOON,
+    Exchange,
     HttpRequest,
     Receive,
     RequestRefused,
@@ -50,6 +52,7 @@ from kit.asgi import (  # noqa: E402
     Send,
     below,
     contradicted_in,
+    receive_of,
     respond_refused,
     two_values,
 )
@@ -108,6 +111,16 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     if request.path in WATCHED:
         return watching(request, send)
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
+
+
+def serve_whole(scope: Scope, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+    """Serve a POST that the server has read whole; returns None for a plain ask, which needs no task."""
+    if runtime.is_started:
+        path = below(PATH_PREFIX, scope["path"])
+        if (found := split(path)) is not None and found[1] in RPC_PATHS:
+            request = HttpRequest({**scope, "path": path} if PATH_PREFIX else scope, exchange.receive)
+            return copy_context().run(runtime.hub_services.bridge.serve_whole, request, found[0], body, exchange)
+    return application(scope, receive_of(bytearray(body), exchange.receive), exchange.send)
 
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:

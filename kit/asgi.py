@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 import msgspec
@@ -75,6 +75,19 @@ def watch_client(receive: Receive) -> Iterator[Callable[[], None]]:
         left.cancel()
 
 
+class Exchange(Protocol):
+    """A request that the server has read whole, and its response (`hub/http_protocol.py`)."""
+
+    receive: Receive
+    send: Send
+
+    def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
+        """Write a whole response; does nothing if the client has left."""
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on with the request in a task."""
+
+
 class HttpRequest:
     """One HTTP request, its headers read once.
 
@@ -126,6 +139,17 @@ class HttpRequest:
             RequestRefused: 405, 400 (a header with two values), 415, 413 or 408, the first in this order.
             ClientLeft: the client disconnected.
         """
+        self.check_head(methods, takes_form=takes_form)
+        return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
+
+    def check_whole(self, methods: Sequence[str], body: bytes) -> None:
+        """Check the form of a request whose body was read already; raises what `read_checked` does."""
+        self.check_head(methods)
+        if len(body) > MAX_BODY_BYTES:
+            raise too_large(MAX_BODY_BYTES)
+
+    def check_head(self, methods: Sequence[str], *, takes_form: bool = False) -> None:
+        """Check the form of the request, before its body is read. See `read_checked`."""
         if self.method not in methods:
             allow = (b"allow", ", ".join(methods).encode())
             raise RequestRefused(405, "method_not_allowed", f"want {' or '.join(methods)}", allow)
@@ -138,7 +162,6 @@ class HttpRequest:
         elif self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
             raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
         self.check_length(MAX_BODY_BYTES)
-        return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
 
     def check_length(self, limit_bytes: int) -> None:
         """Refuse a body by its Content-Length, before reading it.

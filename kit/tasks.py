@@ -6,6 +6,7 @@ Each ask runs under several deadlines, and mostly finishes without waiting.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 logger = logging.getLogger(__name__)
@@ -120,8 +121,11 @@ class _Rest(Generic[T]):
                 return result
 
 
-class Waiters(list[asyncio.Future[bool]]):
-    """Coroutines that wait for the same event, each with its own timeout. Costs nothing without waiters."""
+class Waiters(list[Callable[[], None]]):
+    """Callbacks, and coroutines each with its own timeout, that wait for the same event.
+
+    A callback is added by `append` and removed by `remove`, also after its call; it must not raise.
+    """
 
     __slots__ = ()
 
@@ -129,22 +133,21 @@ class Waiters(list[asyncio.Future[bool]]):
         """Wait for the next `wake`; False if the time ran out first."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(within_s, _give_up, waiter)
-        self.append(waiter)
+        timer = loop.call_later(within_s, _wake, waiter, False)
+        wake = partial(_wake, waiter, True)
+        self.append(wake)
         try:
             return await waiter
         finally:
             timer.cancel()
-            self.remove(waiter)
+            self.remove(wake)
 
     def wake(self) -> None:
-        """Wake all current waiters."""
-        # The list does not change meanwhile: a waiter removes itself only when its coroutine runs again.
-        for waiter in self:
-            if not waiter.done():
-                waiter.set_result(True)
+        """Call all callbacks, and wake all coroutines, that wait now."""
+        for call in tuple(self):
+            call()
 
 
-def _give_up(waiter: asyncio.Future[bool]) -> None:
+def _wake(waiter: asyncio.Future[bool], is_in_time: bool) -> None:
     if not waiter.done():
-        waiter.set_result(False)
+        waiter.set_result(is_in_time)

@@ -16,7 +16,16 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from a2a_bridge.service.calls import HYBRID, AwaitedAnswer, Call, CompleteAnswer, Incoming, StreamedAnswer, Wire
+from a2a_bridge.service.calls import (
+    HYBRID,
+    AwaitedAnswer,
+    Call,
+    CompleteAnswer,
+    Incoming,
+    Outcome,
+    StreamedAnswer,
+    Wire,
+)
 from a2a_bridge.service.exchange_log import ExchangeLog
 from a2a_bridge.service.exchange_notes import ExchangeNote
 from a2a_bridge.service.operations import Operations
@@ -32,7 +41,7 @@ from agents.core.errors import FileGone, NotPublished, Unavailable
 from agents.core.ledger import Ledger
 from agents.core.types import LookUpResult
 from kit import sql, sse
-from kit.asgi import RETRY_SOON, ClientLeft, Header, Message, Receive, Send, watch_client
+from kit.asgi import RETRY_SOON, ClientLeft, Exchange, Header, Message, Receive, Send, watch_client
 from kit.concurrency import ConcurrencyLimit
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
@@ -100,10 +109,21 @@ class CallAnswer:
     """The HTTP response to one request. See `ResponseWriter`.
 
     The answer knows whether its headers were sent, and gives up on a client that does not read. `note`: keeps the
-    response for the page of the ask.
+    response for the page of the ask. `exchange`: writes a whole response at once. `has_waited`: the client has
+    waited for KEEPALIVE_S already.
     """
 
-    __slots__ = ("_extra", "_has_begun", "_is_stream", "_receive", "_send", "note", "wire")
+    __slots__ = (
+        "_extra",
+        "_has_begun",
+        "_is_stream",
+        "_receive",
+        "_send",
+        "exchange",
+        "has_waited",
+        "note",
+        "wire",
+    )
     leaving_cancels = False
 
     def __init__(
@@ -113,13 +133,15 @@ class CallAnswer:
         wire: Wire,
         extra: Iterable[Header] = (),
         note: ExchangeNote | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self._receive = receive
         self._send = send
         self.wire = wire
         self.note = note
+        self.exchange = exchange
         self._extra = [*CORS, *extra]
-        self._has_begun = self._is_stream = False
+        self._has_begun = self._is_stream = self.has_waited = False
 
     def at_once(self, result: object) -> Sending:
         """Send a result that is known."""
@@ -127,7 +149,7 @@ class CallAnswer:
 
     async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for a result; spaces before its JSON keep a client with a read timeout connected."""
-        if await waiting.run.answered(KEEPALIVE_S):
+        if await waiting.run.answered(0 if self.has_waited else KEEPALIVE_S):
             await self._respond(self.wire.result(waiting.result))
             return
         await self._send_head([(b"content-type", self.wire.media_type)])
@@ -175,7 +197,20 @@ class CallAnswer:
         """End the body of a response that has begun."""
         return self._send_body(b"", is_last=True)
 
-    def _respond(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> Sending:
+    async def _respond(self, body: bytes, status: int = 200, more: Iterable[Header] = ()) -> None:
+        headers = self._begin_whole(body, status, more)
+        if self.exchange is not None:
+            self.exchange.respond(status, headers, body)
+            return
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        await self._send_messages(start, {"type": "http.response.body", "body": body})
+
+    def respond_now(self, exchange: Exchange, body: bytes) -> None:
+        """Send a whole result at once."""
+        exchange.respond(200, self._begin_whole(body, 200, ()), body)
+
+    def _begin_whole(self, body: bytes, status: int, more: Iterable[Header]) -> list[Header]:
+        """The headers of a whole response, which the note keeps."""
         self._has_begun = True
         headers = [
             (b"content-type", self.wire.media_type),
@@ -186,8 +221,7 @@ class CallAnswer:
         ]
         if (note := self.note) is not None:  # set, not called: this is in the way of every plain ask
             note.status, note.response_headers, note.response_body = status, headers, body
-        start = {"type": "http.response.start", "status": status, "headers": headers}
-        return self._send_messages(start, {"type": "http.response.body", "body": body})
+        return headers
 
     def _send_head(self, headers: Iterable[Header]) -> Sending:
         self._has_begun = True
@@ -225,17 +259,28 @@ class CallRunner:
     stream_max_age_s: float
     exchanges: ExchangeLog | None = None
 
-    async def run(self, incoming: Incoming, answer: ResponseWriter) -> None:
-        """Look up the caller, run the call and respond; a plain send is looked up and admitted in one trip to
-        the ledger.
-        """
-        enter, services = partial(self._enter, incoming, answer), self.operations.services
+    async def answer(
+        self, incoming: Incoming, answer: CallAnswer, finding: Coroutine[Any, Any, Outcome] | None = None
+    ) -> None:
+        """Do what `run` does, respond whatever fails, and record the exchange."""
         try:
-            if incoming.is_plain_send and services.dispatcher.asks_found:
-                outcome = await send_at_once(services, incoming, enter)
-            else:
-                found = await self.ledger.look_up(incoming.digest, incoming.handle)
-                outcome = await self.operations.run(enter(found))
+            await self.run(incoming, answer, finding)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+            await answer.fail(failure)
+        finally:
+            self.record(answer)
+
+    def record(self, answer: CallAnswer) -> None:
+        """Record a request and its response, if the request asked an agent."""
+        if self.exchanges is not None and (note := answer.note) is not None and note.chat_id:
+            self.exchanges.record(note)
+
+    async def run(
+        self, incoming: Incoming, answer: ResponseWriter, finding: Coroutine[Any, Any, Outcome] | None = None
+    ) -> None:
+        """Run a call and respond. `finding`: finds the outcome of a call that has begun."""
+        try:
+            outcome = await (finding or self._find_outcome(incoming, answer))
             if isinstance(outcome, CompleteAnswer):
                 await answer.at_once(outcome.result)
             elif incoming.call is not None:
@@ -244,7 +289,15 @@ class CallRunner:
             if incoming.call is not None and incoming.call.operation in STREAMS:
                 self.streams.leave(incoming.call.caller.identity.user_id)
 
-    def _enter(self, incoming: Incoming, answer: ResponseWriter, found: LookUpResult) -> Call:
+    async def _find_outcome(self, incoming: Incoming, answer: ResponseWriter) -> Outcome:
+        """Look up the caller, and run the call; a plain send needs one trip to the ledger for both."""
+        enter, services = partial(self.enter, incoming, answer), self.operations.services
+        if incoming.is_plain_send and services.dispatcher.asks_found:
+            return await send_at_once(services, incoming, enter)
+        found = await self.ledger.look_up(incoming.digest, incoming.handle)
+        return await self.operations.run(enter(found))
+
+    def enter(self, incoming: Incoming, answer: ResponseWriter, found: LookUpResult) -> Call:
         """Make the call of the caller that was found; a stream is counted before its ask is admitted.
 
         Raises:

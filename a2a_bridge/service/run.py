@@ -4,8 +4,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
@@ -191,8 +192,23 @@ class TaskRun(RunningTurn):
             writes += queue_pushes(end.task, end.events, self.ask.traceparent)
         return writes
 
-    async def keep_end(self, settled: SettledTurn) -> None:
+    def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
         """Keep the task's end, release a key under which nothing was sent, and mark the follow-ups as shown."""
+        is_followed = self._feed_lock is not None or self._claim is not None or self._follow_ups
+        if is_followed or not self._keep_task_now(settled):
+            return self._keep_all(settled)
+        return None
+
+    def _keep_task_now(self, settled: SettledTurn) -> bool:
+        """Keep the end of a task that nothing follows; False if its store has to wait."""
+        before, end = self._end, self._find_end(settled)
+        was_written = self._is_written and end is before
+        if not was_written and self._is_kept(end.task) and not self.store.put_now(end.task):
+            return False
+        self.task = end.task
+        return True
+
+    async def _keep_all(self, settled: SettledTurn) -> None:
         try:  # with extra writes, the transaction that settled the turn has released the key
             if self._claim is not None and settled.is_unsent and not settled.has_extra_writes:
                 await release_key(self._claim)

@@ -1,6 +1,6 @@
 """SendMessage and SendStreamingMessage: start a turn, join one, repeat an answer, or follow up on a task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -96,37 +96,61 @@ async def send_at_once(services: Services, incoming: Incoming, enter: Callable[[
     made: list[TaskRun] = []
 
     def make(found: LookUpResult) -> TaskRun:
-        call = enter(found)
-        assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
-        if call.request.context_id and call.caller.agent.has_follow_ups:
-            raise HasFollowUps
-        made.append(services.exchanges.new_run(call, call.request))
+        made.append(new_plain_run(services, enter(found)))
         return made[0]
 
-    run: TaskRun | AlreadyAsked | None
+    begun: TaskRun | Exception
     try:
-        run = await services.dispatcher.ask_found(incoming.digest, incoming.handle, make)
-    except Denied as denied:
-        run = made[0]
-        await run.refuse(denied)
-    except AlreadyAsked as same:
-        run = same
-    except HasFollowUps:
-        run = None
+        begun = await services.dispatcher.ask_found(incoming.digest, incoming.handle, make)
+    except Exception as failure:  # noqa: BLE001  raised again unless it leads to an answer
+        begun = failure
+    return await outcome_of(services, incoming, made, begun)
+
+
+def new_plain_run(services: Services, call: Call) -> TaskRun:
+    """The turn of a plain send, before its ask is decided.
+
+    Raises:
+        HasFollowUps: more has to be read first.
+    """
+    assert isinstance(call.request, Send)  # noqa: S101  for the type checker: it is a plain send
+    if call.request.context_id and call.caller.agent.has_follow_ups:
+        raise HasFollowUps
+    return services.exchanges.new_run(call, call.request)
+
+
+async def outcome_of(
+    services: Services, incoming: Incoming, made: Sequence[TaskRun], begun: TaskRun | Exception
+) -> Outcome:
+    """The answer of a plain send that began, was refused, or is being answered already. `made`: has its turn.
+
+    Raises:
+        Exception: `begun`, if it is no more than an error.
+    """
     call = incoming.call
+    if isinstance(begun, Denied):
+        await made[0].refuse(begun)
+        begun = made[0]
+    if not isinstance(begun, TaskRun | AlreadyAsked | HasFollowUps):
+        raise begun
     assert call is not None and isinstance(call.request, Send)  # noqa: S101, PT018  for the type checker
-    if run is None:
+    if isinstance(begun, HasFollowUps):
         return await take_send(services, call, call.request)
-    if isinstance(run, AlreadyAsked):
-        return await _joined(services, call, call.request, run)
-    return await _outcome(services, call, call.request, run)
+    if isinstance(begun, AlreadyAsked):
+        return await _joined(services, call, call.request, begun)
+    return await _outcome(services, call, call.request, begun)
+
+
+def note_ask(call: Call, chat_id: str) -> None:
+    """Let the record of the request name its ask, its caller and its agent."""
+    if (note := call.note) is not None:
+        note.chat_id, note.caller_id = chat_id, call.caller.identity.user_id
+        note.agent_id = call.caller.agent.agent_id
 
 
 async def _outcome(services: Services, call: Call, send: Send, run: Run) -> Outcome:
     """The answer of a turn that was started, joined or repeated."""
-    if (note := call.note) is not None:
-        note.chat_id, note.caller_id = run.task.chat_id, call.caller.identity.user_id
-        note.agent_id = call.caller.agent.agent_id
+    note_ask(call, run.task.chat_id)
     is_stream = call.operation is Operation.STREAM
     streaming = TaskStreams(call.dialect, send, services.reader)
     if isinstance(run, RepeatedSend):
@@ -168,9 +192,7 @@ async def _joined(services: Services, call: Call, send: Send, same: AlreadyAsked
 async def _approved(services: Services, call: Call, send: Send, task: Task) -> Outcome:
     """The task as it goes on once its caller has decided."""
     joined = await answer(services, call, send, task)
-    if call.note is not None:
-        call.note.chat_id, call.note.caller_id = task.chat_id, call.caller.identity.user_id
-        call.note.agent_id = call.caller.agent.agent_id
+    note_ask(call, task.chat_id)
     if call.operation is Operation.STREAM:
         return StreamedAnswer(TaskStreams(call.dialect, send, services.reader).of_task(joined.feed))
     return (

@@ -4,19 +4,21 @@ A plain ASGI callable, because a Django view costs a thread per request.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct
 
 from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
 from a2a_bridge.service.calls import Incoming, Wire
+from a2a_bridge.service.direct import answer_whole
 from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
 from a2a_bridge.wire.versions import EXTENSION_PATHS, SPOKEN, choose, no_method, version_of
 from accounts.authn import presented
-from kit.asgi import Header, HttpRequest, RequestRefused, Send, answer_preflight
+from kit.asgi import Exchange, Header, HttpRequest, RequestRefused, Send, answer_preflight
 from kit.jsonrpc import RpcError, RpcId, read_call
 
 PREFIX = "/api/a2a/v1/agents/"
@@ -86,8 +88,19 @@ async def receive(
         body = await request.read_checked(methods)
     except RequestRefused as error:
         refused = error
+    return _incoming(request, handle, wire, public_url, body, refused), body
+
+
+def _incoming(
+    request: HttpRequest,
+    handle: str | None,
+    wire: Wire,
+    public_url: str,
+    body: bytes,
+    refused: RequestRefused | None,
+) -> Incoming:
     token = presented(request.headers, request.method, public_url)
-    incoming = Incoming(
+    return Incoming(
         handle=handle,
         token=token,
         digest=token.digest if token else None,
@@ -96,7 +109,6 @@ async def receive(
         refused=refused,
         is_readable=refused is None and token is not None,
     )
-    return incoming, body
 
 
 class RpcWire(Struct):
@@ -140,37 +152,72 @@ class Bridge:
         if request.method == "OPTIONS":
             await answer_preflight(send, PREFLIGHT)
             return
-        version = version_of(request)
-        # The wire of errors that come before there is a method. -32009 is an error of 1.0, which has details.
-        wire = RpcWire(SPOKEN[version][False] if version in SPOKEN else V1)
-        log = self.runner.exchanges
+        version, wire = _wire_of(request)
         answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
             incoming, body = await receive(request, handle, ("POST",), wire, self.public_url)
-            if log is not None:
-                incoming.note = answer.note = begin_note(request, body, incoming.body_bytes, "JSON-RPC")
-            if incoming.is_readable:
-                try:
-                    rpc = read_call(body)
-                    wire = incoming.wire = RpcWire(wire.dialect, rpc.rpc_id)
-                    dialect = choose(rpc.method, version, rpc.params)
-                    if dialect is V1 and is_core(request.path):
-                        dialect = V1_CORE
-                    wire.dialect = dialect
-                    method = dialect.methods.get(rpc.method)
-                    if method is None:
-                        raise no_method(rpc.method)
-                    wire.streams_errors = dialect.streams_errors and method.operation in STREAMS
-                    incoming.take(request, dialect, method.operation, method.read(rpc.params))
-                    if incoming.note is not None:
-                        incoming.note.dialect = dialect.description.title
-                    del rpc
-                except RpcError as error:
-                    incoming.error = error
-            del request, body  # an answer may take long; a stream need not hold them
-            await self.runner.run(incoming, answer)
+            self._read(request, version, wire, incoming, body, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-        finally:
-            if log is not None and (note := answer.note) is not None and note.chat_id:
-                log.record(note)
+            return
+        del request, body  # an answer may take long; a stream need not hold them
+        await self.runner.answer(incoming, answer)
+
+    def serve_whole(
+        self, request: HttpRequest, handle: str, body: bytes, exchange: Exchange
+    ) -> Coroutine[Any, Any, None] | None:
+        """Answer one POST whose body was read; returns a coroutine if the call needs a task from its beginning."""
+        version, wire = _wire_of(request)
+        headers = response_headers(request, self.public_url)
+        answer = CallAnswer(exchange.receive, exchange.send, wire, headers, exchange=exchange)
+        try:
+            refused = None
+            try:
+                request.check_whole(("POST",), body)
+            except RequestRefused as error:
+                refused, body = error, b""
+            incoming = _incoming(request, handle, wire, self.public_url, body, refused)
+            self._read(request, version, wire, incoming, body, answer)
+            return answer_whole(self.runner, incoming, answer, exchange)
+        except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
+            return answer.fail(failure)
+
+    def _read(
+        self,
+        request: HttpRequest,
+        version: str | None,
+        wire: RpcWire,
+        incoming: Incoming,
+        body: bytes,
+        answer: CallAnswer,
+    ) -> None:
+        """Read the call of a request; an error of what it says is kept in `incoming`."""
+        if self.runner.exchanges is not None:
+            incoming.note = answer.note = begin_note(request, body, incoming.body_bytes, "JSON-RPC")
+        if not incoming.is_readable:
+            return
+        try:
+            rpc = read_call(body)
+            wire = incoming.wire = RpcWire(wire.dialect, rpc.rpc_id)
+            dialect = choose(rpc.method, version, rpc.params)
+            if dialect is V1 and is_core(request.path):
+                dialect = V1_CORE
+            wire.dialect = dialect
+            method = dialect.methods.get(rpc.method)
+            if method is None:
+                raise no_method(rpc.method)
+            wire.streams_errors = dialect.streams_errors and method.operation in STREAMS
+            incoming.take(request, dialect, method.operation, method.read(rpc.params))
+            if incoming.note is not None:
+                incoming.note.dialect = dialect.description.title
+        except RpcError as error:
+            incoming.error = error
+
+
+def _wire_of(request: HttpRequest) -> tuple[str | None, RpcWire]:
+    """The version of a request, and the wire of errors that come before there is a method.
+
+    -32009 is an error of 1.0, which has details.
+    """
+    version = version_of(request)
+    return version, RpcWire(SPOKEN[version][False] if version in SPOKEN else V1)

@@ -114,13 +114,12 @@ class HttpJsonBinding:
             await answer_preflight(send, PREFLIGHT)
             return
         wire = HttpJsonWire()
-        log = self.runner.exchanges
         answer = CallAnswer(request.receive, send, wire, response_headers(request, self.public_url))
         try:
             address, names = find_address(rest)
             wire.allow = ", ".join([*address.verbs, "OPTIONS"]).encode()
             incoming, body = await receive(request, handle, address.verbs, wire, self.public_url)
-            if log is not None:
+            if self.runner.exchanges is not None:
                 incoming.note = answer.note = begin_note(request, body, incoming.body_bytes, "HTTP+JSON")
             if incoming.is_readable:
                 try:
@@ -138,13 +137,11 @@ class HttpJsonBinding:
                         incoming.note.dialect = incoming.dialect.description.title
                 except RpcError as error:
                     incoming.error = error
-            del request, body  # an answer may take long; a stream need not hold them
-            await self.runner.run(incoming, answer)
         except Exception as failure:  # noqa: BLE001  whatever fails becomes the answer
             await answer.fail(failure)
-        finally:
-            if log is not None and (note := answer.note) is not None and note.chat_id:
-                log.record(note)
+            return
+        del request, body  # an answer may take long; a stream need not hold them
+        await self.runner.answer(incoming, answer)
 
 
 def take_envelope(request: HttpRequest, operation: Operation, body: bytes, incoming: Incoming) -> None:

@@ -41,7 +41,7 @@ class AskQueue:
         """Wake the first ask that waits for the session, because a turn of the session ended."""
         for chat_id, running in self._lines.get(session_id, {}).items():
             self._woken.add(chat_id)
-            running.until_replied.wake()
+            running.until_woken.wake()
             return
 
     async def wait(self, running: RunningTurn, waits: MustWait) -> OpenTurn | SettledTurn:
@@ -67,7 +67,7 @@ class AskQueue:
         while (left_s := deadline - self._clock()) > 0:
             is_first = next(iter(line)) == ask.chat_id
             if ask.chat_id not in self._woken and running.ending is None:
-                await running.until_replied.wait(min(left_s, LOOK_EVERY_S) if is_first else left_s)
+                await running.until_woken.wait(min(left_s, LOOK_EVERY_S) if is_first else left_s)
             self._woken.discard(ask.chat_id)
             if (ending := running.ending) is not None:
                 return await self._gave_up(ask, WaitAbandoned(), ending.outcome, ending.reason)

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -11,6 +13,7 @@ from agents.core.ask_queue import AskQueue
 from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, Unavailable
 from agents.core.failures import failed
 from agents.core.ledger import Ledger
+from agents.core.ledger.state import BuildAsk
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Clock, Link
@@ -65,6 +68,7 @@ class Dispatcher:
         self._running: dict[str, RunningTurn] = {}  # by chat id, until the end is stored
         self._tasks = TaskSet()
         self._admitting = 0
+        self._open = 0  # the turns whose end is not published yet
         self._draining = False
 
     async def ask(self, running: Run) -> Run:
@@ -96,6 +100,29 @@ class Dispatcher:
         exceptions are raised here.
         """
         made: list[Run] = []
+        return self._begin(self._ledger.admit_found(digest, handle, self._decider(make, made)), made)
+
+    def begin_found(
+        self,
+        digest: str | None,
+        handle: str | None,
+        make: Callable[[LookUpResult], Run],
+        then: Callable[[Run | Exception], None],
+    ) -> None:
+        """Do what `ask_found` does without a task: `then` is called with the turn, or with the error."""
+        made: list[Run] = []
+        context, started = copy_context(), self._clock()
+        self._admitting += 1
+
+        def take(decided: OpenTurn | Exception) -> None:
+            self._admitting -= 1
+            then(self._start(made, decided, started, context))
+
+        run: Callable[..., None] = context.run
+        self._ledger.decide_found(digest, handle, self._decider(make, made), partial(run, take))
+
+    def _decider(self, make: Callable[[LookUpResult], Run], made: list[Run]) -> BuildAsk:
+        """The function by which the ledger's thread makes the turn of what it found, and adds it to `made`."""
 
         def decide(found: LookUpResult) -> Admit | Deny:
             running = make(found)
@@ -107,38 +134,55 @@ class Dispatcher:
             cannot_wait = running.ask.queues and self._queue.is_full
             return Admit(replace(running.ask, queues=False) if cannot_wait else running.ask)
 
-        return self._begin(self._ledger.admit_found(digest, handle, decide), made)
+        return decide
 
     async def _begin(self, deciding: Awaitable[OpenTurn], made: Sequence[Run]) -> Run:
         """Wait for the ledger's decision, and start the turn. `made`: has the turn once the ask is decided."""
         started = self._clock()
         self._admitting += 1
+        decided: OpenTurn | Exception
         try:
-            turn = await deciding
+            decided = await deciding
         except MustWait as waits:
-            running, seeing = made[0], self._wait_in_queue(made[0], waits)
+            decided = waits
+        finally:
+            self._admitting -= 1
+        begun = self._start(made, decided, started, copy_context())
+        if isinstance(begun, Exception):
+            raise begun
+        return begun
+
+    def _start(
+        self, made: Sequence[Run], decided: OpenTurn | Exception, started: float, context: Context
+    ) -> Run | Exception:
+        """Start the turn of an ask that was admitted or has to wait; else returns the error."""
+        if isinstance(decided, Exception) and not isinstance(decided, MustWait):
+            return decided
+        running = made[0]
+        running.context = context
+        self._running[running.ask.chat_id] = running
+        self._open += 1
+        if isinstance(decided, MustWait):
+            waiting = self._wait_in_queue(running, decided)
+            self._tasks.start(waiting, name=f"turn {running.ask.chat_id}")
         else:
             if reach:
                 reach("after-admission")
-            running, seeing = made[0], self._see_through(made[0], started)
-            running.admit(turn)
-        finally:
-            self._admitting -= 1
-        self._running[running.ask.chat_id] = running
-        self._tasks.start(seeing, name=f"turn {running.ask.chat_id}")
+            running.started_at = started
+            running.admit(decided)
+            self._see_through(running)
         return running
 
     async def _wait_in_queue(self, running: RunningTurn, waits: MustWait) -> None:
         began = self._clock()
         turn = await self._queue.wait(running, waits)
         if isinstance(turn, SettledTurn):
-            del self._running[running.ask.chat_id]
-            await running.publish(turn)
+            self._publish(running, turn)
             return
-        started = self._clock()
-        running.waited_s = started - began
+        running.started_at = self._clock()
+        running.waited_s = running.started_at - began
         running.admit(turn)
-        await self._see_through(running, started)
+        self._see_through(running)
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The turn of that id, if it runs or waits in this process and its end is not stored yet.
@@ -175,7 +219,7 @@ class Dispatcher:
     @property
     def open_turns(self) -> int:
         """The number of turns of this process that have not ended."""
-        return len(self._tasks) + self._admitting
+        return self._open + self._admitting
 
     @property
     def queued(self) -> int:
@@ -196,7 +240,7 @@ class Dispatcher:
         """Refuse new asks, wait for the open turns, then fail those still open."""
         self._draining = True
         deadline = self._clock() + within_s
-        while self.open_turns:
+        while self.open_turns or len(self._tasks):
             if reach:
                 reach("while-draining")
             for running in self._running.values():
@@ -215,18 +259,70 @@ class Dispatcher:
 
         return show
 
-    async def _see_through(self, running: RunningTurn, started: float) -> None:
-        """Run an admitted turn: deliver it, wait for its ending, store the end, and show the end to followers."""
-        turn, chat_id = running.turn, running.ask.chat_id
+    def _see_through(self, running: RunningTurn) -> None:
+        """Run an admitted turn: deliver it, wait for its ending, store the end, and show the end to followers.
+
+        Each step calls the next one. Only a step that must wait for something else runs in an asyncio task.
+        """
+        turn = running.turn
         if turn.watchers:
             running.on_chunk = self._show_chunk(turn)
         self._waiting.expect(running)  # register before delivery, or a fast agent's reply would be lost
+        link = self._links.get(turn.link)
+        if link is None:  # this hub no longer has the link
+            self._settle(running, NEVER_LEFT)
+        elif running.ending is None and link.deliver_now(running):
+            self._await_reply(running, running.ask.wait_s)
+        else:
+            self._tasks.start(self._deliver(running, link), name=f"deliver {running.ask.chat_id}")
+
+    async def _deliver(self, running: RunningTurn, link: Link) -> None:
+        """Deliver a prompt that has to wait, such as for another process or for an agent that reads slowly."""
+        if running.ending is not None:  # the turn was ended during its admission
+            self._settle(running, replace(running.ending, keeps_claim=False, returns_budget=True))
+            return
+        ending: TurnEnding | None = None
+        deadline = self._clock() + running.ask.wait_s
         try:
-            ending = await self._reach_end(running)
-        finally:
-            self._waiting.forget(running)
+            await wait_within(link.deliver(running), running.ask.wait_s)
+        except TimeoutError:
+            ended: TurnEnding | None = running.ending  # the agent may have ended the turn in the same moment
+            ending = ended or NO_REPLY
+        except NoReceipt:
+            ending = MAY_WORK
+        except NotDelivered:
+            ending = NEVER_LEFT
+        except Exception:  # any failure ends the turn
+            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
+            ending = MAY_WORK
+        if ending is None:
+            self._await_reply(running, deadline - self._clock())
+        else:
+            self._settle(running, ending)
+
+    def _await_reply(self, running: RunningTurn, within_s: float) -> None:
+        """Settle the turn at its first ending: at once, by the agent or the hub, or when the time is over."""
+        running.delivered_at = self._clock()
+        if reach:
+            reach("after-delivery")
+        if running.ending is not None:
+            self._settle(running, running.ending)
+            return
+        timer = asyncio.get_running_loop().call_later(within_s, running.end, NO_REPLY)
+
+        def end() -> None:
+            timer.cancel()
+            if running.ending is not None:
+                running.context.run(self._settle, running, running.ending)
+
+        running.on_ending = end
+
+    def _settle(self, running: RunningTurn, ending: TurnEnding) -> None:
+        """Store the end of a turn."""
+        self._waiting.forget(running)
         if reach:
             reach("before-settling")
+        started = running.started_at
         ending = replace(
             ending,
             latency_ms=int((self._clock() - started) * 1000),
@@ -236,42 +332,32 @@ class Dispatcher:
             keeps_claim=ending.keeps_claim and not running.agent_is_done,
             usage=running.usage,
         )
-        try:
-            settled = await self._ledger.settle(turn, ending, running.extra_writes)
-        except Unavailable:
-            logger.error("turn.not_recorded", extra={"chat_id": chat_id})
+
+        run: Callable[..., None] = running.context.run
+        take = partial(run, self._take_end, running)
+        self._ledger.settle(running.turn, ending, take, running.extra_writes)
+
+    def _take_end(self, running: RunningTurn, settled: SettledTurn | Exception) -> None:
+        if isinstance(settled, Exception):
+            logger.error("turn.not_recorded", extra={"chat_id": running.ask.chat_id})
             settled = SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED, has_extra_writes=False)
-        finally:
-            del self._running[chat_id]
         if reach:
             reach("after-settling")
         if self._queue.count:
-            self._queue.wake_first(turn.ask.target.session_id)
-        await running.publish(settled)
+            self._queue.wake_first(running.turn.ask.target.session_id)
+        self._publish(running, settled)
 
-    async def _reach_end(self, running: RunningTurn) -> TurnEnding:
-        """Deliver the prompt, and wait for the first ending."""
-        if running.ending is not None:  # the turn was ended during its admission
-            return replace(running.ending, keeps_claim=False, returns_budget=True)
-        wait_s = running.ask.wait_s
-        deadline = self._clock() + wait_s
+    def _publish(self, running: RunningTurn, settled: SettledTurn) -> None:
+        """Show the stored end to the followers of the turn, in a task if the surface has to wait before."""
+        del self._running[running.ask.chat_id]
+        publishing = running.publish(settled)
+        if publishing is None:
+            self._open -= 1
+        else:
+            self._tasks.start(self._finish(publishing), name=f"end {running.ask.chat_id}")
+
+    async def _finish(self, publishing: Coroutine[Any, Any, None]) -> None:
         try:
-            if (link := self._links.get(running.turn.link)) is None:
-                return NEVER_LEFT  # this hub no longer has the link
-            await wait_within(link.deliver(running), wait_s)
-            running.delivered_at = self._clock()
-            if reach:
-                reach("after-delivery")
-            if running.ending is None:
-                await running.until_replied.wait(deadline - self._clock())
-        except TimeoutError:
-            pass  # the agent may have ended the turn in the same moment
-        except NoReceipt:
-            return MAY_WORK
-        except NotDelivered:
-            return NEVER_LEFT
-        except Exception:  # any failure ends the turn
-            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
-            return MAY_WORK
-        ending: TurnEnding | None = running.ending  # set during the wait
-        return ending or NO_REPLY
+            await publishing
+        finally:
+            self._open -= 1

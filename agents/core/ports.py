@@ -14,6 +14,9 @@ class Link(Protocol):
     the process that has the socket; a link without connections keeps `Session.reachable_from`.
     """
 
+    def deliver_now(self, running: RunningTurn) -> bool:
+        """Do what `deliver` does if it need not wait; False: nothing was done, and `deliver` has to be used."""
+
     async def deliver(self, running: RunningTurn) -> None:
         """Send the prompt. The reply goes to `WaitingTurns.take` of the process that waits.
 

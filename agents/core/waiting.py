@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from time import monotonic
 from typing import Any
 
@@ -50,12 +51,16 @@ class RunningTurn:
     with a task. `is_decided`: the hub knows whether the answer is direct, or the turn has ended. `link_decides`:
     the link finds out whether the answer is direct; otherwise the first piece makes the answer a task. `is_due`: a
     response to the caller is due, because the turn has ended, or because its agent waits for the caller's
-    approval. `is_settled`: the end is committed and kept. `until_replied`, `until_decided`, `until_due`,
-    `until_settled`: the waiters for `ending`, `is_decided`, `is_due`, `is_settled`. `waited_s`: the time in line
-    for a free agent; `delivered_at`, `first_piece_at`: moments of the monotonic clock; None: did not happen.
+    approval. `is_settled`: the end is committed and kept. `until_decided`, `until_due`, `until_settled`: the
+    waiters for `is_decided`, `is_due`, `is_settled`. `until_woken`: the waiter of an ask that waits for a free
+    agent. `on_ending`: called once when `ending` is set. `context`: the context variables of the request that
+    asked, for the log. `waited_s`: the time in line for a free agent. `started_at`, `delivered_at`,
+    `first_piece_at`: moments of the monotonic clock, the first before admission; None: did not happen.
     """
 
     turn: OpenTurn
+    context: Context
+    started_at: float
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -64,7 +69,8 @@ class RunningTurn:
         self.agent_is_done = False
         self.usage: Usage | None = None
         self.ending: TurnEnding | None = None
-        self.until_replied = Waiters()
+        self.on_ending: Callable[[], None] | None = None
+        self.until_woken = Waiters()
         self.until_decided = Waiters()
         self.until_due = Waiters()
         self.until_settled = Waiters()
@@ -97,8 +103,11 @@ class RunningTurn:
         """Return what the surface writes in the transaction that settles the turn; see `ExtraWrites`."""
         return ()
 
-    async def keep_end(self, settled: SettledTurn) -> None:
-        """Store what the surface keeps of the end. The end is committed, but followers do not see it yet."""
+    def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
+        """Store what the surface keeps of the end; returns a coroutine if that must wait.
+
+        The end is committed, but followers do not see it yet.
+        """
 
     def record(self) -> None:
         """Record that the turn was admitted or has a new piece. Returns at once."""
@@ -112,7 +121,8 @@ class RunningTurn:
         """Note that the answer will be a task, not a direct message, so that streams can begin."""
         if not self.is_decided:
             self.is_decided = True
-            self.until_decided.wake()
+            if self.until_decided:
+                self.until_decided.wake()
 
     def take(self, message: ReplyMessage) -> None:
         """Add a piece or the end of the reply; a message after the end only shows that the agent is done."""
@@ -133,14 +143,34 @@ class RunningTurn:
         """End the wait for the reply; the first ending stands."""
         if self.ending is None:
             self.ending = ending
-            self.until_replied.wake()
+            if self.on_ending is not None:
+                self.on_ending()
+            elif self.until_woken:
+                self.until_woken.wake()
 
-    async def publish(self, settled: SettledTurn) -> None:
-        """Let the surface store the committed end, then show the end to every follower."""
+    def publish(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
+        """Let the surface store the committed end, then show the end to every follower.
+
+        Returns a coroutine that does it if the surface must wait.
+        """
         try:
-            await self.keep_end(settled)
+            keeping = self.keep_end(settled)
         except Exception:
             logger.exception("turn.on_settled_failed", extra={"chat_id": self.ask.chat_id})
+            keeping = None
+        if keeping is not None:
+            return self._publish_once_kept(keeping, settled)
+        self._show_end(settled)
+        return None
+
+    async def _publish_once_kept(self, keeping: Coroutine[Any, Any, None], settled: SettledTurn) -> None:
+        try:
+            await keeping
+        except Exception:
+            logger.exception("turn.on_settled_failed", extra={"chat_id": self.ask.chat_id})
+        self._show_end(settled)
+
+    def _show_end(self, settled: SettledTurn) -> None:
         self._stored = settled
         self.is_settled = self.is_due = self.is_decided = True
         # A follower that waits for the future without a shield cancels the future when the follower is cancelled.

@@ -138,10 +138,31 @@ class SocketLink:
         """Remove a closed socket."""
         self._sockets.pop(connection_id, None)
 
+    def deliver_now(self, running: RunningTurn) -> bool:
+        """Write the prompt to a socket of this process that takes it at once. See `agents.core.ports.Link`."""
+        turn = running.turn
+        socket = self._sockets.get(turn.connection_id) if turn.link_process == self._me else None
+        if socket is None or not socket.prompt_now(self._prompt_of(running)):
+            return False
+        if not socket.may_be_direct:
+            running.becomes_task()
+        return True
+
     async def deliver(self, running: RunningTurn) -> None:
         """Deliver a prompt. See `agents.core.ports.Link`."""
+        prompt = self._prompt_of(running)
+        if running.turn.link_process == self._me:
+            may_be_direct = await self._send_to_socket(prompt)
+        else:
+            may_be_direct = await self._deliver_far(running.turn.link_process, prompt)
+        # Without the feature `direct_message` the answer is a task: a
+        # stream need not wait to learn which it is.
+        if not may_be_direct:
+            running.becomes_task()
+
+    def _prompt_of(self, running: RunningTurn) -> PostedPrompt:
         turn, ask = running.turn, running.ask
-        prompt = PostedPrompt(
+        return PostedPrompt(
             chat_id=ask.chat_id,
             connection_id=turn.connection_id,
             home=self._me,
@@ -159,14 +180,6 @@ class SocketLink:
             message_id=ask.message_id,
             is_own=turn.is_own,
         )
-        if turn.link_process == self._me:
-            may_be_direct = await self._send_to_socket(prompt)
-        else:
-            may_be_direct = await self._deliver_far(turn.link_process, prompt)
-        # Without the feature `direct_message` the answer is a task: a
-        # stream need not wait to learn which it is.
-        if not may_be_direct:
-            running.becomes_task()
 
     async def withdraw(self, turn: OpenTurn) -> None:
         """Inform the agent that its caller canceled. See `agents.core.ports.Link`."""

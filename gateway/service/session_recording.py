@@ -4,9 +4,9 @@ The database has each record before: a process that is killed loses none.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Q, Sum
@@ -292,7 +292,8 @@ class Recording:
 
     async def add_message(self) -> None:
         """Pass the message on to the recorder, after the commit of its row."""
-        await self.add(self._message)
+        if self._message is not None:
+            await self.add(self._message)
 
     def place(self, part: str, role: str, content: object, entry_id: str, stamp_ms: int) -> PlacedEntry | None:
         """Make an entry; None when the message belongs in no session."""
@@ -301,11 +302,10 @@ class Recording:
         entry = LogEntry(timestamp_ms=stamp_ms, role=role, content=content, id=entry_id)
         return PlacedEntry(self.routed.place, entry, f"{self.key}-{part}", seal_content(content))
 
-    async def add(self, entry: PlacedEntry | None) -> None:
+    async def add(self, entry: PlacedEntry) -> None:
         """Pass an entry on to the recorder, after the commit of its row."""
-        if entry is not None:
-            self._recorder.put(entry, len(entry.sealed))
-            await self._recorder.wait_for_room()
+        self._recorder.put(entry, len(entry.sealed))
+        await self._recorder.wait_for_room()
 
 
 class RecordedTurn(RunningTurn):
@@ -323,7 +323,8 @@ class RecordedTurn(RunningTurn):
             self._reply = recording.place("reply", "agent", content_of(self, settled), reply_id(self), now_ms())
         return [hold(self._reply, recording.process_id)] if self._reply is not None else []
 
-    async def keep_end(self, settled: SettledTurn) -> None:
+    def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
         """Pass the reply on to the recorder. The task that waits for the turn sends the reply."""
-        if settled.has_extra_writes:
-            await self._recording.add(self._reply)
+        if settled.has_extra_writes and self._reply is not None:
+            return self._recording.add(self._reply)
+        return None

@@ -24,6 +24,14 @@ class MeasuredLink:
         self._link = link
         self._spans = spans
 
+    def deliver_now(self, running: RunningTurn) -> bool:
+        """See `agents.core.ports.Link`."""
+        began_ns = time.time_ns()
+        is_delivered = self._link.deliver_now(running)
+        if is_delivered:
+            self._spans.delivered(running.turn, began_ns)
+        return is_delivered
+
     async def deliver(self, running: RunningTurn) -> None:
         """See `agents.core.ports.Link`."""
         began_ns, failure = time.time_ns(), ""

@@ -1,13 +1,15 @@
 """A hub's rows without a hub: agents that are online, callers who ask, and the ledger's own batch."""
 
+import asyncio
 import itertools
 from dataclasses import dataclass
 
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
+from agents.core.ledger import Ledger
 from agents.core.ledger.batch import commit
-from agents.core.ledger.work import Admit, Release, Result, Settle, Work
-from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
+from agents.core.ledger.work import Admit, ExtraWrites, Release, Result, Settle, Work
+from agents.core.types import Ask, AskTarget, OpenTurn, SettledTurn, TurnEnding
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from agents.models.choices import Outcome, Surface
 from kit.clock import db_now
@@ -31,6 +33,15 @@ class Published:
     @property
     def turns(self) -> list[Turn]:
         return list(Turn.objects.filter(agent=self.agent).order_by("pk"))
+
+
+def settling(
+    ledger: Ledger, turn: OpenTurn, ending: TurnEnding, extra_writes: ExtraWrites | None = None
+) -> "asyncio.Future[SettledTurn | Exception]":
+    """The future of the end that stands."""
+    ended: asyncio.Future[SettledTurn | Exception] = asyncio.get_running_loop().create_future()
+    ledger.settle(turn, ending, ended.set_result, extra_writes)
+    return ended
 
 
 def user(login: str) -> User:

@@ -15,7 +15,7 @@ from agents.core.types import OpenTurn
 from agents.models import Turn
 from agents.models.choices import Outcome
 from kit.async_db import db_call
-from tests.contracts.rows import COMPLETED, HOME, ask, published
+from tests.contracts.rows import COMPLETED, HOME, ask, published, settling
 
 MIB = 1_048_576
 
@@ -80,7 +80,7 @@ async def test_ends_are_written_when_asks_are_refused(pages: Pages, ledger: Ledg
     with pytest.raises(Unavailable):
         await ledger.admit(asks[-1])
     for turn in admitted:
-        assert (await ledger.settle(turn, COMPLETED)).outcome is Outcome.COMPLETED
+        assert (await settling(ledger, turn, COMPLETED)).outcome is Outcome.COMPLETED
     pages.has_room = True
     await ledger.admit(asks[-1])
     assert await db_call(Turn.objects.filter(outcome="completed").count)() == len(admitted)

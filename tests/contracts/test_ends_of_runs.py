@@ -50,6 +50,18 @@ def run_on(store: MemoryTaskStore, *, keeps_plain: bool = True, claim: KeyClaim 
     return run
 
 
+async def keep_end(run: TaskRun, settled: SettledTurn) -> None:
+    """Keep the end, whether or not the store has to wait."""
+    if (keeping := run.keep_end(settled)) is not None:
+        await keeping
+
+
+async def publish(run: TaskRun) -> None:
+    """Publish the end, whether or not the store has to wait."""
+    if (publishing := run.publish(REPLIED)) is not None:
+        await publishing
+
+
 def make_send(*, takes_direct: bool = False) -> Send:
     message = Message("m1", Role.USER, (Part(text="hi"),))
     return Send(message=message, question="hi", waits=False, takes_direct=takes_direct, plain_is_direct=True)
@@ -61,7 +73,7 @@ async def test_a_task_that_is_told_of_while_its_turn_is_settled_is_kept_with_its
     run = run_on(store, keeps_plain=False)
     run.extra_writes(REPLIED)
     feed = await run.start_feed()
-    await run.keep_end(REPLIED)
+    await keep_end(run, REPLIED)
     kept = await store.find(run.task.id, caller_id=1)
     assert kept is not None
     assert kept == feed.task
@@ -79,7 +91,7 @@ def test_the_events_of_a_plain_reply_make_the_task_that_was_kept(text: str) -> N
 async def test_a_plain_reply_is_told_as_it_was_kept_to_those_who_come_after_it() -> None:
     run = run_on(MemoryTaskStore(Clock()))
     run.extra_writes(REPLIED)
-    await run.keep_end(REPLIED)
+    await keep_end(run, REPLIED)
     assert [event.seq for event in run.last_events] == [1, 2, 3]
     assert after(run.opening, run.last_events) == run.task
 
@@ -88,7 +100,7 @@ async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
     run = run_on(Broken(Clock()))
     feed = await run.start_feed()
     with pytest.raises(RuntimeError):
-        await run.keep_end(REPLIED)
+        await keep_end(run, REPLIED)
     assert not feed.is_fed
     assert feed.task.state is State.COMPLETED
 
@@ -96,10 +108,13 @@ async def test_an_end_that_cannot_be_kept_leaves_no_one_waiting() -> None:
 class SlowToPut(MemoryTaskStore):
     """A store in which a new task, or the end of one that was not followed, takes some turns of the loop."""
 
+    def put_now(self, task: Task) -> bool:
+        return False
+
     async def put(self, task: Task) -> None:
         for _ in range(3):
             await asyncio.sleep(0)
-        await super().put(task)
+        super().put_now(task)
 
 
 @pytest.mark.parametrize("turns", range(-5, 6))
@@ -114,7 +129,7 @@ async def test_a_follower_that_comes_while_the_end_is_kept_sees_the_end(turns: i
         return await work
 
     run.extra_writes(REPLIED)
-    feed, _ = await asyncio.gather(later(turns, run.start_feed()), later(-turns, run.publish(REPLIED)))
+    feed, _ = await asyncio.gather(later(turns, run.start_feed()), later(-turns, publish(run)))
     assert (run.is_settled, feed.is_fed) == (True, False)
     assert await store.find(run.task.id, caller_id=1) == run.task == feed.task
     assert feed.task.state is State.COMPLETED
@@ -129,7 +144,7 @@ async def test_the_end_of_an_unsent_ask_releases_its_key_once_and_keeps_no_follo
     feed = await run.start_feed()
     unsent = SettledTurn(Outcome.FAILED, TurnFailure.NOT_DELIVERED, has_extra_writes=is_released, is_unsent=True)
     with nullcontext() if is_released else pytest.raises(RuntimeError, match="Database access not allowed"):
-        await run.keep_end(unsent)
+        await keep_end(run, unsent)
     assert not feed.is_fed
     assert not feed.task.is_open
 
@@ -197,7 +212,7 @@ async def test_the_end_closes_an_artifact_that_is_kept_in_the_moment_of_the_end(
     run.take(ExtraPiece("c", 0, ArtifactPiece("a", (Part(text="hi"),))))
     await feed.wait_for_events(1, 5)
     await asyncio.to_thread(settling.join)
-    await run.publish(REPLIED)
+    await publish(run)
     closed = [one for one in run.last_events if isinstance(one, ArtifactEvent) and one.artifact.id == "a"]
     assert [one.last_chunk for one in closed] == [True]
 
@@ -286,7 +301,7 @@ async def test_a_further_message_that_was_not_sent_leaves_its_task_as_it_was(rea
     feed = await run.start_feed()
     unsent = SettledTurn(Outcome.FAILED, reason, is_unsent=True)
     (written,) = [query for query in run.extra_writes(unsent) if "SET chat_id" in query.statement] or [None]
-    await run.keep_end(unsent)
+    await keep_end(run, unsent)
     assert feed.task.state is State[state]
     assert await store.find(before.id, caller_id=1) == run.task == feed.task
     if reason == "canceled":

@@ -26,7 +26,7 @@ from agents.transcript.pieces import Part
 from hub.wiring import HubServices
 from kit.async_db import db_call
 from lab.waiting import eventually
-from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, user
+from tests.contracts.rows import COMPLETED, Published, ask, live_process, published, settling, user
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 SEND = Send(message=Message("m", Role.USER, (Part(text="what?"),)), question="what?")
@@ -45,7 +45,7 @@ async def busy_agent() -> AsyncIterator[tuple[HubServices, Published]]:
     agent, first = await db_call(prepare)()
     turn = await hub_services.ledger.admit(first)
     yield hub_services, agent
-    await hub_services.ledger.settle(turn, COMPLETED)
+    await settling(hub_services.ledger, turn, COMPLETED)
     await hub_services.dispatcher.drain(0)
     hub_services.ledger.close()
 

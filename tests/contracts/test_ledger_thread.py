@@ -24,7 +24,7 @@ from agents.models import QueuedAsk, Turn
 from agents.models.choices import Outcome, TurnFailure
 from kit import sql
 from lab.waiting import eventually
-from tests.contracts.rows import COMPLETED, HOME, ask, published
+from tests.contracts.rows import COMPLETED, HOME, ask, published, settling
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -72,7 +72,7 @@ async def test_asks_that_arrive_together_are_all_answered(ledger: Ledger) -> Non
     asks = await asyncio.to_thread(lambda: [ask(agent) for agent in agents])
     turns = await asyncio.gather(*(ledger.admit(one) for one in asks))
     assert [turn.ask for turn in turns] == asks
-    ends = await asyncio.gather(*(ledger.settle(turn, COMPLETED) for turn in turns))
+    ends = await asyncio.gather(*(settling(ledger, turn, COMPLETED) for turn in turns))
     assert {end.outcome for end in ends} == {Outcome.COMPLETED}
 
 
@@ -133,8 +133,8 @@ async def test_a_reply_the_database_refuses_still_ends_its_turn(ledger: Ledger) 
             "CREATE TRIGGER refuse BEFORE INSERT ON agents_event WHEN NEW.payload LIKE '%poison%'"
             " BEGIN SELECT RAISE(ABORT, 'refused'); END"
         )
-        settling = ledger.settle(turn, replace(COMPLETED, text="poison"))
-        settled = await asyncio.wait_for(settling, 20)
+        ending = settling(ledger, turn, replace(COMPLETED, text="poison"))
+        settled = await asyncio.wait_for(ending, 20)
         other.execute("DROP TRIGGER refuse")
     assert settled == SettledTurn(Outcome.FAILED, TurnFailure.NOT_RECORDED)
     assert not await asyncio.to_thread(Turn.objects.holding().exists)
@@ -144,11 +144,11 @@ async def test_a_settle_outlives_a_database_that_is_away(ledger: Ledger) -> None
     one = await asyncio.to_thread(lambda: ask(published()))
     turn = await ledger.admit(one)
     with locked():
-        settling = asyncio.ensure_future(ledger.settle(turn, COMPLETED))
+        ending = settling(ledger, turn, COMPLETED)
         refused = await asyncio.gather(ledger.admit(one), return_exceptions=True)
         assert isinstance(refused[0], Unavailable)
-        assert not settling.done()
-    assert (await asyncio.wait_for(settling, 20)).outcome is Outcome.COMPLETED
+        assert not ending.done()
+    assert (await asyncio.wait_for(ending, 20)).outcome is Outcome.COMPLETED
 
 
 async def test_an_ask_refused_because_the_database_was_away_leaves_nothing_open(ledger: Ledger) -> None:
@@ -244,11 +244,11 @@ async def test_a_surface_that_cannot_say_what_to_write_holds_up_no_turn(ledger: 
         kept.append(settled)
         return []
 
-    settling = (
-        ledger.settle(turn, COMPLETED, extra_writes)
+    ending = (
+        settling(ledger, turn, COMPLETED, extra_writes)
         for turn, extra_writes in zip(turns, (broken, refused, sound), strict=True)
     )
-    ends = await asyncio.wait_for(asyncio.gather(*settling), 5)
+    ends = await asyncio.wait_for(asyncio.gather(*ending), 5)
     assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
     assert [end.has_extra_writes for end in ends] == [False, False, True]
     assert kept[-1] == ends[-1]
@@ -265,11 +265,11 @@ async def test_a_ledger_that_is_left_unfinished_says_how_much_was_not_begun(
         return "ledger.batch_failed" in caplog.messages
 
     with locked():
-        settling = [asyncio.ensure_future(ledger.settle(turns[0], COMPLETED))]
+        ending = [settling(ledger, turns[0], COMPLETED)]
         await eventually(is_locked_out, "the thread has begun the first")
-        settling += [asyncio.ensure_future(ledger.settle(turn, COMPLETED)) for turn in turns[1:]]
+        ending += [settling(ledger, turn, COMPLETED) for turn in turns[1:]]
         await asyncio.sleep(0)  # they are with the ledger now
         ledger.close(0.01)
-    ends = await asyncio.wait_for(asyncio.gather(*settling), 20)
+    ends = await asyncio.wait_for(asyncio.gather(*ending), 20)
     assert [end.outcome for end in ends] == [Outcome.COMPLETED] * 3
     assert [one.__dict__["waiting"] for one in caplog.records if one.message == "ledger.unfinished"] == [2]

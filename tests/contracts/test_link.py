@@ -116,7 +116,7 @@ def running_turn(admitted: OpenTurn | None = None) -> RunningTurn:
 async def replied(running: RunningTurn) -> TurnEnding:
     """The end of the wait for the reply."""
     if running.ending is None:
-        await running.until_replied.wait(30)
+        await running.until_woken.wait(30)
     assert running.ending is not None
     return running.ending
 

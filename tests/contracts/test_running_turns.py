@@ -1,7 +1,7 @@
 """The end of a turn at its dispatcher: one ending, whenever it comes, and no follower is left waiting."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import Any
 
@@ -13,12 +13,14 @@ from agents.core.ask_queue import AskQueue
 from agents.core.dispatch import Dispatcher
 from agents.core.errors import Busy, MustWait, NoReceipt, NotDelivered, Unavailable
 from agents.core.ledger import Ledger
+from agents.core.ledger.thread import OnSettled
 from agents.core.live_views import LiveViews
 from agents.core.post import Final, LocalPost, PostedChunk
 from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import Outcome, TurnFailure
 from hub.caller_rate import CallerRate
+from kit.tasks import TaskSet
 from tests.contracts.rows import ASK
 
 REPLY = Final("c", 0, "hi")
@@ -32,16 +34,18 @@ class OpenHanded(Ledger):
         self.may_settle = asyncio.Event()
         self.may_settle.set()
         self._stored = stored
+        self._settling = TaskSet()
 
     async def admit(self, asked: Ask, *, in_queue: bool = False) -> OpenTurn:
         return OpenTurn(ask=asked, connection_id=1, link_process="p", text="what?", link="test")
 
-    async def settle(self, turn: OpenTurn, ending: TurnEnding, extra_writes: Any = None) -> SettledTurn:
+    def settle(self, turn: OpenTurn, ending: TurnEnding, then: OnSettled, extra_writes: Any = None) -> None:
         self.endings.append(ending)
+        self._settling.start(self._settle(ending, then), name="settle")
+
+    async def _settle(self, ending: TurnEnding, then: OnSettled) -> None:
         await self.may_settle.wait()
-        if isinstance(self._stored, Exception):
-            raise self._stored
-        return self._stored or SettledTurn(ending.outcome, ending.reason, ending.text)
+        then(self._stored or SettledTurn(ending.outcome, ending.reason, ending.text))
 
 
 class Slow:
@@ -50,6 +54,9 @@ class Slow:
     def __init__(self) -> None:
         self.delivered: asyncio.Future[None] | None = None
         self.withdrawn = 0
+
+    def deliver_now(self, running: RunningTurn) -> bool:
+        return False
 
     async def deliver(self, running: RunningTurn) -> None:
         self.delivered = asyncio.get_running_loop().create_future()
@@ -243,7 +250,10 @@ async def test_the_end_of_a_reply_that_was_too_large_brings_no_part_of_it_as_a_l
 class Broken(RunningTurn):
     """A turn whose surface cannot keep the end."""
 
-    async def keep_end(self, settled: SettledTurn) -> None:
+    def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None]:
+        return self._keep()
+
+    async def _keep(self) -> None:
         await asyncio.sleep(0)
         raise RuntimeError
 

@@ -46,6 +46,10 @@ class JournalTaskStore:
         self._writing = Batcher(self._write)
         self._thread = DbThread("journal")
 
+    def put_now(self, task: Task) -> bool:
+        """See `TaskStore`."""
+        return False
+
     async def put(self, task: Task) -> None:
         """See `TaskStore`.
 

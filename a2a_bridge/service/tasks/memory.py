@@ -93,14 +93,19 @@ class MemoryTaskStore:
 
     async def put(self, task: Task) -> None:
         """See `TaskStore`."""
+        self.put_now(task)
+
+    def put_now(self, task: Task) -> bool:
+        """See `TaskStore`. A store in memory never waits."""
         kept = self._kept(task.id, task.caller_id)
         if kept and (kept.task.is_terminal or task.seq <= kept.task.seq):
-            return
+            return True
         shelf = self._shelves.get(task.caller_id)
         if shelf is None:
             shelf = self._shelves[task.caller_id] = _CallerTasks()
         now = self._clock()
         self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
+        return True
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""

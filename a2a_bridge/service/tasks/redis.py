@@ -94,6 +94,10 @@ class RedisTaskStore:
         self._bytes_a_caller = bytes_a_caller
         self._writing = Batcher(self._write)
 
+    def put_now(self, task: Task) -> bool:
+        """See `TaskStore`."""
+        return False
+
     async def put(self, task: Task) -> None:
         """See `TaskStore`.
 

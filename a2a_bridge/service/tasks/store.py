@@ -85,6 +85,9 @@ class TaskStore(Protocol):
     has ended stays as it ended.
     """
 
+    def put_now(self, task: Task) -> bool:
+        """Do what `put` does if the store need not wait; False: nothing was done, and `put` has to be used."""
+
     async def put(self, task: Task) -> None:
         """Keep a new task, or one that was not followed before its end. The task may be lost with the store.
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.errors import Denied, MustWait, NotPublished, Unavailable
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw
-from agents.core.ledger.worker import DiskReserve, Worker
+from agents.core.ledger.worker import DiskReserve, Item, Worker
 from agents.core.ports import Spans
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Outcome
@@ -24,6 +24,8 @@ from kit.trace import current_turn
 CLOSED_WITHIN_S = 10
 LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
+OnDecided = Callable[[OpenTurn | Exception], None]
+OnSettled = Callable[[SettledTurn | Exception], None]
 
 
 class Histogram:
@@ -130,15 +132,25 @@ class Ledger:
         """
         return self._decided(Admit(ask, in_queue))
 
-    def admit_found(self, digest: str | None, handle: str | None, then: BuildAsk) -> Coroutine[Any, Any, OpenTurn]:
-        """Look up a token and an agent, and decide the ask that `then` builds from them, in one batch.
+    def admit_found(
+        self, digest: str | None, handle: str | None, build: BuildAsk
+    ) -> Coroutine[Any, Any, OpenTurn]:
+        """Look up a token and an agent, and decide the ask that `build` makes of them, in one batch.
 
-        `then`: see `LookUp`.
+        `build`: `LookUp.then`.
 
         Raises:
-            The errors of `then` and of `admit`; Unavailable also when nothing could be looked up.
+            The errors of `build` and of `admit`; Unavailable also when nothing could be looked up.
         """
-        return self._decided(LookUp(digest, handle, then=then))
+        return self._decided(LookUp(digest, handle, then=build))
+
+    def decide_found(self, digest: str | None, handle: str | None, build: BuildAsk, then: OnDecided) -> None:
+        """Do what `admit_found` does, and call `then` with the turn or the error; no task waits."""
+        began_ns = time.time_ns()
+        look_up = LookUp(digest, handle, then=build)
+        item = self._worker.put(
+            look_up, may_refuse=True, then=lambda result: then(self._note(item, result, began_ns))
+        )
 
     async def deny(self, ask: Ask, denied: Denied, *, in_queue: bool = False) -> None:
         """Write the audit row of a refusal decided elsewhere. `in_queue`: the ask waited, and its position is
@@ -154,22 +166,24 @@ class Ledger:
         """Withdraw an ask, once the database is back: end an admitted ask as not sent, and delete its position."""
         self._worker.put(Withdraw(ask), is_awaited=False)
 
-    async def settle(
-        self, turn: OpenTurn, ending: TurnEnding, extra_writes: ExtraWrites | None = None
-    ) -> SettledTurn:
-        """End a turn; the first ending stands, and this returns the one that stands.
+    def settle(
+        self, turn: OpenTurn, ending: TurnEnding, then: OnSettled, extra_writes: ExtraWrites | None = None
+    ) -> None:
+        """End a turn. The first ending stands: `then` is called with the one that stands, or with an error.
 
-        `extra_writes`: see `Settle`.
-
-        Raises:
-            Unavailable: the database stayed out of reach; the reaper ends the turn when its claim expires.
+        The error is Unavailable if the database stayed out of reach: the reaper ends the turn when its claim
+        expires. `extra_writes`: see `Settle`.
         """
         began_ns = time.time_ns()
-        settled: SettledTurn = await self._worker.put(Settle(turn, ending, extra_writes)).future
-        self._counts.ended(settled.outcome, settled.reason, ending.latency_ms)
-        if self._spans:
-            self._spans.settled(turn, ending, settled, began_ns)
-        return settled
+
+        def take(settled: SettledTurn | Exception) -> None:
+            if isinstance(settled, SettledTurn):
+                self._counts.ended(settled.outcome, settled.reason, ending.latency_ms)
+                if self._spans:
+                    self._spans.settled(turn, ending, settled, began_ns)
+            then(settled)
+
+        self._worker.put(Settle(turn, ending, extra_writes), then=take)
 
     async def release_turn(self, chat_id: str, late: str = "", usage: Usage | None = None) -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""
@@ -195,7 +209,7 @@ class Ledger:
         began_ns = time.time_ns()
         item = self._worker.put(work, may_refuse=True)
         try:
-            turn: OpenTurn = await item.future
+            result: OpenTurn | Exception = await item.future
         except asyncio.CancelledError:
             # The worker withdraws turns whose future is cancelled. This future had its result already, set in the
             # iteration of the event loop that cancelled the task.
@@ -204,23 +218,29 @@ class Ledger:
                 if isinstance(result, OpenTurn | MustWait):
                     self.withdraw(item.work.ask)
             raise
-        except Denied as denied:
-            self._refused(item.work.ask, began_ns, Outcome.DENIED, denied.reason)
-            raise
-        except NotPublished:
+        except Exception as failure:  # noqa: BLE001  raised below
+            result = failure
+        decided = self._note(item, result, began_ns)
+        if isinstance(decided, Exception):
+            raise decided
+        return decided
+
+    def _note(self, item: Item, result: OpenTurn | Exception | None, began_ns: int) -> OpenTurn | Exception:
+        """Count a decision. The result is None for an ask that was built as a `Deny`: it is the refusal then."""
+        if isinstance(result, OpenTurn):
+            current_turn.set(result.ask.chat_id)
+            if self._spans:
+                self._spans.admitted(result.ask, began_ns)
+            return result
+        if result is None:
+            result = item.work.denied
+        if isinstance(result, Denied):
+            self._refused(item.work.ask, began_ns, Outcome.DENIED, result.reason)
+        elif isinstance(result, NotPublished):
             self._refused(item.work.ask, began_ns, "not_taken", "not_published")
-            raise
-        except Unavailable:
-            if isinstance(item.work, Admit):  # otherwise the look-up failed, and there is no ask
-                self._refused(item.work.ask, began_ns, "not_taken", "unavailable")
-            raise
-        if isinstance(item.work, Deny):
-            self._refused(item.work.ask, began_ns, Outcome.DENIED, item.work.denied.reason)
-            raise item.work.denied
-        current_turn.set(turn.ask.chat_id)
-        if self._spans:
-            self._spans.admitted(turn.ask, began_ns)
-        return turn
+        elif isinstance(result, Unavailable) and isinstance(item.work, Admit):  # else the look-up failed
+            self._refused(item.work.ask, began_ns, "not_taken", "unavailable")
+        return result
 
     def _refused(self, ask: Ask, began_ns: int, outcome: str, reason: str) -> None:
         self._counts.refused(outcome, reason)

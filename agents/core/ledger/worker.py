@@ -46,8 +46,11 @@ ENDS = Settle | Withdraw | Release  # the work that frees claims
 OnBatch = Callable[[int], None]  # the thread calls it with the number of work items it took at once
 
 
+Then = Callable[[Any], None]  # the event loop calls it with the result; an exception is a result, too
+
+
 class Item(Struct):
-    """A piece of work, and the future of its result; the future is None if no task waits for the result.
+    """A piece of work, and what gets its result: the future, or `then`; both are None if nothing waits for it.
 
     The work that `then` of a look-up returns replaces the look-up.
     """
@@ -55,6 +58,7 @@ class Item(Struct):
     work: Any  # Work | LookUp
     loop: asyncio.AbstractEventLoop
     future: Any
+    then: Then | None = None
     result: object = None
     tries: int = 0
 
@@ -115,15 +119,18 @@ class Worker:
         """The number of pieces of work that wait for the thread."""
         return self._queue.qsize()
 
-    def put(self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True) -> Item:
-        """Queue work for the thread; returns the item with its future.
+    def put(
+        self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True, then: Then | None = None
+    ) -> Item:
+        """Queue work for the thread; returns the item, with its future unless `then` gets the result.
 
-        `may_refuse`: the future fails with Unavailable if too many wait.
+        `may_refuse`: the result is Unavailable if too many wait.
         """
         loop = asyncio.get_running_loop()
-        item = Item(work, loop, loop.create_future() if is_awaited else None)
+        item = Item(work, loop, loop.create_future() if is_awaited and then is None else None, then)
         if may_refuse and self._queue.qsize() >= MAX_WAITING:
-            item.future.set_exception(Unavailable("too many asks wait"))
+            item.result = Unavailable("too many asks wait")
+            loop.call_soon(self._resolve, [item])
             return item
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
@@ -217,7 +224,7 @@ class Worker:
                     # The write may fail: the next look-up of a stale credential repeats it.
                     credential_id = found.identity.credential_id
                     used[credential_id] = Item(Touch(credential_id), item.loop, None)
-                if item.work.then is not None and not item.future.cancelled():
+                if item.work.then is not None and (item.future is None or not item.future.cancelled()):
                     try:
                         item.work = item.work.then(found)
                         asking.append(item)
@@ -282,7 +289,7 @@ class Worker:
                     continue
                 if isinstance(item.work, Admit):  # the commit of the ask may have succeeded
                     self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
-            if item.future is not None:
+            if item.future is not None or item.then is not None:
                 item.result = result
                 by_loop.setdefault(item.loop, []).append(item)
         for loop, answered in by_loop.items():
@@ -292,10 +299,15 @@ class Worker:
                 logger.warning("ledger.loop_gone", extra={"answers": len(answered)})
 
     def _resolve(self, items: Sequence[Item]) -> None:
-        """In the event loop: wake the waiting tasks. A turn whose task no longer waits is withdrawn."""
+        """In the event loop: pass the results on. A turn whose task no longer waits is withdrawn."""
         for item in items:
             future, result = item.future, item.result
-            if future.done():  # cancelled, or a look-up that was answered before its batch failed
+            if item.then is not None:
+                try:
+                    item.then(result)
+                except Exception:  # the other items must get their results
+                    logger.exception("ledger.result_not_taken")
+            elif future.done():  # cancelled, or a look-up that was answered before its batch failed
                 if future.cancelled() and isinstance(result, OpenTurn | MustWait):
                     self.put(Withdraw(item.work.ask), is_awaited=False)
             elif isinstance(result, Exception):

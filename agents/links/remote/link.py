@@ -101,6 +101,10 @@ class RemoteLink:
         self._calls: dict[str, RemoteCall] = {}
         self._tasks = TaskSet()
 
+    def deliver_now(self, running: RunningTurn) -> bool:
+        """Always False: a connection has to be made. See `agents.core.ports.Link`."""
+        return False
+
     async def deliver(self, running: RunningTurn) -> None:
         """Send the question; returns when its first byte is sent. See `agents.core.ports.Link`."""
         chat_id, running.link_decides = running.ask.chat_id, True
