@@ -3,9 +3,10 @@
 import asyncio
 import gc
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -52,7 +53,6 @@ from kit.asgi import (  # noqa: E402
     Send,
     below,
     contradicted_in,
-    receive_of,
     respond_refused,
     two_values,
 )
@@ -113,14 +113,19 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
 
 
-def serve_whole(scope: Scope, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-    """Serve a POST that the server has read whole; returns None for a plain ask, which needs no task."""
-    if runtime.is_started:
-        path = below(PATH_PREFIX, scope["path"])
-        if (found := split(path)) is not None and found[1] in RPC_PATHS:
-            request = HttpRequest({**scope, "path": path} if PATH_PREFIX else scope, exchange.receive)
-            return copy_context().run(runtime.hub_services.bridge.serve_whole, request, found[0], body, exchange)
-    return application(scope, receive_of(bytearray(body), exchange.receive), exchange.send)
+def find_direct(scope: Scope) -> Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None] | None:
+    """The function that answers this POST, once read, without a task; None if `application` has to serve it."""
+    if not runtime.is_started:
+        return None
+    if PATH_PREFIX:
+        scope = {**scope, "path": below(PATH_PREFIX, scope["path"])}
+    found = split(scope["path"])
+    return partial(_ask, scope, found[0]) if found is not None and found[1] in RPC_PATHS else None
+
+
+def _ask(scope: Scope, handle: str, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+    request = HttpRequest(scope, exchange.receive)
+    return copy_context().run(runtime.hub_services.bridge.serve_whole, request, handle, body, exchange)
 
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:

@@ -9,13 +9,14 @@ an answer before it closes a connection. Bodies have bounds of their own (`kit.a
 import asyncio
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, cast
 
 from httptools import HttpParserInvalidMethodError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from kit.asgi import ALLOW_ALL
+from kit.asgi import ALLOW_ALL, Exchange, Header, Receive, Scope, Send
 from kit.durations import seconds
 
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
@@ -34,6 +35,11 @@ NO_SUCH_METHOD = (
     + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+# Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
+# request. The function returns a coroutine if the request needs a task.
+AnswerWhole = Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None]
+FindDirect = Callable[[Scope], AnswerWhole | None]
 
 
 class HeadTooLarge(Exception):
@@ -87,6 +93,9 @@ class HubHttpProtocol(HttpToolsProtocol):
     `head_since`, `closing_since`: since when the protocol waits for a head, or for the end of the connection (0.0:
     it does not wait); `end_overdue` ends the connection. The connection is aborted if its buffer stays full for
     `taken_within_s`, or nearly full for longer.
+
+    `find_direct`: finds the function that answers a POST which arrived whole; then no task of the application is
+    started for the request.
     """
 
     # With these in uvicorn's dictionary of attributes, Python would keep one for each connection: 1.1 KiB.
@@ -97,13 +106,16 @@ class HubHttpProtocol(HttpToolsProtocol):
         "_left_s",
         "_paused_at",
         "_received",
+        "_unstarted",
         "closing_since",
         "head_since",
     )
     taken_within_s = TAKEN_WITHIN_S
+    find_direct: FindDirect | None = None
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        self._unstarted: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self.head_since = self.closing_since = 0.0
         self._head_bytes = 0  # the received bytes of a head that is not complete
         self._is_too_large = False
@@ -126,6 +138,8 @@ class HubHttpProtocol(HttpToolsProtocol):
         self._received = data
         super().data_received(data)
         self._received = b""
+        if self._unstarted is not None:  # its body is not complete
+            self._start()
         if "method" not in (self.scope or ()):  # uvicorn adds the method when a head is complete
             if not self._head_bytes:
                 self.head_since = self.loop.time()
@@ -145,6 +159,46 @@ class HubHttpProtocol(HttpToolsProtocol):
             self._is_too_large = True
             raise HeadTooLarge
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Start a request that is whole."""
+        super().on_message_complete()
+        if self._unstarted is not None:
+            self._start()
+
+    def on_response_complete(self) -> None:
+        """Start the next request of a client that does not wait for responses."""
+        super().on_response_complete()
+        if self._unstarted is not None:
+            self._start()
+
+    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Serve a request by an application, in a task."""
+        super()._start_asgi_task(cycle, app)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Start the request later, once it is known whether its body is complete."""
+        self._unstarted = cycle, app
+
+    def _start(self) -> None:
+        assert self._unstarted is not None  # noqa: S101  for the type checker
+        (cycle, app), self._unstarted = self._unstarted, None
+        is_whole_post = not cycle.more_body and cycle.scope["method"] == "POST"
+        find = type(self).find_direct if is_whole_post and app is self.app else None
+        if find is None or (answer := find(cast(Scope, cycle.scope))) is None:
+            self.start_task(cycle, app)
+            return
+        body = bytes(cycle.body)
+        cycle.body.clear()
+        cycle.message_event.clear()
+        cycle.waiting_for_100_continue = False
+        exchange = HttpExchange(self, cycle)
+        try:
+            work = answer(body, exchange)
+        except Exception as failure:  # noqa: BLE001  uvicorn logs and answers it
+            work = _raise(failure)
+        if work is not None:
+            exchange.run(work)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse data that is no request, too large a head, or an HTTP method that the server does not know."""
@@ -197,6 +251,52 @@ class HubHttpProtocol(HttpToolsProtocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
             self._abort_timer = None
+
+
+class HttpExchange:
+    """A request that was read whole, and its response. See `kit.asgi.Exchange`."""
+
+    __slots__ = ("_cycle", "_protocol", "receive", "send")
+
+    def __init__(self, protocol: HubHttpProtocol, cycle: RequestResponseCycle) -> None:
+        self._protocol = protocol
+        self._cycle = cycle
+        self.receive = cast(Receive, cycle.receive)
+        self.send = cast(Send, cycle.send)
+
+    def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
+        """Write a whole response, whose headers have the length; does nothing if the client has left.
+
+        Raises:
+            ValueError: a header has a line break.
+        """
+        cycle = self._cycle
+        if cycle.disconnected or cycle.response_started:
+            return
+        pieces = [STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers]]
+        if not cycle.keep_alive:
+            pieces.append(b"connection: close\r\n")
+        head = b"".join(pieces)
+        if len(head.splitlines()) != len(pieces):
+            raise ValueError("a header has a line break")
+        cycle.response_started = cycle.response_complete = True
+        cycle.transport.write(b"%b\r\n%b" % (head, body))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on with the request in a task, as if an application served it."""
+
+        async def application(*_: object) -> None:
+            await work
+
+        self._protocol.start_task(self._cycle, application)
+
+
+async def _raise(failure: Exception) -> None:
+    raise failure
 
 
 def end_overdue(connections: Iterable[object], now: float, before: float) -> None:

@@ -17,7 +17,7 @@ import uvicorn
 from django.conf import settings
 
 from agents.links.channel.socket import MAX_FRAME_BYTES
-from hub.asgi import runtime
+from hub.asgi import find_direct, runtime
 from hub.data_dir import record_address
 from hub.http_protocol import HubHttpProtocol, end_overdue
 from hub.socket_protocol import PING_EVERY_S, PONG_WITHIN_S, HubSockets
@@ -33,6 +33,12 @@ TICK_S = 1.0
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
+class DirectHttpProtocol(HubHttpProtocol):
+    """The protocol of the hub: plain asks go the direct way."""
+
+    find_direct = staticmethod(find_direct)
+
+
 def config() -> uvicorn.Config:
     """The configuration of uvicorn: agents get JSON pings, others the protocol's; no deflate (saves 25 KiB a
     socket).
@@ -44,7 +50,7 @@ def config() -> uvicorn.Config:
         loop="uvloop",
         # Named, because `application` is no coroutine function, which uvicorn would take for ASGI 2.
         interface="asgi3",
-        http=HubHttpProtocol,
+        http=DirectHttpProtocol,
         ws=HubSockets,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_EVERY_S,

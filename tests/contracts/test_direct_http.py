@@ -1,0 +1,179 @@
+"""A POST that arrives whole is answered without a task of the application, others by the application."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+import uvicorn
+
+from hub.http_protocol import AnswerWhole, HubHttpProtocol
+from kit.asgi import Exchange, Receive, Scope, Send, respond
+from lab.processes import free_port
+from lab.waiting import eventually
+
+POST = b"POST %b HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n%b\r\n%b"
+waiting: list[Exchange] = []
+
+
+def ask(path: bytes = b"/direct", body: bytes = b"hi", headers: bytes = b"") -> bytes:
+    return POST % (path, len(body), headers, body)
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the body it got."""
+    body = b""
+    while (message := await receive())["type"] == "http.request":
+        body += message["body"]
+        if not message["more_body"]:
+            break
+    await respond(send, 200, b"application " + body)
+
+
+async def answer_by_task(exchange: Exchange, body: bytes) -> None:
+    await respond(exchange.send, 200, b"task " + body)
+
+
+def find_direct(scope: Scope) -> AnswerWhole | None:
+    def answer(body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        match scope["path"]:
+            case "/waits":
+                waiting.append(exchange)
+            case "/broken":
+                raise RuntimeError
+            case "/task":
+                return answer_by_task(exchange, body)
+            case "/split":
+                exchange.respond(200, [(b"x", b"a\r\nset-cookie: b")], b"")
+            case _:
+                say(exchange, b"direct " + body)
+        return None
+
+    return answer if scope["path"] != "/other" else None
+
+
+def say(exchange: Exchange, body: bytes) -> None:
+    exchange.respond(200, [(b"content-length", b"%d" % len(body))], body)
+
+
+class DirectProtocol(HubHttpProtocol):
+    """The hub's own, with the functions above."""
+
+    find_direct = staticmethod(find_direct)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[uvicorn.Server]:
+    waiting.clear()
+    config = uvicorn.Config(application, port=free_port(), http=DirectProtocol, lifespan="off", log_config=None)
+    serving = uvicorn.Server(config)
+    task = asyncio.get_running_loop().create_task(serving.serve())
+
+    async def started() -> bool:
+        return serving.started
+
+    await eventually(started, "the server listens")
+    yield serving
+    serving.should_exit = serving.force_exit = True
+    await task
+
+
+@asynccontextmanager
+async def connected(server: uvicorn.Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def read(reader: asyncio.StreamReader) -> bytes:
+    """The body of the next response."""
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+    return await asyncio.wait_for(reader.readexactly(size), 5)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (ask(), b"direct hi"),
+        (ask(b"/task"), b"task hi"),
+        (ask(b"/other"), b"application hi"),
+        (ask(b"/broken"), b"Internal Server Error"),
+        (ask(b"/split"), b"Internal Server Error"),
+        (ask(headers=b"expect: 100-continue\r\n"), b"direct hi"),
+        (b"GET /direct HTTP/1.1\r\nhost: h\r\n\r\n", b"application "),
+    ],
+    ids=["direct", "task", "no direct way", "error", "header with a line break", "expects 100", "GET"],
+)
+async def test_a_whole_request_is_answered(server: uvicorn.Server, sent: bytes, answer: bytes) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(sent)
+        assert await read(reader) == answer
+
+
+async def test_a_connection_is_kept_for_requests_of_both_ways(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        for _ in range(3):
+            writer.write(ask())
+            assert await read(reader) == b"direct hi"
+            writer.write(ask(b"/other"))
+            assert await read(reader) == b"application hi"
+
+
+async def test_a_body_that_comes_later_is_for_the_application(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(body=b"hello")[:-2])
+        await asyncio.sleep(0.05)
+        writer.write(b"lo")
+        assert await read(reader) == b"application hello"
+
+
+async def test_requests_that_come_before_a_response_are_answered_in_order(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(b"/waits") + ask(body=b"2") + ask(b"/other", b"3"))
+
+        async def is_asked() -> bool:
+            return bool(waiting)
+
+        await eventually(is_asked, "the first request is there")
+        say(waiting[0], b"1")
+        assert [await read(reader) for _ in range(3)] == [b"1", b"direct 2", b"application 3"]
+
+
+async def test_a_second_response_and_one_to_a_client_that_left_write_nothing(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(b"/waits"))
+
+        async def is_asked() -> bool:
+            return bool(waiting)
+
+        await eventually(is_asked, "the request is there")
+        say(waiting[0], b"first")
+        say(waiting[0], b"second")
+        assert await read(reader) == b"first"
+        writer.write(ask(b"/waits"))
+
+        async def is_asked_again() -> bool:
+            return len(waiting) > 1
+
+        await eventually(is_asked_again, "the next request is there")
+
+    async def is_gone() -> bool:
+        return not server.server_state.connections
+
+    await eventually(is_gone, "the server knows that the client left")
+    say(waiting[1], b"third")
+    assert (await waiting[1].receive())["type"] == "http.disconnect"
+
+
+async def test_a_client_of_http_1_0_is_told_that_the_connection_closes(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask().replace(b"HTTP/1.1", b"HTTP/1.0"))
+        answer = await asyncio.wait_for(reader.read(-1), 5)
+    assert b"connection: close" in answer
+    assert answer.endswith(b"direct hi")
