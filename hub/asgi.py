@@ -58,12 +58,14 @@ from kit.asgi import (  # noqa: E402
 )
 from kit.sockets import refuse_upgrade  # noqa: E402
 from mcp_server.surface.endpoint import PATH as MCP_PATH  # noqa: E402
+from openai_api.surface.endpoint import COMPLETIONS_PATH, RESPONSES_PATH  # noqa: E402
 from openai_api.surface.endpoint import V1 as MODELS  # noqa: E402
 from openai_api.surface.team_agents import is_team_agent  # noqa: E402
 from operators.surface.api import CALLS as OPERATOR_CALLS  # noqa: E402
 
 PATH_PREFIX = settings.PATH_PREFIX
 READS = ("GET", "HEAD")
+ASKED_MODELS = frozenset({COMPLETIONS_PATH, RESPONSES_PATH})
 API = "/api/v1/"
 STARTING = "the hub is starting"
 PATHS_OF_AGNT = AGNT_PATHS if settings.AGNT else frozenset()
@@ -113,19 +115,27 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
     return _serve(request, send) if runtime.is_started else _serve_once_started(request, send)
 
 
+AskWhole = Callable[[HttpRequest, bytes, Exchange], Coroutine[Any, Any, None] | None]
+
+
 def find_direct(scope: Scope) -> Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None] | None:
     """The function that answers this POST, once read, without a task; None if `application` has to serve it."""
     if not runtime.is_started:
         return None
+    path: str = scope["path"]
     if PATH_PREFIX:
-        scope = {**scope, "path": below(PATH_PREFIX, scope["path"])}
-    found = split(scope["path"])
-    return partial(_ask, scope, found[0]) if found is not None and found[1] in RPC_PATHS else None
+        path = below(PATH_PREFIX, path)
+        scope = {**scope, "path": path}
+    if (found := split(path)) is not None:
+        handle, rest = found
+        ask = partial(runtime.hub_services.bridge.ask_whole, handle)
+        return partial(_ask, ask, scope) if rest in RPC_PATHS else None
+    return partial(_ask, runtime.hub_services.models.ask_whole, scope) if path in ASKED_MODELS else None
 
 
-def _ask(scope: Scope, handle: str, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-    request = HttpRequest(scope, exchange.receive)
-    return copy_context().run(runtime.hub_services.bridge.serve_whole, request, handle, body, exchange)
+def _ask(ask: AskWhole, scope: Scope, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+    """Ask with the context variables of this request, not those of its connection."""
+    return copy_context().run(ask, HttpRequest(scope, exchange.receive), body, exchange)
 
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:

@@ -205,9 +205,21 @@ class CallAnswer:
         start = {"type": "http.response.start", "status": status, "headers": headers}
         await self._send_messages(start, {"type": "http.response.body", "body": body})
 
-    def respond_now(self, exchange: Exchange, body: bytes) -> None:
-        """Send a whole result at once."""
+    def respond_now(self, exchange: Exchange, waiting: AwaitedAnswer) -> bool:
+        """Send the result of a turn that has ended, at once; False: `wait` has to be used.
+
+        Raises:
+            RpcError: there is no result.
+        """
+        body = self.body_now(waiting)
+        if body is None:
+            return False
         exchange.respond(200, self._begin_whole(body, 200, ()), body)
+        return True
+
+    def body_now(self, waiting: AwaitedAnswer) -> bytes | None:
+        """The body of the response after the end of a turn; None if it is not a plain result."""
+        return self.wire.result(waiting.result)
 
     def _begin_whole(self, body: bytes, status: int, more: Iterable[Header]) -> list[Header]:
         """The headers of a whole response, which the note keeps."""

@@ -90,15 +90,17 @@ class DirectAsk:
     def _take_due(self) -> None:
         """Respond, as the turn has ended; an agent that asks for an approval is followed by a task."""
         run, runner = self._run, self._runner
+        if self._has_task:
+            return
         try:
-            body = self._answer.wire.result(AwaitedAnswer(run, self._call).result) if run.is_settled else b""
+            waiting = AwaitedAnswer(run, self._call)
+            is_answered = run.is_settled and self._answer.respond_now(self._exchange, waiting)
         except Exception:  # noqa: BLE001  the task meets the same error, and answers it
-            body = b""
-        if not body or self._has_task:
+            is_answered = False
+        if not is_answered:
             self._wait_longer()
             return
         self._leave()
-        self._answer.respond_now(self._exchange, body)
         runner.operations.services.exchanges.leave(run, is_answered=True, cancels=False)
         runner.record(self._answer)
 

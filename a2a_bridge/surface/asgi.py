@@ -163,8 +163,8 @@ class Bridge:
         del request, body  # an answer may take long; a stream need not hold them
         await self.runner.answer(incoming, answer)
 
-    def serve_whole(
-        self, request: HttpRequest, handle: str, body: bytes, exchange: Exchange
+    def ask_whole(
+        self, handle: str, request: HttpRequest, body: bytes, exchange: Exchange
     ) -> Coroutine[Any, Any, None] | None:
         """Answer one POST whose body was read; returns a coroutine if the call needs a task from its beginning."""
         version, wire = _wire_of(request)

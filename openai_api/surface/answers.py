@@ -20,7 +20,7 @@ from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit import sse
-from kit.asgi import ClientLeft, Header, Receive, RequestRefused, Send, watch_client
+from kit.asgi import ClientLeft, Exchange, Header, Receive, RequestRefused, Send, watch_client
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
 from openai_api.wire.errors import (
@@ -119,8 +119,15 @@ class ChatAnswer(CallAnswer):
 
     __slots__ = ("_ends_at", "chat")
 
-    def __init__(self, receive: Receive, send: Send, wire: ModelWire, extra: Iterable[Header]) -> None:
-        super().__init__(receive, send, wire, extra)
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        wire: ModelWire,
+        extra: Iterable[Header],
+        exchange: Exchange | None = None,
+    ) -> None:
+        super().__init__(receive, send, wire, extra, exchange=exchange)
         self.chat = wire
         self._ends_at = 0.0
 
@@ -131,6 +138,11 @@ class ChatAnswer(CallAnswer):
     def send_whole(self, body: bytes) -> Sending:
         """Send a body that is no agent's answer."""
         return self._respond(body)
+
+    def body_now(self, waiting: AwaitedAnswer) -> bytes | None:
+        """The answer at the end of a turn; None for a refusal, which has its own status."""
+        task = task_in(waiting.result)
+        return None if refusal_after(task, waiting.run.denied) is not None else self.wire.result(task)
 
     async def wait(self, waiting: AwaitedAnswer) -> None:
         """Wait for the end of a turn, and answer."""

@@ -3,13 +3,15 @@
 The guard of all surfaces checks a request first.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import Incoming
+from a2a_bridge.service.direct import answer_whole
 from a2a_bridge.service.exchange_log import ExchangeLog
 from a2a_bridge.service.exchange_notes import begin_note
 from a2a_bridge.service.services import find_of_caller
@@ -18,7 +20,7 @@ from a2a_bridge.wire.dialects.reading import MAX_ID_CHARS, check_printable, inva
 from a2a_bridge.wire.errors import TASK_NOT_FOUND
 from a2a_bridge.wire.requests import Send as AskedSend
 from accounts.authn import Identity, OutOfScope, Presented, TokenScope, presented
-from kit.asgi import HttpRequest, RequestRefused, Send, answer_preflight
+from kit.asgi import Exchange, HttpRequest, RequestRefused, Send, answer_preflight, receive_of
 from kit.async_db import db_call
 from kit.jsonrpc import RpcError
 from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
@@ -63,6 +65,27 @@ class ModelEndpoint:
         """Answer one request; nothing a client sends makes this raise."""
         wire, run = self._find(request.path)
         await answer_request(request, send, wire(self.public_url), run, self.runner.exchanges)
+
+    def ask_whole(self, request: HttpRequest, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Answer a POST for an answer whose body was read; returns a coroutine if that needs a task."""
+        wire = self._find(request.path)[0](self.public_url)
+        answer = ChatAnswer(exchange.receive, exchange.send, wire, [request.enter_trace(), EXPOSED], exchange)
+        try:
+            request.check_whole(("POST",), body)
+            asked = wire.read(body)
+            name, key = read_name(request) or asked.conversation, request.headers.get("idempotency-key", "")
+            send = make_send(asked, name, key)
+            takes_teams = request.path == COMPLETIONS_PATH and self.ask_team is not None
+            is_plain = asked.format is None and (name or not asked.previous_id)
+            if is_plain and not (takes_teams and find_team_name(asked.model)):
+                token = presented(request.headers, request.method, self.public_url)
+                if self.runner.exchanges is not None:
+                    answer.note = begin_note(request, body, len(body), wire.binding)
+                call = make_call(request, token, len(body), get_handle(asked.model), answer, send, key)
+                return answer_whole(self.runner, call, answer, exchange)
+        except (RpcError, RequestRefused):
+            pass  # the task meets the same error, and answers it
+        return self(HttpRequest(request.scope, receive_of(bytearray(body), exchange.receive)), exchange.send)
 
     def _find(self, path: str) -> tuple[type[ModelWire], Run]:
         """The form in which a path answers, and what answers."""

@@ -111,7 +111,7 @@ class Asking:
         scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "query_string": b""}
         request = HttpRequest(scope, responses.receive)
         body = json.dumps(QUESTION).encode()
-        work = self.services.bridge.serve_whole(request, self.agent.ref.handle, body, responses)
+        work = self.services.bridge.ask_whole(self.agent.ref.handle, request, body, responses)
         assert work is None
 
         async def is_on_its_way() -> bool:
