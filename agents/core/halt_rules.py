@@ -136,7 +136,7 @@ def find_halted_turns(halts: Sequence[ActiveHalt], home: str) -> list[str]:
     """The chat ids of a process's open turns whose agent, owner or caller is halted."""
     owners, callers = _users(halts, Kind.OWNER), _users(halts, Kind.CALLER)
     under = Q(session__agents__in=_agents(halts)) | Q(session__owner_id__in=owners) | Q(caller_id__in=callers)
-    found = Turn.objects.open().filter(under, home=home).distinct()
+    found = Turn.objects.open_in(home).filter(under).distinct()
     return list(found.values_list("chat_id", flat=True))
 
 

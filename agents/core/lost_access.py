@@ -18,7 +18,7 @@ def find_asks_without_access(home: str) -> list[str]:
     is_limited = Q(agent__access=Agent.Access.LIMITED)
     is_closed = Q(agent__isnull=False) & ~Q(agent__access=Agent.Access.PUBLIC) & ~Q(caller=F("agent__owner"))
     found: list[str] = []
-    for asks in (Turn.objects.open(), QueuedAsk.objects.all()):
-        closed = asks.filter(is_closed, home=home).exclude(is_of_owner)
+    for asks in (Turn.objects.open_in(home), QueuedAsk.objects.filter(home=home)):
+        closed = asks.filter(is_closed).exclude(is_of_owner)
         found += closed.exclude(is_limited & (has_grant | is_of_granted)).values_list("chat_id", flat=True)
     return found

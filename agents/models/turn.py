@@ -42,6 +42,14 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         """
         return self.filter(outcome=None, released_at=None)
 
+    def open_in(self, process_id: str) -> "TurnQuerySet":
+        """The open turns that a process waits for.
+
+        The turns are chosen by their keys: with other conditions beside those of `open`, SQLite may read all turns
+        by another index.
+        """
+        return self.filter(pk__in=Turn.objects.open().filter(home=process_id).values("pk"))
+
     def owned_by(self, user_id: int) -> "TurnQuerySet":
         """The asks of this user's agents, and the asks of the user's sessions without an agent; each part has its
         index.

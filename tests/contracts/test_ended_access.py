@@ -9,7 +9,8 @@ from django.db import DatabaseError, connection
 
 from accounts.open_requests import UnsignedSockets
 from agents.core import halt_rules
-from agents.core.halt_rules import HaltSubject, Kind
+from agents.core.halt_rules import ActiveHalt, HaltSubject, Kind
+from agents.core.lost_access import find_asks_without_access
 from agents.core.post import Final, LocalPost, Message, PostedPrompt
 from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
@@ -21,6 +22,7 @@ from hub.polling import Changes, Halts, Version
 from kit.async_db import DbCalls, db_call
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published
+from tests.plans import plans_of_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LATE = "late-process"
@@ -128,3 +130,19 @@ async def test_a_look_that_failed_is_made_again() -> None:
     await db_call(rename)("away", Halt._meta.db_table)
     await halts.look()
     assert canceled == [asked.chat_id]
+
+
+def test_looks_read_open_turns_and_not_all_turns() -> None:
+    """The looks are repeated several times a second; a hub keeps millions of ended turns."""
+    halts = [
+        ActiveHalt(1, Kind.AGENT, 1, None),
+        ActiveHalt(2, Kind.OWNER, None, 1),
+        ActiveHalt(3, Kind.CALLER, None, 1),
+    ]
+    with plans_of_turns() as plans:
+        find_asks_without_access(HOME)
+        halt_rules.find_halted_turns(halts, HOME)
+    assert len(plans) == 2
+    for plan in plans:
+        assert "SEARCH agents_turn USING INTEGER PRIMARY KEY" in plan
+        assert "SCAN U0 USING INDEX turn_holding_a_session" in plan
