@@ -13,13 +13,27 @@ _NAMED = re.compile(
     r"((?:password|passwd|secret|token|api_?key|authorization|_sig)\w*\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\s\"'\\,}&]+",
     re.IGNORECASE,
 )
+# An expression can match only a text that has one of its words in it, in whatever case. Most texts have none, and to
+# look for the words takes a tenth of the time.
+_RULES = (
+    (("cw_", "_live_", "gh", "whsec_"), _TOKEN, r"\1…"),
+    (("eyj",), _JWT, r"\1…"),
+    (("bearer",), _BEARER, r"\1…"),
+    (("token=",), _TOKEN_IN_QUERY, r"\1…"),
+    (("/join/",), _INVITATION, r"\1…"),
+    (("://",), _PASSWORD_IN_URL, r"\1…\2"),
+)
 
 
 def without_secrets(text: str) -> str:
     """The text without secrets. The hub's own code logs none; a library may."""
-    text = _BEARER.sub(r"\1…", _JWT.sub(r"\1…", _TOKEN.sub(r"\1…", text)))
-    text = _TOKEN_IN_QUERY.sub(r"\1…", text)
-    return _PASSWORD_IN_URL.sub(r"\1…\2", _INVITATION.sub(r"\1…", text))
+    folded = text.casefold()
+    for words, secret, shown in _RULES:
+        for word in words:
+            if word in folded:
+                text = secret.sub(shown, text)
+                break
+    return text
 
 
 def show_foreign(text: str, most: int) -> str:

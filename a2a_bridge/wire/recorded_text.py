@@ -37,6 +37,9 @@ _COUNT_NAME = re.compile(r'token"?[\s:]*\Z', re.IGNORECASE)  # a number of it is
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 _NUMBER = re.compile(r"[-+.\deE]+")
 _LETTER = re.compile(r"\\u00([2-7][0-9a-fA-F])")
+# Each name that these expressions match has one of these words in it, without hyphens and underscores. No word has
+# an "i": expressions know more kinds of it than `casefold`.
+_HINTS = ("token", "credent", "author", "passw", "passphrase", "secret", "cook", "key", "push")
 _CUT_CONFIG = re.compile(r'"[\w-]*push[_-]?notification', re.IGNORECASE)
 
 encode = msgspec.json.Encoder().encode
@@ -60,6 +63,8 @@ def keep_body(body: bytes, *, is_whole: bool) -> str:
     nothing but the host of their address; a document that is cut, or cannot be read, ends before its push config.
     """
     text = body.decode(errors="replace").replace("\0", "\ufffd")
+    if not _may_name_credentials(text):
+        return without_secrets(text)
     if is_whole:
         try:
             document = msgspec.json.decode(body)
@@ -71,6 +76,12 @@ def keep_body(body: bytes, *, is_whole: bool) -> str:
     if found := _CUT_CONFIG.search(text):
         text = text[: found.start()] + HIDDEN
     return without_secrets(_without_named(text))
+
+
+def _may_name_credentials(text: str) -> bool:
+    """False if no member of a document can be named as a credential or a push config: the check costs little."""
+    folded = text.casefold().replace("_", "").replace("-", "")
+    return "\\u" in text or any(hint in folded for hint in _HINTS)
 
 
 def hide_push_configs(body: str) -> str:

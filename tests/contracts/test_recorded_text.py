@@ -86,6 +86,19 @@ def test_credentials_are_found_by_the_ends_of_their_names_whatever_their_type(
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("to\u212aen", "\u017fecret", "credent\u0131al", "author\u0130zation", "COO\u212a\u0130E"),
+        *("api_\u212aey", "p\u0131ush_Notificat\u0131on token", "pa\u017f\u017fword"),
+    ],
+)
+def test_letters_that_are_equal_but_for_their_case_hide_no_credential(name: str, is_whole: bool) -> None:
+    body = json.dumps({name: "push-token"}, ensure_ascii=False)
+    assert json.loads(keep_body(body.encode(), is_whole=is_whole)) == {name: HIDDEN}
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
 def test_counts_of_tokens_and_booleans_are_kept_and_numbers_of_other_credentials_are_not(is_whole: bool) -> None:
     body: dict[str, object] = {"max_tokens": 5, "totalTokens": 7, "progressToken": 3, "tokens": ["a", "b"]}
     body |= {"needs_password": True, "token": None, "tokenizer": "t", "stop-token": -1.5e3}
