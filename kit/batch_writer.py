@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from math import ceil
 from typing import Generic, TypeVar
 
 from django.db import DatabaseError
@@ -84,8 +85,9 @@ class BatchWriter(Generic[T]):
 
     `write`: writes some items in one transaction; the writer calls `write` again while `write` raises one of
     `kit.sql.DATABASE_UNAVAILABLE`. `at_once`: the most items of a transaction; transactions are short, because
-    SQLite has one write lock. `pause_s`: between batches, so that batches are few and large. `most_waiting`: the
-    sum of the sizes of waiting items from which the writer `is_full`.
+    SQLite has one write lock. `pause_s`: between batches, so that batches are few and large; the transactions of a
+    batch are spread over that time, so that other threads never wait long. `most_waiting`: the sum of the sizes of
+    waiting items from which the writer `is_full`. `most_share`: of the time, for which the writer may write.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class BatchWriter(Generic[T]):
         at_once: int,
         pause_s: float,
         most_waiting: int,
+        most_share: float = 1.0,
         retry_s: float = RETRY_S,
         refused: Callable[[T, DatabaseError], object] | None = None,
     ) -> None:
@@ -104,6 +107,7 @@ class BatchWriter(Generic[T]):
         self._at_once = at_once
         self._pause_s = pause_s
         self._most_waiting = most_waiting
+        self._rest = 1 / most_share - 1
         self._retry_s = retry_s
         self._refused = refused
         self._thread = DbThread(name)
@@ -163,15 +167,19 @@ class BatchWriter(Generic[T]):
                     await self._urgent.wait()
 
     async def _write(self, added: Sequence[tuple[T, int]]) -> None:
+        pause_s = self._pause_s / ceil(len(added) / self._at_once)
         for start in range(0, len(added), self._at_once):
+            await self._pause()  # before the first transaction of a batch, the pause is over
             some = added[start : start + self._at_once]
+            began = asyncio.get_running_loop().time()
             try:
                 await self._write_some([item for item, _ in some])
             except Exception:  # an error of `write` itself: later batches must still be written
                 logger.exception("batch_writer.lost", extra={"writer": self._name, "items": len(some)})
             finally:
                 self._waiting -= sum(size for _, size in some)
-        self._may_write_at = asyncio.get_running_loop().time() + self._pause_s
+            ended = asyncio.get_running_loop().time()
+            self._may_write_at = ended + max(pause_s, (ended - began) * self._rest)
 
     async def _write_some(self, items: Sequence[T]) -> None:
         """Write items together; if the database refuses them, write each item alone, with tries of its own."""

@@ -13,8 +13,8 @@ _NAMED = re.compile(
     r"((?:password|passwd|secret|token|api_?key|authorization|_sig)\w*\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\s\"'\\,}&]+",
     re.IGNORECASE,
 )
-# An expression can match only a text that has one of its words in it, in whatever case. Most texts have none, and to
-# look for the words takes a tenth of the time.
+# An expression can match only a text that has one of its words in it, in whatever case. Most texts have none, and
+# to look for the words takes a tenth of the time.
 _RULES = (
     (("cw_", "_live_", "gh", "whsec_"), _TOKEN, r"\1…"),
     (("eyj",), _JWT, r"\1…"),

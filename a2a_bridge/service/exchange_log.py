@@ -21,15 +21,16 @@ from agents.core.ledger.database import Database, thread_database
 from agents.core.ledger.state import lock_open_accounts
 from agents.core.ledger.texts import insert
 from agents.models import Turn
-from kit import batches
+from kit import batches, sql
 from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import db_now
 
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 2_000  # notes
-GATHER_S = 1.0  # between two batches: of many asks one transaction
-AT_ONCE = 200
+GATHER_S = 0.25  # between two batches: of many asks few transactions
+AT_ONCE = 50
+MOST_SHARE = 0.1  # of the time: under more load, notes are left out instead of delaying asks
 DELETE_AT_ONCE = 500
 UNWRITTEN = timedelta(minutes=1)  # an exchange of a turn that the ledger is still writing is younger
 MAX_PATH_CHARS = 400
@@ -45,6 +46,7 @@ class ExchangeLog(BatchWriter[ExchangeNote]):
             at_once=AT_ONCE,
             pause_s=GATHER_S,
             most_waiting=MAX_WAITING,
+            most_share=MOST_SHARE,
             retry_s=retry_s,
             refused=_note_refused,
         )
@@ -88,11 +90,12 @@ INSERT_ROWS = insert(RecordedExchange._meta.db_table, ExchangeRow._fields)
 def write_exchanges(notes: Sequence[ExchangeNote]) -> None:
     """Insert a row for each note by one statement, without notes of accounts that were closed meanwhile.
 
-    A model for each row would cost most of the record.
+    A model for each row would cost most of the record. The commit does not wait for the disk: on SQLite the ledger
+    would wait, too.
     """
     database = thread_database()
     rows = [_row(note, database) for note in notes]
-    with database:
+    with sql.atomic_unflushed(), database:
         callers = lock_open_accounts(database, {row.caller_id for row in rows})
         if written := [row for row in rows if row.caller_id in callers]:
             database.insert(INSERT_ROWS, written)

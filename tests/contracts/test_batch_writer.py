@@ -1,6 +1,8 @@
 """The batch writer: each item is written once, whatever the database does, and closing leaves none behind."""
 
 import asyncio
+import itertools
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -83,3 +85,52 @@ async def test_a_write_that_fails_for_another_reason_stops_neither_later_ones_no
         await writer.close()
     assert table.rows == [2]
     assert [one.msg for one in caplog.records] == ["batch_writer.lost"]
+
+
+class Noted:
+    """Notes when each transaction began; each takes `took_s`, in which nothing else runs."""
+
+    def __init__(self, took_s: float = 0.0) -> None:
+        self.began: list[float] = []
+        self._took_s = took_s
+
+    def write(self, numbers: Sequence[int]) -> None:
+        self.began.append(time.monotonic())
+        time.sleep(self._took_s)
+
+    @property
+    def pauses_s(self) -> list[float]:
+        return [later - earlier for earlier, later in itertools.pairwise(self.began)]
+
+
+@pytest.mark.django_db
+async def test_the_transactions_of_a_batch_are_spread_over_its_pause() -> None:
+    noted = Noted()
+    writer: BatchWriter[int] = BatchWriter("numbers", noted.write, at_once=10, pause_s=0.4, most_waiting=100)
+    for number in range(35):
+        writer.put(number)
+    async with asyncio.timeout(WITHIN_S):
+        while len(noted.began) < 4:
+            await asyncio.sleep(0.01)
+        await writer.close()
+    assert min(noted.pauses_s) >= 0.09
+
+
+@pytest.mark.django_db
+async def test_a_writer_rests_for_its_share_and_not_when_it_closes() -> None:
+    noted = Noted(took_s=0.02)
+    writer: BatchWriter[int] = BatchWriter(
+        "numbers", noted.write, at_once=1, pause_s=0, most_waiting=100, most_share=0.25
+    )
+    for number in range(4):
+        writer.put(number)
+    async with asyncio.timeout(WITHIN_S):
+        while len(noted.began) < 4:
+            await asyncio.sleep(0.01)
+        assert min(noted.pauses_s) >= 0.08
+        for number in range(10):
+            writer.put(number)
+        began = time.monotonic()
+        await writer.close()
+    assert len(noted.began) == 14
+    assert time.monotonic() - began < 10 * 0.08
