@@ -14,7 +14,7 @@ from kit import sse
 from kit.asgi import Header, HttpRequest
 
 
-class ExchangeNote(Struct, kw_only=True):
+class ExchangeNote(Struct, gc=False, kw_only=True):
     """One exchange so far. `binding`: the way of asking; `dialect`: the version of A2A, empty elsewhere.
 
     `request_body` and `response_body` are cut already; the counts of bytes are those of all that was sent.

@@ -52,7 +52,7 @@ class Role(StrEnum):
     AGENT = "agent"
 
 
-class Message(Struct, frozen=True, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     """A message of a task's conversation."""
 
     id: str
@@ -63,7 +63,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     reference_task_ids: tuple[str, ...] = ()
 
 
-class Artifact(Struct, frozen=True, omit_defaults=True):
+class Artifact(Struct, frozen=True, gc=False, omit_defaults=True):
     """Something the agent made; `reply-1`, `reply-2` … are the texts of its replies, one a turn.
 
     `turn`: the turn whose reply its text is, where an agent answers in artifacts of its own; only the parts from
@@ -85,7 +85,7 @@ class Artifact(Struct, frozen=True, omit_defaults=True):
         return self.id.startswith(REPLY) and not self.turn
 
 
-class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
+class StatusEvent(Struct, frozen=True, gc=False, tag="status", omit_defaults=True):
     """The task's state was set, or confirmed with a note. `approvals`: what its open turn waits for.
 
     `usage`: of the end of a turn, what the turn used. `metadata`: what a remote server says of the state; the task
@@ -101,7 +101,7 @@ class StatusEvent(Struct, frozen=True, tag="status", omit_defaults=True):
     metadata: Json | UnsetType = UNSET
 
 
-class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
+class ArtifactEvent(Struct, frozen=True, gc=False, tag="artifact", omit_defaults=True):
     """An artifact came, or with `append` more of one. `last_chunk`: nothing more of it will come.
 
     `lead`, `again`: see `agents.transcript.pieces.ArtifactPiece`. `whole`: of an event with which the end of a
@@ -126,7 +126,7 @@ class ArtifactEvent(Struct, frozen=True, tag="artifact", omit_defaults=True):
 TaskEvent = StatusEvent | ArtifactEvent
 
 
-class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Task(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A task: the request of a caller to an agent, over as many turns as it takes.
 
     `chat_id`, `home`: its last turn, and the process that runs it. `turns`: how many there were. `seq`: of the

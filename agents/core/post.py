@@ -21,7 +21,7 @@ from agents.transcript.announcements import (
 from agents.transcript.pieces import Extra, Part, Usage
 
 
-class PostedPrompt(msgspec.Struct, frozen=True, tag="prompt"):
+class PostedPrompt(msgspec.Struct, frozen=True, gc=False, tag="prompt"):
     """A question for an agent whose socket another process holds; the process `home` waits `wait_s` for the reply.
 
     `asker_id`: the user for whom the session acts while the agent works on the question. `isolated`: the agent may

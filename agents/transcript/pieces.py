@@ -21,7 +21,7 @@ MAX_TURN_TOKENS = 10**12
 Json = dict[str, Any]
 
 
-class Part(Struct, frozen=True, rename="camel", omit_defaults=True):
+class Part(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Content of exactly one kind: text, raw (standard base64), url, or data (any JSON)."""
 
     text: str | UnsetType = UNSET
@@ -93,7 +93,7 @@ class LastWords(Struct, frozen=True, rename="camel", tag="words", omit_defaults=
     status_metadata: Json | UnsetType = UNSET
 
 
-class ApprovalAsked(Struct, frozen=True, rename="camel", tag="approval", omit_defaults=True):
+class ApprovalAsked(Struct, frozen=True, gc=False, rename="camel", tag="approval", omit_defaults=True):
     """The agent's program waits for a permission to use a tool, which the caller may give."""
 
     request_id: str
@@ -115,7 +115,7 @@ Piece = str | Extra
 Tokens = Annotated[int, Meta(ge=0, le=MAX_TURN_TOKENS)]
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """The usage of a turn; None: not reported. `cost_microusd`: millionths of a US dollar."""
 
     input_tokens: int | None = None

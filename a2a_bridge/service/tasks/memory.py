@@ -14,13 +14,13 @@ MAX_BYTES_A_CALLER = 16 * 1024 * 1024
 EVENT_BYTES = 300
 
 
-class _KeptTask(Struct):
+class _KeptTask(Struct, gc=False):
     """A task, its events since it was first kept, and when it expires."""
 
     task: Task
     expires: float
     size_bytes: int
-    events: list[TaskEvent] = []
+    events: tuple[TaskEvent, ...] = ()
 
 
 class _CallerTasks:
@@ -45,10 +45,9 @@ class _CallerTasks:
         old, grown = kept.task, 0
         kept.task, kept.expires = task, expires
         self.tasks.move_to_end(task.id)
-        for event in events:
-            if event.seq > old.seq:
-                kept.events.append(event)
-                grown += _weight(event)
+        new = tuple(event for event in events if event.seq > old.seq)
+        kept.events += new
+        grown += sum(map(_weight, new))
         for said in task.history[len(old.history) :]:
             if said.role is Role.USER:
                 grown += size_of(said)
@@ -134,7 +133,7 @@ class MemoryTaskStore:
         if kept is None:
             return None
         first = kept.task.seq - len(kept.events)
-        return kept.events[seq - first :] if first <= seq <= kept.task.seq else None
+        return list(kept.events[seq - first :]) if first <= seq <= kept.task.seq else None
 
     async def page(self, query: TaskQuery) -> TaskPage:
         """See `TaskStore`."""

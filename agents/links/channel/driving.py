@@ -22,7 +22,7 @@ LONGEST_TURN_S = seconds(900.0)
 MAX_UNFINISHED = 100
 
 
-class OpenPrompt(Struct):
+class OpenPrompt(Struct, gc=False):
     """A prompt of a connection: the part of its reply that has come, and until when the agent works for its
     caller.
 
