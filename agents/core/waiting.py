@@ -143,8 +143,9 @@ class RunningTurn:
         """End the wait for the reply; the first ending stands."""
         if self.ending is None:
             self.ending = ending
-            if self.on_ending is not None:
-                self.on_ending()
+            on_ending, self.on_ending = self.on_ending, None  # which refers to the turn: no circle may stay
+            if on_ending is not None:
+                on_ending()
             elif self.until_woken:
                 self.until_woken.wake()
 

@@ -5,7 +5,8 @@ Each SIGUSR1 adds a line of JSON to a file of the process in the folder. By kind
 - `calls`: an empty list when it begins to count its calls, the counts when it ends. A count is
   `[thread, file, function, C function, times]`: calls of the function where `C function` is empty, else calls of
   that C function in it. Files of the project are named from its root, others begin with a slash.
-- `growth`: its asyncio tasks and objects. SIGUSR2 does the same after a collection of garbage.
+- `growth`: its asyncio tasks and objects, and the number of objects that its garbage collections have found.
+  SIGUSR2 does the same after a collection.
 - `traced-growth`: also where the memory was allocated that came since the line before; slow.
 """
 
@@ -118,6 +119,7 @@ class Growth:
         told = {
             "tasks": tasks.total(),
             "objects": types.total(),
+            "collected": sum(one["collected"] for one in gc.get_stats()),
             "names": tasks.most_common(TOP),
             "types": types.most_common(TOP),
         }

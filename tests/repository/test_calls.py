@@ -1,15 +1,17 @@
-"""The cost of an ask stays bounded: the calls it makes, and our modules and functions that it runs through.
+"""The cost of an ask stays bounded: its calls, our modules and functions that it runs through, and its garbage.
 
 A limit is 10 % above what was reached. `python -m lab.bench.calls --top 60` says where the calls are made.
 """
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from lab.bench import calls
+from lab.bench import calls, hubs
 from lab.bench.calls import Counting
+from lab.bench.probes import Probe, serve_command
 from lab.hub_storage import MakeStorage
 
 ASKS = 60
@@ -52,3 +54,20 @@ def test_an_ask_costs_no_more_than_it_did(counted: tuple[Counting, str], dialect
     assert cost.calls <= limit.calls, found
     assert cost.modules <= limit.modules, found
     assert cost.functions <= limit.functions, found
+
+
+@pytest.mark.slow
+def test_an_ask_leaves_no_circle_of_objects(make_storage: MakeStorage) -> None:
+    """Such objects stay until a collection of garbage, and no ask is answered while one runs."""
+    storage = make_storage("embedded")
+    folder, users = storage.folder.parent, hubs.seed(storage, 2)
+    with hubs.running(storage, users, command=serve_command("growth", folder), TASK_STORE="memory") as hub:
+        probe, [target] = Probe(hub.web[0].pid, folder), hub.asked()
+
+        def collected(times: int) -> int:
+            asyncio.run(calls.ask_over_one(target.port, target.callers[0], "unary", times))
+            found: int = probe.read(collect=True)["collected"]
+            return found
+
+        before = collected(calls.WARM_UP)
+        assert collected(ASKS) - before < ASKS

@@ -302,11 +302,14 @@ class Worker:
         """In the event loop: pass the results on. A turn whose task no longer waits is withdrawn."""
         for item in items:
             future, result = item.future, item.result
-            if item.then is not None:
+            then, item.then = item.then, None  # which may refer to the item: no circle may stay
+            if then is not None:
                 try:
-                    item.then(result)
+                    then(result)
                 except Exception:  # the other items must get their results
                     logger.exception("ledger.result_not_taken")
+            elif future is None:  # a look-up that was answered before its batch failed
+                continue
             elif future.done():  # cancelled, or a look-up that was answered before its batch failed
                 if future.cancelled() and isinstance(result, OpenTurn | MustWait):
                     self.put(Withdraw(item.work.ask), is_awaited=False)
