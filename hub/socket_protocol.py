@@ -1,6 +1,10 @@
 """uvicorn's protocol for WebSockets.
 
 Sockets get protocol pings where no JSON frame shows life: on `/cli` and at the gateway.
+
+A whole text frame of at most MAX_PLAIN_BYTES is read and written here, without the objects of `websockets`: most
+frames of agents are such. All other frames go through the parser of `websockets`, from their first byte on, which
+also checks what clients must not send, and closes.
 """
 
 import asyncio
@@ -9,11 +13,17 @@ from typing import Any
 
 from django.conf import settings
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import InvalidState
+from websockets.streams import StreamReader
 
 from gateway.surface.socket import PATHS as GATEWAY_PATHS
 from kit.asgi import below
 from kit.durations import seconds
+from kit.sockets import ReceiveNow
+
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # a platform for which `websockets` has no compiled part
+    from websockets.utils import apply_mask
 
 PING_EVERY_S = seconds(25.0)
 PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
@@ -21,18 +31,27 @@ MIN_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
 HEARTBEAT_TIMEOUT = 4008  # a close code that only `a2a-v1` has
 
+# The header of a frame (RFC 6455, section 5.2).
+TEXT = 0x81  # of a whole message, without extensions
+MASKED = 0x80
+MASK_BYTES = 4
+LENGTH_IN_2_BYTES = 126
+LENGTH_IN_8_BYTES = 127
+MAX_PLAIN_BYTES = 65_535
+
 
 class MessageQueue:
     """The messages that a socket received, for its one reader: the part of `asyncio.Queue` that uvicorn uses.
 
-    uvicorn bounds the queue: it stops reading while a message waits.
+    uvicorn bounds the queue: it stops reading while a message waits. `reader`: the reader that waits for the next
+    message, None while it handles a message or one is there.
     """
 
-    __slots__ = ("_messages", "_reader")
+    __slots__ = ("_messages", "reader")
 
     def __init__(self) -> None:
         self._messages: deque[Any] = deque()
-        self._reader: asyncio.Future[None] | None = None
+        self.reader: asyncio.Future[None] | None = None
 
     def empty(self) -> bool:
         """True if no message waits."""
@@ -41,44 +60,87 @@ class MessageQueue:
     def put_nowait(self, message: Any) -> None:
         """Add a message, and wake the reader."""
         self._messages.append(message)
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        reader, self.reader = self.reader, None
+        if reader is not None and not reader.done():
+            reader.set_result(None)
 
     async def get(self) -> Any:
         """The next message, once there is one."""
         while not self._messages:
-            self._reader = asyncio.get_running_loop().create_future()
+            self.reader = asyncio.get_running_loop().create_future()
             try:
-                await self._reader
+                await self.reader
             finally:
-                self._reader = None
+                self.reader = None
         return self._messages.popleft()
 
 
 class HubSockets(WebSocketsSansIOProtocol):
     """A socket. Agents on `/channel` get JSON pings from their consumer; other clients get protocol pings, so that
     the socket of a client that vanished is closed.
+
+    `_is_plain`: the socket is accepted, without extensions. `_reads_plain`: the next byte begins a frame that may
+    be a whole message.
     """
 
-    __slots__ = ("_has_heartbeat", "_sending")
+    __slots__ = ("_has_heartbeat", "_is_plain", "_max_plain_bytes", "_reads_plain", "_sending", "receive_now")
+
+    queue: MessageQueue  # type: ignore[assignment]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._sending = 0  # messages of the application that wait until the client reads
         self._has_heartbeat = False
-        self.queue = MessageQueue()  # type: ignore[assignment]
+        self._is_plain = self._reads_plain = False
+        self._max_plain_bytes = min(MAX_PLAIN_BYTES, self.config.ws_max_size)
+        self.queue = MessageQueue()
+        self.receive_now: ReceiveNow | None = None  # see `kit.sockets.SocketConsumer`
 
     def send_now(self, text: bytes) -> bool:
         """See `kit.sockets.SocketConsumer`."""
         is_blocked = self._sending or not self.writable.is_set()
-        if is_blocked or not self.handshake_complete or self.transport.is_closing():
+        if is_blocked or not self._is_plain or self.conn.close_sent is not None or self.transport.is_closing():
             return False
-        try:
-            self.conn.send_text(text)
-        except InvalidState:
-            return False
-        self.transport.write(b"".join(self.conn.data_to_send()))
+        size = len(text)
+        if size < LENGTH_IN_2_BYTES:
+            head = bytes((TEXT, size))
+        elif size <= MAX_PLAIN_BYTES:
+            head = bytes((TEXT, LENGTH_IN_2_BYTES, size >> 8, size & 0xFF))
+        else:
+            head = bytes((TEXT, LENGTH_IN_8_BYTES)) + size.to_bytes(8)
+        self.transport.write(head + text)
         return True
+
+    def data_received(self, data: bytes) -> None:
+        """Take whole text frames; the parser of `websockets` gets the data from the first other frame on."""
+        begins, size = 0, len(data)
+        while begins + 2 <= size and self._reads_plain and data[begins] == TEXT:
+            length = data[begins + 1] ^ MASKED  # more than 127 without the mask that a client has to use
+            text_at = begins + 2 + MASK_BYTES
+            if length == LENGTH_IN_2_BYTES and text_at + 2 <= size:
+                length = data[begins + 2] << 8 | data[begins + 3]
+                text_at += 2
+            elif length >= LENGTH_IN_2_BYTES:
+                break
+            ends = text_at + length
+            if ends > size or length > self._max_plain_bytes:
+                break
+            text = apply_mask(data[text_at:ends], data[text_at - MASK_BYTES : text_at])
+            begins = ends
+            # Only while the application waits for a message: messages are handled one by one, in order.
+            if self.queue.reader is None or self.receive_now is None or not self.receive_now(text):
+                self.curr_msg_data_type, self.frames = "text", [text]
+                self.send_receive_event_to_app()
+        if begins < size:
+            super().data_received(data[begins:])
+            self._reads_plain = self._is_plain and self._is_between_messages()
+
+    def _is_between_messages(self) -> bool:
+        """True if the parser of `websockets` has read whole messages, and nothing of the next frame."""
+        waits: Any = self.conn.parser  # a generator, which says at which of its steps it waits
+        while waits.gi_yieldfrom is not None:
+            waits = waits.gi_yieldfrom
+        return self.conn.current_size is None and waits.gi_code is StreamReader.at_eof.__code__
 
     def set_heartbeat(self, every_s: float) -> None:
         """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, but at least 10 and at most
@@ -115,6 +177,8 @@ class HubSockets(WebSocketsSansIOProtocol):
         finally:
             self._sending -= 1
         if message["type"] == "websocket.accept" and self.handshake_complete:
+            self._is_plain = not self.conn.extensions and not self.conn.debug
+            self._reads_plain = self._is_plain and self._is_between_messages()
             del self.request, self.response  # 3 KiB of headers, which uvicorn needs only to accept
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # else uvicorn logs an error

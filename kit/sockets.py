@@ -1,12 +1,14 @@
 """A Channels consumer without the thread hop per frame (docs/adr/0004)."""
 
 from collections.abc import Callable
+from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.asgi import Receive, Scope, Send, error_body
 
 SendNow = Callable[[bytes], bool]
+ReceiveNow = Callable[[bytes], bool]
 SetHeartbeat = Callable[[float], None]
 
 # Close codes. The last two ask the client to connect again.
@@ -46,14 +48,22 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     `send_now`: sends a text without a coroutine; returns False if the text was not sent, because other texts wait
     or the client reads slowly. None where `send` is not the server's own: a wrapper may change what is sent.
+
+    `receive_now`: handles a text that the client sent, without a coroutine; the server calls it while the consumer
+    waits for a message. Returns False, with nothing done, if `receive` has to be used, as for bytes that are no
+    UTF-8. None: `receive` handles all messages.
     """
 
     send_now: SendNow | None = None
+    receive_now: ReceiveNow | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.base_send = send
-        self.send_now = getattr(getattr(send, "__self__", None), "send_now", None)
+        server: Any = getattr(send, "__self__", None)
+        self.send_now = getattr(server, "send_now", None)
+        if hasattr(server, "receive_now"):
+            server.receive_now = self.receive_now
         self.channel_layer = None
         code = 1006
         try:
@@ -64,5 +74,7 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     await self.receive(message.get("text"), message.get("bytes"))
             code = message.get("code") or 1005
         finally:
+            if hasattr(server, "receive_now"):
+                server.receive_now = None  # the consumer refers to the server, too
             # Also when the server cancels this task: `disconnect` deletes the row of the connection.
             await self.disconnect(code)

@@ -185,13 +185,19 @@ class SocketLink:
         """Inform the agent that its caller canceled. See `agents.core.ports.Link`."""
         await self.send(turn.link_process, Withdrawn(turn.connection_id, turn.ask.chat_id))
 
+    def report_here(self, messages: Iterable[ReplyMessage]) -> None:
+        """Do what `report` does, for a reply that this process waits for."""
+        for message in messages:
+            self._waiting.take(message)
+
     async def report(self, home: str, messages: Iterable[ReplyMessage]) -> None:
         """Pass messages of a reply to a socket of this process on to the process that waits for the reply."""
+        if home == self._me:
+            self.report_here(messages)
+            return
         # One after the other: the home fails a turn whose pieces arrive out of order.
         for message in messages:
-            if home == self._me:
-                self._waiting.take(message)
-            elif not isinstance(message, Final):
+            if not isinstance(message, Final):
                 await self._post.pass_on(home, message)
             else:
                 await self._send_final(home, message)

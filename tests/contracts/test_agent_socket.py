@@ -1,4 +1,4 @@
-"""The socket of an agent: prompts that are sent without a coroutine, and their order."""
+"""The socket of an agent: prompts that are sent, and replies that are read, without a coroutine."""
 
 import asyncio
 from typing import Any
@@ -8,10 +8,14 @@ import pytest
 
 from accounts.open_requests import UnsignedSockets
 from agents.core.errors import NotDelivered
-from agents.core.post import LocalPost, PostedPrompt, ReplyMessage
+from agents.core.post import Final, LocalPost, PostedChunk, PostedPrompt, ReplyMessage
+from agents.core.presence import Registered
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
+from agents.models.choices import TurnFailure
+from agents.transcript.pieces import MAX_PIECES, Usage
+from lab import frames
 
 HERE = "here"
 
@@ -44,6 +48,12 @@ class Wired(AgentSocket):
         self.sent: list[str] = []
         self.base_send = self._send_later
         self.send_now = self._send_at_once
+
+    def register(self) -> None:
+        """Let the hub read other frames than the first."""
+        self._registered = Registered(
+            connection_id=1, session_id=1, public_id="s", routing_name="agent", is_new=True, evicted=None
+        )
 
     def prompted(self) -> list[str]:
         """The chat ids of the prompts that were sent."""
@@ -118,3 +128,67 @@ async def test_a_socket_that_is_over_gets_no_prompt() -> None:
     assert not socket.prompt_now(question("one"))
     with pytest.raises(NotDelivered):
         await socket.prompt(question("one"))
+
+
+def encoded(frame: frames.Json) -> bytes:
+    return msgspec.json.encode(frame)
+
+
+async def test_a_reply_is_taken_without_a_coroutine() -> None:
+    socket = Wired()
+    for chat_id in ("one", "two"):
+        assert socket.prompt_now(question(chat_id))
+    assert socket.receive_now(encoded(frames.reply("one", "so: ü", usage={"inputTokens": 7})))
+    assert socket.receive_now(encoded(frames.chunk("two", "a")))
+    assert socket.receive_now(encoded(frames.chunk("two", "b", done=True)))
+    assert socket.waiting.taken == [
+        Final("one", 0, "so: ü", usage=Usage(7, None, None)),
+        PostedChunk("two", 0, "a"),
+        PostedChunk("two", 1, "b"),
+        Final("two", 2),
+    ]
+    assert not socket.is_open("one")
+    assert not socket.is_open("two")
+
+
+async def test_what_has_to_wait_or_to_be_refused_is_not_taken_at_once() -> None:
+    socket = Wired()
+    assert socket.prompt_now(question("here"))
+    assert socket.prompt_now(question("far", home="another process"))
+    for frame in (
+        frames.reply("far", "for another process"),
+        frames.reply("unknown", "no such prompt"),
+        frames.reply("here", "a\0"),
+        frames.chunk("here", "x" * 65_537, done=True),
+        frames.chunk("here", ""),
+        frames.chat_event("task_status", chatId="here", state="completed"),
+        frames.chat_event("thought", chatId="here", text="stored"),
+        frames.register(session_id=None),
+    ):
+        assert not socket.receive_now(encoded(frame)), frame
+    assert socket.waiting.taken == []
+    assert socket.is_open("here")
+
+
+async def test_a_reply_that_is_too_large_is_refused_once() -> None:
+    socket = Wired()
+    assert socket.prompt_now(question("one"))
+    for _ in range(MAX_PIECES):
+        assert socket.receive_now(encoded(frames.chunk("one", "a")))
+    last = encoded(frames.chunk("one", "b"))
+    assert not socket.receive_now(last)
+    socket.register()
+    await socket.receive(last.decode())
+    assert [one for one in socket.waiting.taken if isinstance(one, Final)] == [
+        Final("one", MAX_PIECES, reason=TurnFailure.REPLY_TOO_LARGE)
+    ]
+    assert not socket.receive_now(last)  # the agent goes on, and is ignored
+    assert msgspec.json.decode(socket.sent[-1])["code"] == "reply_too_large"
+
+
+async def test_a_socket_that_is_over_takes_no_reply() -> None:
+    socket = Wired()
+    assert socket.prompt_now(question("one"))
+    await socket.close_from_hub(1000)
+    assert not socket.receive_now(encoded(frames.reply("one", "late")))
+    assert [one.reason for one in socket.waiting.taken if isinstance(one, Final)] == [TurnFailure.CHANNEL_LOST]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Coroutine, Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agents.core.post import Final, PostedChunk, PostedPrompt, ReplyMessage
 from agents.links.channel import frames
 from agents.links.channel.frames import BadChannelFrame, ChatEvent
+from agents.links.channel.payloads import read_plain_reply
 from agents.links.channel.prompts import LATE_REPLY_S, MAX_CHUNK_BYTES, Prompts, TooLarge
 from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, MAX_REPLY_BYTES
@@ -196,3 +198,64 @@ def test_a_reply_of_the_wrong_shape_is_refused_and_the_chat_stays_open(subtests:
             with pytest.raises(BadChannelFrame):
                 hear(asked, frame)
             assert said(asked, "reply", chatId="c", text="so")
+
+
+def test_a_reply_is_read_in_one_step_only_if_it_is_read_the_same_by_all_steps(subtests: pytest.Subtests) -> None:
+    member = ['"text":"a"', '"text":"b:c"', '"chatId":"c"', '"chatId":"\u00fc"', '"direct":true', '"done":false']
+    odd = [
+        '"text":7',
+        '"chatId":""',
+        '"direct":1',
+        '"x":[]',
+        '"x":{"y":":"}',
+        r'"te\u0078t":"b"',
+        r'"text":"\u003a"',
+    ]
+    usage = [
+        '"usage":null',
+        '"usage":{"inputTokens":1}',
+        '"usage":{"inputTokens":1,"inputTokens":2}',
+        '"usage":{}',
+    ]
+    usage += ['"usage":{"costUsd":1e999}', '"usage":{"costUsd":0.5}', '"usage":{"x":1}', '"usage":[]']
+    plain = 0
+    payloads = [",".join(some) for count in (2, 3, 4) for some in combinations([*member, *odd, *usage], count)]
+    for kind in ("reply", "reply_chunk"):
+        for payload in payloads:
+            text = f'{{"type":"chat_event","eventType":"{kind}","payload":{{{payload}}},"ts":"12:00"}}'
+            reply = read_plain_reply(text.encode())
+            if reply is not None:
+                plain += 1
+                assert reply == read_slowly(text), text
+    assert plain > 20
+    inner = '"chatId":"c","text":"a"'
+    for text in [
+        f'{{"type":"chat_event","eventType":"reply","payload":{{{inner}}},"payload":{{{inner}}}}}',
+        f'{{"type":"chat_event","type":"chat_event","eventType":"reply","payload":{{{inner}}}}}',
+        f'{{"eventType":"reply","payload":{{{inner}}},"ts":"12:00","ts":null}}',
+        f'{{"eventType":"reply","payload":{{{inner}}}}}',
+        f'{{"type":"tail_event","eventType":"reply","payload":{{{inner}}}}}',
+        f'{{"type":"chat_event","eventType":"reply","payload":{{{inner}}},"ts":{"[" * 70}{"]" * 70}}}',
+        f'{{"type":"chat_event","eventType":"reply","payload":{{{inner}}}}} x',
+        f'\ufeff{{"type":"chat_event","eventType":"reply","payload":{{{inner}}}}}',
+        "[" * 100_000,
+        "7",
+        "",
+    ]:
+        with subtests.test(text=text[:100]):
+            assert read_plain_reply(text.encode()) is None
+    sound = f'{{"type":"chat_event","eventType":"reply","payload":{{{inner}}}}}'.encode()
+    assert read_plain_reply(sound)
+    for broken in (b"\xff", b"\xc3", b"\xed\xa0\x80"):
+        with subtests.test(broken=broken):
+            assert read_plain_reply(sound.replace(b"a", broken)) is None
+
+
+def read_slowly(text: str) -> object:
+    """The reply that a frame holds, or the refusal of the frame."""
+    try:
+        frame = frames.decode(text)
+        assert isinstance(frame, ChatEvent)
+        return frames.read_reply_frame(frame)
+    except BadChannelFrame as bad:
+        return bad

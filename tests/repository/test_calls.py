@@ -28,12 +28,12 @@ class Limit:
 
 LIMITS = {  # by the store of tasks; the journal is the default
     "memory": {
-        "hub": Limit(calls=710, modules=57, functions=229),
-        "1.0": Limit(calls=740, modules=57, functions=231),
+        "hub": Limit(calls=640, modules=55, functions=220),
+        "1.0": Limit(calls=665, modules=56, functions=226),
     },
     "journal": {
-        "hub": Limit(calls=870, modules=60, functions=240),
-        "1.0": Limit(calls=910, modules=60, functions=240),
+        "hub": Limit(calls=710, modules=59, functions=235),
+        "1.0": Limit(calls=730, modules=59, functions=235),
     },
 }
 

@@ -108,6 +108,47 @@ class TaskArtifact(Struct, frozen=True, rename="camel", omit_defaults=True):
         )
 
 
+class _PlainPayload(Struct, frozen=True, rename="camel"):
+    """Payload of a reply or a chunk, with the members that the agent wrote."""
+
+    chat_id: Id
+    text: str
+    direct: bool | msgspec.UnsetType = UNSET
+    done: bool | msgspec.UnsetType = UNSET
+    usage: ReportedUsage | msgspec.UnsetType | None = UNSET
+
+
+class _PlainReply(Struct, frozen=True, rename="camel"):
+    """The frame of a reply or a chunk, with the members that the agent wrote."""
+
+    type: Literal["chat_event"]
+    event_type: Literal["reply", "reply_chunk"]
+    payload: _PlainPayload
+    ts: str | msgspec.UnsetType | None = UNSET
+
+
+_plain = msgspec.json.Decoder(_PlainReply).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_plain_reply(text: bytes) -> Reply | ReplyChunk | None:
+    """Read a frame with a reply, or a chunk of one, in one step; None for a frame that has anything else."""
+    if b"\\u" in text:  # an escaped colon would hide a second key; see `strict_json.read`
+        return None
+    try:
+        frame = _plain(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    # Each member that was read is written again. The text has more colons if it has other members, or one twice.
+    if _encode(frame).count(b":") != text.count(b":"):
+        return None
+    reply = frame.payload
+    usage = reply.usage or None
+    if frame.event_type == "reply":
+        return Reply(reply.chat_id, reply.text, reply.direct is True, usage)
+    return ReplyChunk(reply.chat_id, reply.text, reply.done is True, usage)
+
+
 _status = msgspec.json.Decoder(TaskStatus).decode
 _artifact = msgspec.json.Decoder(TaskArtifact).decode
 

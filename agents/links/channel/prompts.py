@@ -137,27 +137,41 @@ class Prompts:
         replied = self._unanswered.get(reply.chat_id)
         if replied is None:
             raise UnknownChat
-        messages: list[ReplyMessage] = []
+        messages = self._read_reply(reply, replied)
+        await self._report(replied.prompt.home, messages)
+        return bool(messages)
+
+    def read_reply_for(self, process_id: str, reply: Reply | ReplyChunk) -> Sequence[ReplyMessage]:
+        """The messages of a reply that this process waits for; nothing if `take_reply` has to be used."""
+        replied = self._unanswered.get(reply.chat_id)
+        if replied is None or replied.prompt.home != process_id:
+            return ()
+        try:
+            return self._read_reply(reply, replied)
+        except TooLarge:  # `take_reply` raises it again
+            return ()
+
+    def _read_reply(self, reply: ReplyFrame, replied: OpenPrompt) -> list[ReplyMessage]:
+        """The messages of a piece or the end of a reply. Raises `TooLarge` and `BadChannelFrame`."""
         match reply:
             case Reply():
                 is_direct = reply.direct and not replied.pieces
-                messages = [self._finish(replied, reply.text, usage=reply.usage, is_direct=is_direct)]
+                return [self._finish(replied, reply.text, usage=reply.usage, is_direct=is_direct)]
             case ReplyChunk():
                 if reply.usage is not None:
                     replied.usage = reply.usage.kept
-                if reply.text and not replied.is_failed:
-                    messages = [_chunk(reply, replied)]
+                is_counted = reply.text and not replied.is_failed
+                messages: list[ReplyMessage] = [_chunk(reply, replied)] if is_counted else []
                 if reply.done:
                     messages.append(self._finish(replied))
+                return messages
             case TaskStatus() if not reply.is_note:
                 # The reply of a `completed` without text is its chunks; of a reply that failed only the end is
                 # reported.
                 end = () if replied.is_failed else (reply.text or None, reply.reason)
-                messages = [self._finish(replied, *end, usage=reply.usage)]
-            case _ if not replied.is_failed:
-                messages = [_piece(reply, replied)]
-        await self._report(replied.prompt.home, messages)
-        return bool(messages)
+                return [self._finish(replied, *end, usage=reply.usage)]
+            case _:
+                return [] if replied.is_failed else [_piece(reply, replied)]
 
     async def ask_caller(self, chat_id: str, asked: ApprovalAsked) -> None:
         """Send a permission request to the caller of a turn, unless its decision came before it.

@@ -28,7 +28,14 @@ from agents.links.channel.frames import (
     RouteRequest,
     TailEvent,
 )
-from agents.links.channel.payloads import Reply, ReplyChunk, TaskArtifact, TaskStatus, kept_of
+from agents.links.channel.payloads import (
+    Reply,
+    ReplyChunk,
+    TaskArtifact,
+    TaskStatus,
+    kept_of,
+    read_plain_reply,
+)
 from agents.links.channel.prompts import TooLarge, UnknownChat
 from agents.links.frame_socket import NORMAL
 from agents.links.sockets import ToSocket
@@ -125,6 +132,15 @@ class AgentSocket(AgentConnection):
                 self._prompts.hooked(begins=message.begins)
 
     # Called by the server with the agent's frames.
+
+    def receive_now(self, text: bytes) -> bool:
+        """Handle a reply, or a chunk of one, to a caller of this process. See `kit.sockets.SocketConsumer`."""
+        reply = read_plain_reply(text)
+        if reply is None or not (messages := self._prompts.read_reply_for(self._process_id, reply)):
+            return False
+        self._last_heard = self._clock()
+        self._link.report_here(messages)
+        return True
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Handle one message of the agent."""
