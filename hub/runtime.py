@@ -30,6 +30,7 @@ from hub.job_thread import JOIN_WITHIN_S, JobThread, make_job_threads, make_send
 from hub.monitoring.endpoints import draining
 from hub.polling import Changes, Halts, Revocations, SqliteChanges, WaitingRows
 from hub.wiring import HubServices
+from kit import sql
 from kit.async_db import DbCall, DbCalls, DbThread, db_call
 from kit.durations import seconds
 from kit.sockets import SERVICE_RESTART
@@ -48,6 +49,8 @@ HALTS_EVERY_S = 0.25
 CASCADE_EVERY_S = 0.25
 STATUSES_EVERY_S = seconds(5.0, at_least_s=1.0)
 DECIDE_EVERY_S = 1.0
+COPY_LOG_EVERY_S = 0.25
+COPY_LOG_AFTER = 64  # pieces of work of the ledger, each of which changes about ten pages
 TIMERS_AT_ONCE = 8  # more threads than timers: a timer that waits for a lock must not delay a heartbeat
 DRAIN_STEP_S = 0.05
 END_STEPS_S = seconds(5.0, at_least_s=1.25)
@@ -75,12 +78,14 @@ class Runtime:
         self._call: DbCall = self._timer_thread.call if self._timer_thread else DbCalls(TIMERS_AT_ONCE)
         self._deliverer = make_sender_thread("deliveries", "webhooks.deliver_due")
         self._examiner = JobThread("evaluations", hub_services.examiner)
+        self._log_copier = JobThread("checkpoints", lambda stopping: sql.copy_sqlite_log(), is_regular=False)
+        self._copied_work = 0.0
         self._threads = [
             self._deliverer,
             hub_services.pusher,
             self._examiner,
             *([JobThread("cancellations", hub_services.canceller)] if settings.AGNT else []),
-            *(make_job_threads() if settings.IS_EMBEDDED else []),
+            *([self._log_copier, *make_job_threads()] if settings.IS_EMBEDDED else []),
         ]
 
     async def ensure_started(self) -> None:
@@ -185,6 +190,8 @@ class Runtime:
         self._tasks.start(every(WATCH_EVERY_S, revocations.look, "watch.failed"), name="watch")
         self._tasks.start(every(HALTS_EVERY_S, halts.look, "halts.failed"), name="halts")
         self._tasks.start(every(CASCADE_EVERY_S, self._cancel_child_turns, "cascade.failed"), name="cascade")
+        if settings.IS_EMBEDDED:
+            self._tasks.start(every(COPY_LOG_EVERY_S, self._copy_log, "checkpoint.failed"), name="checkpoint")
         if settings.GATEWAY:
             self._start_gateway(hub_services.gateway)
         self.is_started = True
@@ -226,6 +233,13 @@ class Runtime:
         """
         if parents := self.hub_services.dispatcher.parents:
             self.hub_services.dispatcher.cancel_children_of(await self._call(ended_parents, parents))
+
+    async def _copy_log(self) -> None:
+        """Let a thread copy SQLite's log into the file when the ledger has written much (docs/adr/0215)."""
+        work = self.hub_services.counts.batches.sum
+        if work - self._copied_work >= COPY_LOG_AFTER:
+            self._copied_work = work
+            self._log_copier.wake()
 
     async def _run_link_timers(self) -> None:
         self.hub_services.link.check_sockets(time.monotonic())

@@ -251,6 +251,11 @@ def atomic_unflushed() -> Iterator[None]:
         rows("PRAGMA synchronous = FULL")
 
 
+def copy_sqlite_log() -> None:
+    """Copy SQLite's log into the database file, as far as no reader needs the old pages; no commit waits."""
+    rows("PRAGMA wal_checkpoint(PASSIVE)")
+
+
 def check_connection() -> None:
     """Run the smallest possible query.
 

@@ -1,6 +1,8 @@
 """kill -9 of a hub process leaves no open turn and no claim behind after 35 s, and less on the hubs of tests."""
 
 import asyncio
+import shutil
+import sqlite3
 import time
 from collections.abc import Awaitable
 
@@ -8,10 +10,11 @@ import httpx
 import pytest
 
 from lab.agents import Echo, Stall, online
+from lab.bench import calls, hubs
 from lab.callers import Json, failed_text, inbound, reply_text, send
 from lab.hub_process import HubProcess, StartHub
-from lab.hub_storage import MakeStorage
-from lab.waiting import eventually, on_hub
+from lab.hub_storage import SQLITE_FILE, HubStorage, MakeStorage
+from lab.waiting import eventually, on_hub, until
 
 WITHIN_S = on_hub(35.0, at_least_s=12.0)
 SLACK_S = 5  # for asking every second on a busy machine
@@ -100,3 +103,33 @@ async def test_when_the_only_process_dies_the_next_start_is_clean_and_answers_ar
         log = await inbound(hub.url, answering.agent["id"], hub.mint("owner", "session"))
     assert spent == f"agent @{agent.handle} hit its daily budget (2)"
     assert sorted(row["question"] for row in log["recent"] if row["ok"]) == kept
+
+
+def completed_turns(storage: HubStorage, *, with_log: bool = True) -> int:
+    """The number of completed turns in a SQLite database, or in a copy of its file without the log."""
+    path = storage.folder / SQLITE_FILE
+    if not with_log:
+        path = shutil.copy(path, storage.folder.parent / "without-log.sqlite3")
+    connection = sqlite3.connect(path)
+    try:
+        [[count]] = connection.execute("SELECT count(*) FROM agents_turn WHERE outcome = 'completed'")
+        return int(count)
+    except sqlite3.DatabaseError:  # the file was copied while it changed
+        return 0
+    finally:
+        connection.close()
+
+
+def test_the_log_is_copied_into_the_file_while_the_hub_runs_and_a_kill_loses_no_turn(
+    make_storage: MakeStorage,
+) -> None:
+    storage, asks = make_storage("embedded"), 150
+    users = hubs.seed(storage, 2)
+    with hubs.running(storage, users) as hub:
+        [target] = hub.asked()
+        asyncio.run(calls.ask_over_one(target.port, target.callers[0], "unary", asks))
+        until(
+            lambda: completed_turns(storage, with_log=False) > 0, "turns are in the file alone", within_s=WITHIN_S
+        )
+        hub.process.kill9()
+        assert completed_turns(storage) == asks
