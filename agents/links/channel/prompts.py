@@ -90,16 +90,16 @@ class Prompts:
             self._forgets_at = now + FORGETS_EVERY_S
             self._end_old_drives(now)
         # `stops` grows from prompt to prompt, so the last prompt has the most.
-        last = next(reversed(self._driving.values()), None)
+        most = self._driving[next(reversed(self._driving))].stops if self._driving else 0
         waits_until = now + prompt.wait_s
         self._unanswered[prompt.chat_id] = self._driving[prompt.chat_id] = OpenPrompt(
             prompt,
             waits_until,
             waits_until,
-            max(waits_until, now + LONGEST_TURN_S),
+            now + max(prompt.wait_s, LONGEST_TURN_S),
             ends_with_turn=prompt.tells,
             turn=prompt.chat_id,
-            stops=max(int(self._is_at_work), last.stops if last else 0) + 1,
+            stops=(most if most > 0 else self._is_at_work) + 1,
         )
 
     def withdraw(self, chat_id: str) -> None:
@@ -305,7 +305,7 @@ class Prompts:
         # may act a moment longer for this caller.
         if not self._has_hooks:
             replied.drives_until = self._clock() + REPLY_GRACE_S
-        return _final(replied, text, reason, is_direct=is_direct)
+        return Final(chat_id, replied.pieces, text, reason, direct=is_direct, usage=replied.usage)
 
 
 def _chunk(chunk: ReplyChunk, replied: OpenPrompt) -> PostedChunk:
@@ -344,6 +344,5 @@ def _count(replied: OpenPrompt, size: int, *, is_finished: bool = False) -> int:
     return replied.pieces - 1
 
 
-def _final(prompt: OpenPrompt, text: str | None = None, reason: str = "", *, is_direct: bool = False) -> Final:
-    chat_id = prompt.prompt.chat_id
-    return Final(chat_id, prompt.pieces, text, str(reason), direct=is_direct, usage=prompt.usage)
+def _final(prompt: OpenPrompt, reason: str = "") -> Final:
+    return Final(prompt.prompt.chat_id, prompt.pieces, reason=str(reason), usage=prompt.usage)
