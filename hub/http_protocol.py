@@ -9,14 +9,19 @@ an answer before it closes a connection. Bodies have bounds of their own (`kit.a
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from copy import copy
+from functools import lru_cache
 from typing import Any, cast
 
 from httptools import HttpParserInvalidMethodError
 from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from kit.asgi import ALLOW_ALL, Exchange, Header, Receive, Scope, Send
+from hub.http_exchange import UNWATCHED, AnswerWhole, BufferedTransport, FindDirect, HttpExchange
+from kit.asgi import ALLOW_ALL, Exchange, Scope
 from kit.durations import seconds
 
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
@@ -27,7 +32,6 @@ TAKEN_WITHIN_S = seconds(45.0, at_least_s=10.0)  # a stream gives up on a reader
 DRAIN_CREDIT_S = seconds(
     6.0
 )  # added when the client has emptied the buffer of about 48 KiB: a client may read 8 KiB a second for ever
-MAX_WAITING_BYTES = 16_384
 REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} /\S* HTTP/1\.[01]\r?\n")
 NO_SUCH_METHOD = (
     b"HTTP/1.1 405 Method Not Allowed\r\nallow: "
@@ -35,56 +39,17 @@ NO_SUCH_METHOD = (
     + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
-# Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
-# request. The function returns a coroutine if the request needs a task.
-AnswerWhole = Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None]
-FindDirect = Callable[[Scope], AnswerWhole | None]
+PLAIN_PATH = re.compile(rb"/[A-Za-z0-9._~@:/-]*")  # the same when it is unquoted
+USUAL_HEADERS = (
+    *(b"accept", b"accept-encoding", b"accept-language", b"authorization", b"cache-control", b"connection"),
+    *(b"content-length", b"content-type", b"cookie", b"forwarded", b"host", b"idempotency-key", b"origin"),
+    *(b"referer", b"traceparent", b"user-agent", b"via", b"x-forwarded-for", b"x-forwarded-host"),
+    *(b"x-forwarded-proto", b"x-real-ip", b"x-request-id"),
+)
 
 
 class HeadTooLarge(Exception):
     """Ends the parsing of a request; `send_400_response` answers the client."""
-
-
-class BufferedTransport:
-    """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait.
-
-    uvloop makes a system call for each `write`, and a packet over loopback costs more than the answer in it. The
-    class changes only writing and closing; all else is delegated to the transport.
-    """
-
-    __slots__ = ("_loop", "_size", "_transport", "_waiting", "is_closing", "pause_reading", "resume_reading")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._waiting: list[bytes] = []
-        self._size = 0
-        self.is_closing = transport.is_closing
-        self.pause_reading = transport.pause_reading
-        self.resume_reading = transport.resume_reading
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Buffer the data until the end of this iteration of the loop."""
-        if not self._waiting:
-            self._loop.call_soon(self._flush)
-        self._waiting.append(data)
-        self._size += len(data)
-        if self._size >= MAX_WAITING_BYTES:
-            self._flush()
-
-    def close(self) -> None:
-        """Write the buffered data, then close."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            data, self._waiting, self._size = b"".join(self._waiting), [], 0
-            self._transport.write(data)
 
 
 class HubHttpProtocol(HttpToolsProtocol):
@@ -101,10 +66,14 @@ class HubHttpProtocol(HttpToolsProtocol):
     # With these in uvicorn's dictionary of attributes, Python would keep one for each connection: 1.1 KiB.
     __slots__ = (
         "_abort_timer",
+        "_answer",
+        "_find",
         "_head_bytes",
+        "_idle_since",
         "_is_too_large",
         "_left_s",
         "_paused_at",
+        "_read_proxy_headers",
         "_received",
         "_unstarted",
         "closing_since",
@@ -115,8 +84,12 @@ class HubHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._unstarted: tuple[RequestResponseCycle, ASGI3Application] | None = None
-        self.head_since = self.closing_since = 0.0
+        self._unstarted: HttpExchange | None = None  # its body is not complete
+        self._answer: AnswerWhole
+        config = self.config
+        self._find = None if config.root_path or config.limit_concurrency is not None else self.find_direct
+        self._read_proxy_headers = find_proxy_headers(self.app)
+        self.head_since = self.closing_since = self._idle_since = 0.0
         self._head_bytes = 0  # the received bytes of a head that is not complete
         self._is_too_large = False
         self._received = b""  # the data that is being parsed
@@ -135,21 +108,31 @@ class HubHttpProtocol(HttpToolsProtocol):
         The limit of bytes holds only for a head: a client that sends the rest of a refused body must read the
         refusal.
         """
+        before: RequestResponseCycle | None = self.cycle  # none before the first request
+        self._idle_since = 0.0
         self._received = data
         super().data_received(data)
         self._received = b""
-        if self._unstarted is not None:  # its body is not complete
-            self._start()
+        if (exchange := self._unstarted) is not None:  # its body is not complete
+            self._unstarted = None
+            if not self.transport.is_closing():
+                exchange.watch_body()
+                self.start_task(exchange, self.app)
         if "method" not in (self.scope or ()):  # uvicorn adds the method when a head is complete
             if not self._head_bytes:
                 self.head_since = self.loop.time()
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse()
-        elif not self.head_since:
-            cycle: RequestResponseCycle | None = self.cycle  # none before the first request
-            if cycle is not None and cycle.response_complete and not self.pipeline:
-                self.head_since = self.loop.time()
+        elif not self.head_since and before is self.cycle and self._is_answered(before):
+            self.head_since = self.loop.time()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, its name in lower case."""
+        name = LOWER_CASE[name]
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Begin a request whose head is complete; a head in one piece has the same limit as a head in several."""
@@ -158,47 +141,58 @@ class HubHttpProtocol(HttpToolsProtocol):
         if may_be_large and _size_of(self.url, self.headers) > MAX_HEAD_BYTES:
             self._is_too_large = True
             raise HeadTooLarge
-        super().on_headers_complete()
+        answer = self._find_answer() if self.parser.get_method() == b"POST" else None
+        if answer is None:
+            super().on_headers_complete()
+            return
+        self._answer = answer
+        self.cycle = self._unstarted = exchange = HttpExchange(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=UNWATCHED,
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        exchange.start_task = self.start_task
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a piece of the body."""
+        if self._unstarted is not None:
+            self._unstarted.body += body
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Start a request that is whole."""
-        super().on_message_complete()
-        if self._unstarted is not None:
-            self._start()
-
-    def on_response_complete(self) -> None:
-        """Start the next request of a client that does not wait for responses."""
-        super().on_response_complete()
-        if self._unstarted is not None:
-            self._start()
-
-    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Serve a request by an application, in a task."""
-        super()._start_asgi_task(cycle, app)
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Start the request later, once it is known whether its body is complete."""
-        self._unstarted = cycle, app
-
-    def _start(self) -> None:
-        assert self._unstarted is not None  # noqa: S101  for the type checker
-        (cycle, app), self._unstarted = self._unstarted, None
-        is_whole_post = not cycle.more_body and cycle.scope["method"] == "POST"
-        find = type(self).find_direct if is_whole_post and app is self.app else None
-        if find is None or (answer := find(cast(Scope, cycle.scope))) is None:
-            self.start_task(cycle, app)
+        """Answer a request that has come whole, if it has a direct way."""
+        exchange, self._unstarted = self._unstarted, None
+        if exchange is None:
+            super().on_message_complete()
             return
-        body = bytes(cycle.body)
-        cycle.body.clear()
-        cycle.message_event.clear()
-        cycle.waiting_for_100_continue = False
-        exchange = HttpExchange(self, cycle)
         try:
-            work = answer(body, exchange)
+            work = self._answer(exchange.take_body(), cast(Exchange, exchange))
         except Exception as failure:  # noqa: BLE001  uvicorn logs and answers it
             work = _raise(failure)
         if work is not None:
             exchange.run(work)
+
+    def on_response_complete(self) -> None:
+        """Read the next request; `end_overdue` ends the connection if none comes, so that no timer is needed."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+
+    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Serve a request by an application, in a task."""
+        super()._start_asgi_task(cycle, app)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse data that is no request, too large a head, or an HTTP method that the server does not know."""
@@ -228,11 +222,13 @@ class HubHttpProtocol(HttpToolsProtocol):
         """Clean up after a connection that either side closed."""
         self._cancel_abort()
         super().connection_lost(exc)
+        self.cycle = None  # type: ignore[assignment]  # the exchange names this protocol
 
     def extend_deadlines(self, time_s: float) -> None:
         """Extend the deadlines by the time in which the process stood still and could receive nothing."""
         self.head_since += time_s if self.head_since else 0.0
         self.closing_since += time_s if self.closing_since else 0.0
+        self._idle_since += time_s if self._idle_since else 0.0
 
     def end_overdue(self, now: float) -> None:
         """End the connection if the protocol waited too long; call this about once a second."""
@@ -240,8 +236,38 @@ class HubHttpProtocol(HttpToolsProtocol):
             self.closing_since = self.closing_since or now
             if now - self.closing_since > LEAVE_WITHIN_S:
                 self.transport.abort()
-        elif self.head_since and now - self.head_since > HEAD_WITHIN_S:
-            self.transport.close()
+        elif self.head_since:
+            if now - self.head_since > HEAD_WITHIN_S:
+                self.transport.close()
+        elif self._is_answered(self.cycle):
+            self._idle_since = self._idle_since or now
+            if now - self._idle_since > self.timeout_keep_alive:
+                self.transport.close()
+
+    def _is_answered(self, cycle: RequestResponseCycle | None) -> bool:
+        return cycle is not None and cycle.response_complete and not self.pipeline
+
+    def _find_answer(self) -> AnswerWhole | None:
+        """The function that answers this POST; None: the application serves the request.
+
+        The application serves what has to wait for an earlier response, or for a client that does not read.
+        """
+        cycle: RequestResponseCycle | None = self.cycle
+        if (
+            self._find is None
+            or (cycle is not None and not cycle.response_complete)
+            or self.flow.write_paused
+            or self.parser.get_http_version() != "1.1"
+            or self.parser.should_upgrade()
+            or not PLAIN_PATH.fullmatch(self.url)
+        ):
+            return None
+        scope = cast(Scope, self.scope)
+        scope["method"], scope["query_string"] = "POST", b""
+        scope["path"], scope["raw_path"] = self.url.decode("ascii"), self.url
+        if self._read_proxy_headers is not None:
+            self._read_proxy_headers(scope)
+        return self._find(scope)
 
     def _refuse(self) -> None:
         self.transport.write(LARGE)
@@ -253,46 +279,32 @@ class HubHttpProtocol(HttpToolsProtocol):
             self._abort_timer = None
 
 
-class HttpExchange:
-    """A request that was read whole, and its response. See `kit.asgi.Exchange`."""
+class LowerCaseNames(dict[bytes, bytes]):
+    """The names of headers in lower case; the usual ones without a call."""
 
-    __slots__ = ("_cycle", "_protocol", "receive", "send")
+    def __missing__(self, name: bytes) -> bytes:
+        return name.lower()
 
-    def __init__(self, protocol: HubHttpProtocol, cycle: RequestResponseCycle) -> None:
-        self._protocol = protocol
-        self._cycle = cycle
-        self.receive = cast(Receive, cycle.receive)
-        self.send = cast(Send, cycle.send)
 
-    def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
-        """Write a whole response, whose headers have the length; does nothing if the client has left.
+LOWER_CASE = LowerCaseNames({form: name for name in USUAL_HEADERS for form in (name, name.title())})
 
-        Raises:
-            ValueError: a header has a line break.
-        """
-        cycle = self._cycle
-        if cycle.disconnected or cycle.response_started:
-            return
-        pieces = [STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers]]
-        if not cycle.keep_alive:
-            pieces.append(b"connection: close\r\n")
-        head = b"".join(pieces)
-        if len(head.splitlines()) != len(pieces):
-            raise ValueError("a header has a line break")
-        cycle.response_started = cycle.response_complete = True
-        cycle.transport.write(b"%b\r\n%b" % (head, body))
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Go on with the request in a task, as if an application served it."""
+@lru_cache(maxsize=8)
+def find_proxy_headers(app: object) -> Callable[[Scope], None] | None:
+    """The function that changes a scope as uvicorn does where it trusts proxies; None: uvicorn trusts none."""
+    if not isinstance(app, ProxyHeadersMiddleware):
+        return None
 
-        async def application(*_: object) -> None:
-            await work
+    async def serve_nothing(*_: object) -> None: ...
 
-        self._protocol.start_task(self._cycle, application)
+    middleware = cast(Any, copy(app))
+    middleware.app = serve_nothing
+
+    def change(scope: Scope) -> None:
+        with suppress(StopIteration):  # the middleware waits for nothing
+            middleware(scope, serve_nothing, serve_nothing).send(None)
+
+    return change
 
 
 async def _raise(failure: Exception) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hub.http_protocol import MAX_WAITING_BYTES, BufferedTransport
+from hub.http_exchange import MAX_WAITING_BYTES, BufferedTransport
 
 
 @pytest.fixture
@@ -51,3 +51,14 @@ async def test_closing_writes_what_waits(pair: tuple[BufferedTransport, socket.s
     ours.close()
     assert ours.is_closing()
     assert arrived(far) == b"the end"
+
+
+async def test_the_end_of_a_response_leaves_at_once_after_what_waits(
+    pair: tuple[BufferedTransport, socket.socket],
+) -> None:
+    ours, far = pair
+    ours.write_whole(b"first")
+    assert arrived(far) == b"first"
+    ours.write(b"head ")
+    ours.write_whole(b"body")
+    assert arrived(far) == b"head body"

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 import uvicorn
 
-from hub.http_protocol import AnswerWhole, HubHttpProtocol
+from hub.http_exchange import AnswerWhole
+from hub.http_protocol import HEAD_WITHIN_S, HubHttpProtocol, end_overdue
 from kit.asgi import Exchange, Receive, Scope, Send, respond
 from lab.processes import free_port
 from lab.waiting import eventually
 
 POST = b"POST %b HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n%b\r\n%b"
+KEEP_ALIVE_S = 75
+LONG = 4_000
 waiting: list[Exchange] = []
+scopes: list[Scope] = []
 
 
 def ask(path: bytes = b"/direct", body: bytes = b"hi", headers: bytes = b"") -> bytes:
@@ -23,6 +27,7 @@ def ask(path: bytes = b"/direct", body: bytes = b"hi", headers: bytes = b"") -> 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Answers with the body it got."""
+    scopes.append(scope)
     body = b""
     while (message := await receive())["type"] == "http.request":
         body += message["body"]
@@ -36,6 +41,8 @@ async def answer_by_task(exchange: Exchange, body: bytes) -> None:
 
 
 def find_direct(scope: Scope) -> AnswerWhole | None:
+    scopes.append(dict(scope))
+
     def answer(body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         match scope["path"]:
             case "/waits":
@@ -45,7 +52,13 @@ def find_direct(scope: Scope) -> AnswerWhole | None:
             case "/task":
                 return answer_by_task(exchange, body)
             case "/split":
-                exchange.respond(200, [(b"x", b"a\r\nset-cookie: b")], b"")
+                exchange.respond(200, [(b"content-length", b"0"), (b"x", b"a\r\nset-cookie: b")], b"")
+            case "/short":
+                exchange.respond(200, [(b"content-length", b"2")], b"123")
+            case "/closes":
+                exchange.respond(200, [(b"connection", b"close"), (b"content-length", b"0")], b"")
+            case "/long":
+                say(exchange, bytes(LONG))
             case _:
                 say(exchange, b"direct " + body)
         return None
@@ -66,7 +79,9 @@ class DirectProtocol(HubHttpProtocol):
 @pytest.fixture
 async def server() -> AsyncIterator[uvicorn.Server]:
     waiting.clear()
+    scopes.clear()
     config = uvicorn.Config(application, port=free_port(), http=DirectProtocol, lifespan="off", log_config=None)
+    config.timeout_keep_alive = KEEP_ALIVE_S
     serving = uvicorn.Server(config)
     task = asyncio.get_running_loop().create_task(serving.serve())
 
@@ -105,10 +120,22 @@ async def read(reader: asyncio.StreamReader) -> bytes:
         (ask(b"/other"), b"application hi"),
         (ask(b"/broken"), b"Internal Server Error"),
         (ask(b"/split"), b"Internal Server Error"),
+        (ask(b"/short"), b"Internal Server Error"),
+        (ask(b"/direct?q=1"), b"application hi"),
         (ask(headers=b"expect: 100-continue\r\n"), b"direct hi"),
         (b"GET /direct HTTP/1.1\r\nhost: h\r\n\r\n", b"application "),
     ],
-    ids=["direct", "task", "no direct way", "error", "header with a line break", "expects 100", "GET"],
+    ids=[
+        "direct",
+        "task",
+        "no direct way",
+        "error",
+        "header with a line break",
+        "wrong length",
+        "query",
+        "expects 100",
+        "GET",
+    ],
 )
 async def test_a_whole_request_is_answered(server: uvicorn.Server, sent: bytes, answer: bytes) -> None:
     async with connected(server) as (reader, writer):
@@ -142,7 +169,7 @@ async def test_requests_that_come_before_a_response_are_answered_in_order(server
 
         await eventually(is_asked, "the first request is there")
         say(waiting[0], b"1")
-        assert [await read(reader) for _ in range(3)] == [b"1", b"direct 2", b"application 3"]
+        assert [await read(reader) for _ in range(3)] == [b"1", b"application 2", b"application 3"]
 
 
 async def test_a_second_response_and_one_to_a_client_that_left_write_nothing(server: uvicorn.Server) -> None:
@@ -171,9 +198,70 @@ async def test_a_second_response_and_one_to_a_client_that_left_write_nothing(ser
     assert (await waiting[1].receive())["type"] == "http.disconnect"
 
 
-async def test_a_client_of_http_1_0_is_told_that_the_connection_closes(server: uvicorn.Server) -> None:
+async def test_a_client_that_keeps_no_connection_is_told_that_it_closes(server: uvicorn.Server) -> None:
+    for sent in (ask(headers=b"connection: close\r\n"), ask(b"/closes"), ask().replace(b"HTTP/1.1", b"HTTP/1.0")):
+        async with connected(server) as (reader, writer):
+            writer.write(sent)
+            answer = await asyncio.wait_for(reader.read(-1), 5)
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\ndate: ")
+        assert answer.count(b"connection: close\r\n") == 1
+
+
+async def test_a_body_may_end_with_an_empty_piece(server: uvicorn.Server) -> None:
+    """The end comes after the task began, and before or after it waits."""
+    head = b"POST /direct HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+    for first, rest in ((head, b"0\r\n\r\n"), (head + b"2\r\nhi\r\n", b"0\r\n\r\n")):
+        async with connected(server) as (reader, writer):
+            writer.write(first)
+            await asyncio.sleep(0.02)
+            writer.write(rest)
+            assert (await read(reader)).startswith(b"application ")
     async with connected(server) as (reader, writer):
-        writer.write(ask().replace(b"HTTP/1.1", b"HTTP/1.0"))
-        answer = await asyncio.wait_for(reader.read(-1), 5)
-    assert b"connection: close" in answer
-    assert answer.endswith(b"direct hi")
+        writer.write(head + b"2\r\nhi\r\n0\r\n\r\n")
+        assert await read(reader) == b"direct hi"
+
+
+async def test_the_direct_way_has_the_scope_of_the_application_behind_a_proxy(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(b"/other", headers=b"X-Forwarded-For: 192.0.2.7\r\nx-forwarded-proto: https\r\n"))
+        await read(reader)
+    direct, application = scopes
+    assert direct == application
+    assert (direct["client"], direct["scheme"], direct["path"]) == (("192.0.2.7", 0), "https", "/other")
+
+
+async def test_an_idle_connection_is_kept_as_long_as_configured(server: uvicorn.Server) -> None:
+    """A look at the connections once a second closes it, and no sooner."""
+    connections = server.server_state.connections
+    async with connected(server) as (reader, writer):
+        writer.write(ask())
+        await read(reader)
+        now = asyncio.get_running_loop().time()
+        for later_s in (0, HEAD_WITHIN_S + 1, KEEP_ALIVE_S - 1):
+            end_overdue(connections, now + later_s, 0.0)
+        assert not reader.at_eof()
+        writer.write(ask(b"/other"))
+        await read(reader)
+        end_overdue(connections, now + KEEP_ALIVE_S, 0.0)
+        end_overdue(connections, now + 2 * KEEP_ALIVE_S, 0.0)
+        writer.write(ask())
+        await read(reader)
+        end_overdue(connections, now + 3 * KEEP_ALIVE_S, 0.0)
+        end_overdue(connections, now + 4 * KEEP_ALIVE_S + 1, 0.0)
+        assert await asyncio.wait_for(reader.read(-1), 5) == b""
+
+
+async def test_a_client_that_reads_nothing_is_served_until_the_buffers_are_full(
+    server: uvicorn.Server,
+) -> None:
+    asks = 4_000  # with responses of much more than all buffers hold
+    async with connected(server) as (_, writer):
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(ask(b"/long") * asks)
+        count = -1
+        while count < len(scopes):
+            count = len(scopes)
+            await asyncio.sleep(0.3)
+        assert 0 < count < asks
+        (connection,) = server.server_state.connections
+        assert connection.transport.get_write_buffer_size() < 4 * 65_536 + LONG

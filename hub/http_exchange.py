@@ -1,0 +1,133 @@
+"""The request and the response of uvicorn's protocol for HTTP, with a way to answer a whole request at once."""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, cast
+
+from uvicorn._types import ASGI3Application, ASGIReceiveEvent
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from kit.asgi import Exchange, Header, Scope
+
+MAX_WAITING_BYTES = 16_384
+CONTROL_CHARACTER = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+UNWATCHED = asyncio.Event()  # the event of the requests for which no task waits
+
+# Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
+# request. The function returns a coroutine if the request needs a task.
+AnswerWhole = Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None]
+FindDirect = Callable[[Scope], AnswerWhole | None]
+
+
+class BufferedTransport:
+    """A transport that writes once in each iteration of the loop, or when MAX_WAITING_BYTES wait.
+
+    uvloop makes a system call for each `write`, and a packet over loopback costs more than the answer in it. The
+    class changes only writing and closing; all else is delegated to the transport.
+    """
+
+    __slots__ = ("_loop", "_size", "_transport", "_waiting", "is_closing", "pause_reading", "resume_reading")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Buffer the data until the end of this iteration of the loop."""
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= MAX_WAITING_BYTES:
+            self._flush()
+
+    def write_whole(self, data: bytes) -> None:
+        """Write the buffered data and this, which is the end of a response."""
+        if self._waiting:
+            self._waiting.append(data)
+            self._flush()
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Write the buffered data, then close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            data, self._waiting, self._size = b"".join(self._waiting), [], 0
+            self._transport.write(data)
+
+
+class HttpExchange(RequestResponseCycle):
+    """A request that has a direct way, and its response. See `kit.asgi.Exchange`.
+
+    uvicorn's class serves the request if it needs a task. An event is made when the task waits for one.
+    """
+
+    start_task: Callable[[RequestResponseCycle, ASGI3Application], None]
+
+    def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
+        """Write a whole response, whose headers have the length; does nothing if the client has left.
+
+        Raises:
+            ValueError: a header has a control character, or the length is wrong or missing.
+        """
+        if self.disconnected or self.response_started:
+            return
+        sent = [*self.default_headers, *headers]
+        if CLOSE_HEADER in sent:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            sent.append(CLOSE_HEADER)
+        lines = [b"%b: %b" % header for header in sent]
+        # The lines are joined without line breaks here: a break within a header is a control character, too.
+        if CONTROL_CHARACTER.search(b"".join(lines)):
+            raise ValueError("a header has a control character")
+        if (b"content-length", b"%d" % len(body)) not in sent:
+            raise ValueError("the headers do not have the length of the body")
+        self.response_started = self.response_complete = True
+        transport = cast(BufferedTransport, self.transport)
+        transport.write_whole(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
+        if self.message_event is not UNWATCHED:
+            self.message_event.set()
+        if not self.keep_alive:
+            transport.close()
+        self.on_response()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on with the request in a task, as if an application served it."""
+
+        async def application(*_: object) -> None:
+            await work
+
+        self.start_task(self, application)
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """Wait for more of the request, or for the client's disconnect."""
+        if self.message_event is UNWATCHED:
+            self.message_event = asyncio.Event()
+        return await super().receive()
+
+    def take_body(self) -> bytes:
+        """The body of a request that has come whole; a task does not receive the body again."""
+        self.more_body = self.waiting_for_100_continue = False
+        body, self.body = bytes(self.body), bytearray()
+        return body
+
+    def watch_body(self) -> None:
+        """Let a task receive the body, some of which has not come."""
+        self.message_event = asyncio.Event()
+        if self.body:
+            self.message_event.set()
