@@ -106,7 +106,9 @@ class Worker:
     def __init__(
         self, *, home: str, carry: Carrier | None, on_batch: OnBatch, reserve: DiskReserve | None = None
     ) -> None:
-        self._queue: SimpleQueue[Item | None] = SimpleQueue()  # None ends the thread
+        self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()  # None ends the thread
+        self._collected: list[Item] = []  # in this iteration of the event loop
+        self._put = self._taken = 0  # the event loop counts the one, the thread the other
         self._home = home
         self._carry = carry
         self._on_batch = on_batch
@@ -117,35 +119,44 @@ class Worker:
     @property
     def waiting(self) -> int:
         """The number of pieces of work that wait for the thread."""
-        return self._queue.qsize()
+        return self._put - self._taken
 
     def put(
         self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True, then: Then | None = None
     ) -> Item:
         """Queue work for the thread; returns the item, with its future unless `then` gets the result.
 
+        The thread gets all work of an iteration of the event loop at once: it wakes up once, for a larger batch.
         `may_refuse`: the result is Unavailable if too many wait.
         """
         loop = asyncio.get_running_loop()
         item = Item(work, loop, loop.create_future() if is_awaited and then is None else None, then)
-        if may_refuse and self._queue.qsize() >= MAX_WAITING:
+        if may_refuse and self._put - self._taken >= MAX_WAITING:
             item.result = Unavailable("too many asks wait")
             loop.call_soon(self._resolve, [item])
             return item
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
             self._thread.start()
-        self._queue.put(item)
+        self._put += 1
+        if not self._collected:
+            loop.call_soon(self._hand_over)
+        self._collected.append(item)
         return item
+
+    def _hand_over(self) -> None:
+        if self._collected:
+            items, self._collected = self._collected, []
+            self._queue.put(items)
 
     def close(self, within_s: float) -> None:
         """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
         if self._thread is not None:
+            self._hand_over()
             self._queue.put(None)
             self._thread.join(timeout=within_s)
             if self._thread.is_alive():
-                waiting = max(0, self.waiting - 1)  # the end marker is not counted
-                logger.error("ledger.unfinished", extra={"waiting": waiting})
+                logger.error("ledger.unfinished", extra={"waiting": self.waiting})
             self._thread = None
 
     def _run(self) -> None:
@@ -170,7 +181,8 @@ class Worker:
             first = self._queue.get()
             if first is None:
                 return None
-            items = [first]
+            items = first
+            self._taken += len(items)
         has_paused = False
         while len(items) < MAX_BATCH:
             if self._queue.empty():
@@ -178,13 +190,14 @@ class Worker:
                     break
                 has_paused = True
             try:
-                item = self._queue.get(timeout=BATCH_FILL_S)  # returns at once if work waits
+                more = self._queue.get(timeout=BATCH_FILL_S)  # returns at once if work waits
             except Empty:
                 break
-            if item is None:
+            if more is None:
                 self._queue.put(None)  # the next call takes the end marker, after this work is done
                 break
-            items.append(item)
+            items += more
+            self._taken += len(more)
         return items
 
     def _serve(self, items: list[Item]) -> None:
