@@ -51,29 +51,32 @@ def read(
 ) -> Any:
     """The JSON value of a body, or of the text of a frame.
 
-    `max_brackets` None: no limit, for texts whose strings may hold whole programs: brackets in strings are
-    counted, too. `takes_any_text`: strings are not checked, so `ForbiddenText` is not raised.
+    `max_brackets`: more than `max_depth`. None: no limit, for texts whose strings may hold whole programs, because
+    brackets in strings are counted, too. `takes_any_text`: strings are not checked, so `ForbiddenText` is not
+    raised.
 
     Raises:
         NotJson, BadShape, ForbiddenText: the hub does not accept the text.
     """
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    brackets = data.count(b"[") + data.count(b"{")
+    has_escapes = b"\\u" in data
+    if brackets <= max_depth and not has_escapes:
+        # Most texts are read in C. msgspec keeps only the last of two equal keys: its value, encoded again, is not
+        # the same text, and has fewer colons. Only an escaped colon could hide the difference.
+        try:
+            value = _decode(data)
+            encoded = _encode(value)
+            if encoded == data or encoded.count(b":") == data.count(b":"):
+                return value
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            pass  # the other decoder finds the fault
     try:
         text = body if isinstance(body, str) else body.decode().removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise NotJson("the body is not UTF-8") from None
-    brackets = text.count("[") + text.count("{")
     if max_brackets is not None and brackets > max_brackets:
         raise BadShape(f"more than {max_brackets} objects and arrays")
-    has_escapes = "\\u" in text
-    if brackets <= max_depth and not has_escapes:
-        # Most texts are read in C. msgspec keeps only the last of two equal keys: its value, encoded again, has
-        # fewer colons than the text. Only an escaped colon could hide the difference.
-        try:
-            value = _decode(text)
-            if _encode(value).count(b":") == text.count(":"):
-                return value
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            pass  # the other decoder finds the fault
     value = _decode_by_pairs(text, max_depth)
     if brackets > max_depth and is_deeper_than(value, max_depth):
         raise BadShape(f"nested deeper than {max_depth} levels")
