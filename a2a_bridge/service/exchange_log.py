@@ -7,11 +7,10 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from django.db import DatabaseError
 from django.db.models import Count, Exists, OuterRef
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from a2a_bridge import settings
 from a2a_bridge.models import RecordedExchange
@@ -63,7 +62,7 @@ class ExchangeLog(BatchWriter[ExchangeNote]):
         self.put(note)
 
 
-class ExchangeRow(NamedTuple):
+class ExchangeRow(Struct, gc=False):
     """The columns of a new exchange."""
 
     chat_id: str
@@ -84,7 +83,7 @@ class ExchangeRow(NamedTuple):
     ended_at: object
 
 
-INSERT_ROWS = insert(RecordedExchange._meta.db_table, ExchangeRow._fields)
+INSERT_ROWS = insert(RecordedExchange._meta.db_table, ExchangeRow.__struct_fields__)
 
 
 def write_exchanges(notes: Sequence[ExchangeNote]) -> None:

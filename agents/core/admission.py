@@ -142,7 +142,8 @@ def decide_ask(
     if agent_id is None:
         asked = state.sessions.get(session_id)
     else:
-        asked, own = state.agents.get(agent_id), state.callers.get((agent_id, caller_id))
+        asked = state.agents.get(agent_id)
+        own = state.callers.get((agent_id, caller_id)) if state.callers else None
         if state.groups:
             groups = [state.callers[agent_id, one] for one in state.groups.get((agent_id, caller_id), ())]
     if asked is None or not asked.published:
@@ -153,8 +154,8 @@ def decide_ask(
         return NotPublished()
     if refusal := _caller_denial(ask, asked, state):
         return refusal
-    if ask.message_key and (same := state.open_asks.get((session_id, caller_id, ask.message_key))):
-        chat_id, task_id, home = same
+    if ask.message_key and (key := (session_id, caller_id, ask.message_key)) in state.open_asks:
+        chat_id, task_id, home = state.open_asks[key]
         if chat_id != ask.chat_id:  # otherwise this is the ask's own position in the queue
             return AlreadyAsked(chat_id=chat_id, task_id=task_id, home=home)  # docs/adr/0089
     now = _denial_for_now(ask, asked, own, groups, state)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
 
 from django.db import DatabaseError, IntegrityError
+from msgspec import Struct
 
 from agents.core.ledger.database import thread_database
 from agents.core.ledger.texts import insert
@@ -31,7 +31,7 @@ ALL_AGENTS = "*"
 SERVED, REFUSED, DROPPED, FAILED = "served", "refused", "dropped", "failed"
 
 
-class FrameRow(NamedTuple):
+class FrameRow(Struct, gc=False):
     """The columns of a new record; PostgreSQL gets them by their names."""
 
     owner_id: int | None
@@ -47,8 +47,8 @@ class FrameRow(NamedTuple):
     session_id: str
 
 
-INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow._fields)
-values_of = attrgetter(*FrameRow._fields)
+INSERT_ROWS = insert(FrameRecord._meta.db_table, FrameRow.__struct_fields__)
+values_of = attrgetter(*FrameRow.__struct_fields__)
 
 
 def insert_rows(notes: "Sequence[FrameNote]") -> None:

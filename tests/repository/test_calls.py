@@ -28,8 +28,8 @@ class Limit:
 
 LIMITS = {  # by the store of tasks; the journal is the default
     "memory": {
-        "hub": Limit(calls=640, modules=55, functions=220),
-        "1.0": Limit(calls=665, modules=56, functions=226),
+        "hub": Limit(calls=600, modules=55, functions=220),
+        "1.0": Limit(calls=622, modules=56, functions=226),
     },
     "journal": {
         "hub": Limit(calls=710, modules=59, functions=235),

@@ -108,7 +108,7 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     return Send(
         message=Message(message.message_id, Role.USER, tuple(parts)),
         question=question_of(parts, "\n"),
-        needs=needs_of(files),
+        needs=needs_of(files) if files else (),
         leaves_out=True,
         metadata={LEFT_OUT: left_out} if left_out else UNSET,
         approves=message.task_id if isinstance(message.task_id, str) else "",

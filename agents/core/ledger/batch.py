@@ -301,13 +301,13 @@ class _Batch:
     def _write_events(self) -> None:
         """Write the transcript events, the webhook deliveries and the extra writes of surfaces."""
         self.watchers = self.events.write(self._database)
-        writing: list[tuple[str, int]] = []
-        for i, settle in self._work.settles.items():
-            if settle.extra_writes is not None:
-                writing.append((settle.turn.ask.chat_id, i))
+        settles = self._work.settles
+        if not settles:
+            return
+        writing = [(one.turn.ask.chat_id, i) for i, one in settles.items() if one.extra_writes is not None]
         writes: list[sql.Query] = []
         for _, i in sorted(writing):  # by chat id: the journal of tasks locks its rows in that order
-            settled, extra_writes = self.results[i], self._work.settles[i].extra_writes
+            settled, extra_writes = self.results[i], settles[i].extra_writes
             if extra_writes is not None and isinstance(settled, SettledTurn):
                 writes += extra_writes(settled)
         if writes:

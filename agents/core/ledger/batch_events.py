@@ -115,10 +115,9 @@ class BatchEvents(Struct):
         """
         if not self.events and not self.of_agents:
             return None
-        rows: list[EventRow] = []
-        for one in self.events:  # on PostgreSQL the statement sets the time, which may not have been fetched yet
-            ts = None if database.is_postgresql else database.stored_now
-            rows.append(EventRow(one.session_id, one.kind, one.type, one.payload, ts))
+        # On PostgreSQL the statement sets the time, which may not have been fetched yet.
+        ts = None if database.is_postgresql else database.stored_now
+        rows = [EventRow(one.session_id, one.kind, one.type, one.payload, ts) for one in self.events]
         if self.is_subscribed:
             ids = sorted(database.insert_returning_ids(INSERT_EVENTS, rows)) if rows else []
             with database.for_django():

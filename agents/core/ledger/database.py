@@ -15,6 +15,8 @@ import msgspec
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.module_loading import import_string
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from agents.core.ledger.texts import Insert, Statement
 from agents.models.session import PROCESS_DEAD_S
@@ -101,11 +103,11 @@ class Database(ABC):
         """Run statements with Django's placeholders, in their order; their rows are dropped."""
 
     @abstractmethod
-    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
+    def insert(self, insert: Insert, rows: Sequence[Struct]) -> None:
         """Add rows; at least one."""
 
     @abstractmethod
-    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
+    def insert_returning_ids(self, insert: Insert, rows: Sequence[Struct]) -> list[int]:
         """Add rows; returns their ids."""
 
     @abstractmethod
@@ -199,11 +201,11 @@ class SqliteDatabase(Database):
         with self.for_django():
             sql.rows_of_each(queries)
 
-    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
-        self.raw.executemany(insert.sqlite, rows)
+    def insert(self, insert: Insert, rows: Sequence[Struct]) -> None:
+        self.raw.executemany(insert.sqlite, map(astuple, rows))
 
-    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
-        return [self.run(f"{insert.sqlite} RETURNING id", row).fetchall()[0][0] for row in rows]
+    def insert_returning_ids(self, insert: Insert, rows: Sequence[Struct]) -> list[int]:
+        return [self.run(f"{insert.sqlite} RETURNING id", astuple(row)).fetchall()[0][0] for row in rows]
 
     def moment(self, when: datetime) -> str:
         return str(when.replace(tzinfo=None))

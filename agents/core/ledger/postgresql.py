@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
+from msgspec import Struct
 
 from agents.core.ledger.database import Database, Row, StatementResult, to_json
 from agents.core.ledger.texts import READ_CLOCK, Insert, Statement, statement
@@ -95,10 +96,10 @@ class PostgresqlDatabase(Database):
     def send_queries(self, queries: Sequence[sql.Query]) -> None:
         self._unsent += [_SentStatement(self, one.statement, one.values, is_fixed=False) for one in queries]
 
-    def insert(self, insert: Insert, rows: Sequence[Any]) -> None:
+    def insert(self, insert: Insert, rows: Sequence[Struct]) -> None:
         self.run(insert.postgresql, {"rows": _as_json(rows)})
 
-    def insert_returning_ids(self, insert: Insert, rows: Sequence[Any]) -> list[int]:
+    def insert_returning_ids(self, insert: Insert, rows: Sequence[Struct]) -> list[int]:
         sent = self.run(f"{insert.postgresql} RETURNING id", {"rows": _as_json(rows)})
         return [row[0] for row in sent.fetchall()]
 
@@ -175,5 +176,5 @@ def _quoted(element: str) -> str:
     return '"' + element.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _as_json(rows: Sequence[Any]) -> str:
-    return to_json([row._asdict() for row in rows]).decode()
+def _as_json(rows: Sequence[Struct]) -> str:
+    return to_json(rows).decode()

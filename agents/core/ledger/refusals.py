@@ -50,7 +50,7 @@ def write_refusals(database: Database, refused: Sequence[tuple[Ask, Denied]]) ->
         ]
         over = len(asks) - len(fresh)
         if over and fresh:
-            fresh[-1] = fresh[-1]._replace(repeats=1 + over)
+            fresh[-1].repeats = 1 + over
         elif over:
             database.send(_REPEAT_REFUSAL, times=over, id=last_id)
         rows += fresh

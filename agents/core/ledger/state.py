@@ -97,14 +97,15 @@ FROM agents_session s JOIN accounts_user u ON u.id = s.owner_id
     + _LIVE
     + "WHERE s.id = ANY(:sessions)"
 )
-_CLAIMS = statement("""
+# The claims of sessions, and their open asks. Rows without a chat id are blocks: of owner and caller; a block of a
+# halted caller has no owner.
+_CLAIMS_AND_BLOCKS = statement("""
 SELECT session_id, caller_id, chat_id, task_id, home, CASE WHEN outcome IS NULL THEN message_key ELSE '' END
 FROM agents_turn
 WHERE released_at IS NULL AND claim_until > {now} AND session_id = ANY(:held)
-""")
-_BLOCKS = statement("""
-SELECT owner_id, caller_id FROM agents_callerblock WHERE caller_id = ANY(:callers)
-UNION ALL SELECT NULL, user_id FROM agents_halt
+UNION ALL SELECT owner_id, caller_id, NULL, NULL, NULL, NULL FROM agents_callerblock
+WHERE caller_id = ANY(:callers)
+UNION ALL SELECT NULL, user_id, NULL, NULL, NULL, NULL FROM agents_halt
 WHERE lifted_at IS NULL AND kind = 'caller' AND user_id = ANY(:callers)
 """)
 _QUEUED_ASKS = statement("""
@@ -166,16 +167,10 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     agents of groups.
     """
     database = thread_database()
-    digests: set[str] = set()
-    handles: set[str] = set()
-    session_ids: set[object] = set()
-    for one in wanted:
-        if one.digest:
-            digests.add(one.digest)
-        if one.handle:
-            handles.add(one.handle.lower())
-        if one.session:  # SQLite keeps a UUID as its 32 digits
-            session_ids.add(one.session if database.is_postgresql else one.session.hex)
+    digests = {one.digest for one in wanted if one.digest}
+    handles = {one.handle.lower() for one in wanted if one.handle}
+    # SQLite keeps a UUID as its 32 digits.
+    session_ids = {one.session if database.is_postgresql else one.session.hex for one in wanted if one.session}
     identities: dict[str | None, Identity] = {}
     agents: dict[str, Row] = {}
     sessions: dict[UUID | None, HookedSession] = {}
@@ -197,7 +192,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
             granted = {(row[0], row[1]) for row in database.send(_GRANTS, agents=limited, users=users).fetchall()}
     results: list[LookUpResult] = []
     for one in wanted:
-        identity, session = identities.get(one.digest), sessions.get(one.session)
+        identity, session = identities.get(one.digest), sessions.get(one.session) if sessions else None
         if session is not None and (identity is None or session.credential_id != identity.credential_id):
             session = None  # the session last registered with another token
         target = None
@@ -234,25 +229,17 @@ def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
     The statements for all asks are sent before a result is fetched. Limited agents, budgets of callers, queues,
     and asks that agents pass on cost one more statement each.
     """
-    caller_ids: set[int] = set()
-    session_ids: set[int] = set()
-    agent_ids: set[int] = set()
-    plain: set[int] = set()
-    parents: set[str] = set()
-    for admit in admits:
-        ask, target = admit.ask, admit.ask.target
-        session_ids.add(target.session_id)
-        caller_ids.add(ask.caller_id)
-        if target.agent_id is None:
-            plain.add(target.session_id)
-        else:
-            agent_ids.add(target.agent_id)
-        if ask.parent:
-            parents.add(ask.parent)
+    caller_ids = {one.ask.caller_id for one in admits}
+    session_ids = {one.ask.target.session_id for one in admits}
+    asked_ids = {one.ask.target.agent_id for one in admits}
+    parents = {one.ask.parent for one in admits} - {""}
+    agent_ids = asked_ids - {None}
+    plain: Collection[int] = ()
+    if None in asked_ids:
+        plain = {one.ask.target.session_id for one in admits if one.ask.target.agent_id is None}
     asked_agents = database.send(_AGENTS, agents=agent_ids) if agent_ids else None
     asked_sessions = database.send(_SESSIONS, sessions=plain) if plain else None
-    claims = database.send(_CLAIMS, held=session_ids)
-    blocks = database.send(_BLOCKS, callers=caller_ids)
+    claims = database.send(_CLAIMS_AND_BLOCKS, held=session_ids, callers=caller_ids)
 
     state = AdmissionState()
     limited, budgeting, waited_for = [], [], []
@@ -267,15 +254,16 @@ def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
     for session_id, *columns in asked_sessions.fetchall() if asked_sessions else ():
         state.sessions[session_id] = AgentState(*columns)
     for session_id, caller_id, *open_ask, message_key in claims.fetchall():
+        if open_ask[0] is None:
+            if session_id is None:
+                state.halted.add(caller_id)
+            else:
+                state.blocked.add((session_id, caller_id))
+            continue
         held = state.claims.setdefault(session_id, {})
         held[caller_id] = held.get(caller_id, 0) + 1
         if message_key:
             state.open_asks[session_id, caller_id, message_key] = tuple(open_ask)
-    for owner_id, caller_id in blocks.fetchall():
-        if owner_id is None:
-            state.halted.add(caller_id)
-        else:
-            state.blocked.add((owner_id, caller_id))
     if limited:
         state.granted.update(database.send(_GRANTS, agents=limited, users=caller_ids).fetchall())
     if budgeting:

@@ -5,7 +5,9 @@ A batch sends the statements under the locks of its sessions (`Database.lock_ses
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from agents.core.ledger.database import GRACE, Database
 from agents.core.ledger.texts import NOW, Statement, checked, insert, statement, table
@@ -17,7 +19,7 @@ POSITION_GRACE = timedelta(seconds=10)
 MAX_FAILURE_CHARS = 1_000
 
 
-class TurnRow(NamedTuple):
+class TurnRow(Struct, gc=False):
     """The columns of a new turn: those of its ask, and those of the decision."""
 
     chat_id: str
@@ -44,7 +46,7 @@ class TurnRow(NamedTuple):
     repeats: int = 1
 
 
-class QueuedRow(NamedTuple):
+class QueuedRow(Struct, gc=False):
     """The columns of an ask that begins to wait."""
 
     agent_id: int | None
@@ -59,7 +61,7 @@ class QueuedRow(NamedTuple):
     waits_until: object
 
 
-class EventRow(NamedTuple):
+class EventRow(Struct, gc=False):
     """The columns of a new event."""
 
     session_id: int
@@ -69,7 +71,7 @@ class EventRow(NamedTuple):
     ts: object
 
 
-class CallerSpendingRow(NamedTuple):
+class CallerSpendingRow(Struct, gc=False):
     """The spending of a caller at an agent on one day."""
 
     agent_id: int
@@ -79,13 +81,13 @@ class CallerSpendingRow(NamedTuple):
 
 
 # A row that exists (the batch is retried after a commit whose answer was lost) stays as it is.
-INSERT_TURNS = insert("agents_turn", TurnRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
-INSERT_QUEUED = insert("agents_queuedask", QueuedRow._fields, "ON CONFLICT (chat_id) DO NOTHING")
-INSERT_EVENTS = insert("agents_event", EventRow._fields, now="ts")
+INSERT_TURNS = insert("agents_turn", TurnRow.__struct_fields__, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_QUEUED = insert("agents_queuedask", QueuedRow.__struct_fields__, "ON CONFLICT (chat_id) DO NOTHING")
+INSERT_EVENTS = insert("agents_event", EventRow.__struct_fields__, now="ts")
 # The locks of the sessions keep other batches from changing the callers' budgets that admission read.
 SPEND_OF_CALLERS = insert(
     "agents_callerbudget",
-    CallerSpendingRow._fields,
+    CallerSpendingRow.__struct_fields__,
     """
 ON CONFLICT (agent_id, caller_id) DO UPDATE SET day = excluded.day, queries = excluded.queries
   + CASE WHEN agents_callerbudget.day = excluded.day THEN agents_callerbudget.queries ELSE 0 END,
@@ -251,8 +253,9 @@ def spend(database: Database, counts: Mapping[int, int]) -> None:
     Raises:
         RuntimeError: a budget changed after admission read it. On PostgreSQL the commit raises a division by zero.
     """
-    spent = database.send(_SPEND, spent=sorted(counts.items()), agents=len(counts))
-    if not database.is_postgresql and len(spent.fetchall()) != len(counts):
+    agents = len(counts)
+    spent = database.send(_SPEND, spent=sorted(counts.items()), agents=agents)
+    if not database.is_postgresql and len(spent.fetchall()) != agents:
         raise RuntimeError("a budget changed under the batch")
 
 

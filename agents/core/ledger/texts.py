@@ -63,7 +63,7 @@ def table(name: str, *types: str) -> Statement:
 
 
 class Insert(NamedTuple):
-    """The texts of an INSERT; the rows are named tuples of its columns."""
+    """The texts of an INSERT; the rows are structs of its columns."""
 
     sqlite: str
     postgresql: str
