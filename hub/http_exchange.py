@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, cast
+from typing import Any
 
 from uvicorn._types import ASGI3Application, ASGIReceiveEvent
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
@@ -13,6 +13,7 @@ from kit.asgi import Exchange, Header, Scope
 
 MAX_WAITING_BYTES = 16_384
 CONTROL_CHARACTER = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+FORMAT_HEADER = b"%b: %b".__mod__
 UNWATCHED = asyncio.Event()  # the event of the requests for which no task waits
 
 # Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
@@ -76,6 +77,7 @@ class HttpExchange(RequestResponseCycle):
     uvicorn's class serves the request if it needs a task. An event is made when the task waits for one.
     """
 
+    transport: BufferedTransport  # type: ignore[assignment]
     start_task: Callable[[RequestResponseCycle, ASGI3Application], None]
 
     def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
@@ -91,19 +93,18 @@ class HttpExchange(RequestResponseCycle):
             self.keep_alive = False
         elif not self.keep_alive:
             sent.append(CLOSE_HEADER)
-        lines = [b"%b: %b" % header for header in sent]
+        lines = list(map(FORMAT_HEADER, sent))
         # The lines are joined without line breaks here: a break within a header is a control character, too.
         if CONTROL_CHARACTER.search(b"".join(lines)):
             raise ValueError("a header has a control character")
         if (b"content-length", b"%d" % len(body)) not in sent:
             raise ValueError("the headers do not have the length of the body")
         self.response_started = self.response_complete = True
-        transport = cast(BufferedTransport, self.transport)
-        transport.write_whole(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
+        self.transport.write_whole(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
         if self.message_event is not UNWATCHED:
             self.message_event.set()
         if not self.keep_alive:
-            transport.close()
+            self.transport.close()
         self.on_response()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -119,12 +120,6 @@ class HttpExchange(RequestResponseCycle):
         if self.message_event is UNWATCHED:
             self.message_event = asyncio.Event()
         return await super().receive()
-
-    def take_body(self) -> bytes:
-        """The body of a request that has come whole; a task does not receive the body again."""
-        self.more_body = self.waiting_for_100_continue = False
-        body, self.body = bytes(self.body), bytearray()
-        return body
 
     def watch_body(self) -> None:
         """Let a task receive the body, some of which has not come."""

@@ -9,7 +9,7 @@ an answer before it closes a connection. Bodies have bounds of their own (`kit.a
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from copy import copy
 from functools import lru_cache
@@ -21,7 +21,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hub.http_exchange import UNWATCHED, AnswerWhole, BufferedTransport, FindDirect, HttpExchange
-from kit.asgi import ALLOW_ALL, Exchange, Scope
+from kit.asgi import ALLOW_ALL, Scope
 from kit.durations import seconds
 
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
@@ -85,7 +85,7 @@ class HubHttpProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._unstarted: HttpExchange | None = None  # its body is not complete
-        self._answer: AnswerWhole
+        self._answer: Callable[[bytes, Any], Coroutine[Any, Any, None] | None]
         config = self.config
         self._find = None if config.root_path or config.limit_concurrency is not None else self.find_direct
         self._read_proxy_headers = find_proxy_headers(self.app)
@@ -174,8 +174,10 @@ class HubHttpProtocol(HttpToolsProtocol):
         if exchange is None:
             super().on_message_complete()
             return
+        exchange.more_body = exchange.waiting_for_100_continue = False
+        body, exchange.body = bytes(exchange.body), bytearray()  # a task does not receive the body again
         try:
-            work = self._answer(exchange.take_body(), cast(Exchange, exchange))
+            work = self._answer(body, exchange)
         except Exception as failure:  # noqa: BLE001  uvicorn logs and answers it
             work = _raise(failure)
         if work is not None:
@@ -262,7 +264,7 @@ class HubHttpProtocol(HttpToolsProtocol):
             or not PLAIN_PATH.fullmatch(self.url)
         ):
             return None
-        scope = cast(Scope, self.scope)
+        scope: Any = self.scope
         scope["method"], scope["query_string"] = "POST", b""
         scope["path"], scope["raw_path"] = self.url.decode("ascii"), self.url
         if self._read_proxy_headers is not None:

@@ -207,6 +207,23 @@ async def test_a_client_that_keeps_no_connection_is_told_that_it_closes(server: 
         assert answer.count(b"connection: close\r\n") == 1
 
 
+async def test_a_server_that_ends_waits_for_the_response_to_a_request(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(b"/waits"))
+
+        async def is_asked() -> bool:
+            return bool(waiting)
+
+        await eventually(is_asked, "the request is there")
+        server.should_exit = True
+        (connection,) = server.server_state.connections
+        connection.shutdown()
+        say(waiting[0], b"late")
+        answer = await asyncio.wait_for(reader.read(-1), 5)
+    assert b"connection: close\r\n" in answer
+    assert answer.endswith(b"late")
+
+
 async def test_a_body_may_end_with_an_empty_piece(server: uvicorn.Server) -> None:
     """The end comes after the task began, and before or after it waits."""
     head = b"POST /direct HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
