@@ -87,11 +87,12 @@ class _Batch:
         """
         database, work = self._database, self._work
         database.lock_sessions(work.session_ids)
-        database.send(EXPECT_NO_WEBHOOKS)
         self.events.is_watched = True
         if work.settles:
             self._send_ends(statements.SETTLE_ALL)
             self._take_ends([(one.turn.ask.chat_id, None, None) for one in work.settles.values()])
+        else:
+            database.send(EXPECT_NO_WEBHOOKS)
         self._write_events()
 
     def run(self) -> None:

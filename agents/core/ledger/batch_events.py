@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.ledger.database import Database, StatementResult
-from agents.core.ledger.statements import INSERT_EVENTS, EventRow
+from agents.core.ledger.statements import INSERT_EVENTS, SUBSCRIBED, EventRow
 from agents.core.ledger.texts import Statement, statement
 from agents.core.ledger.work import Result
 from agents.core.types import Ask, AskSource, OpenTurn, TurnEnding
@@ -33,10 +33,9 @@ from webhooks.service.outbox import OutboxEvent
 MAX_FILES_LOOKED_UP = 500  # a reply of 1 MiB can name many more files
 # On PostgreSQL an operator can attach while a batch is written, so any session may be watched at the commit.
 _WATCHED = Statement("EXISTS (SELECT 1 FROM agents_attachment)", "true")
-_SUBSCRIBED = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"
-LISTENERS = statement(f"SELECT {{watched}}, ({_SUBSCRIBED})", watched=_WATCHED)
+LISTENERS = statement(f"SELECT {{watched}}, ({SUBSCRIBED})", watched=_WATCHED)
 # On PostgreSQL this fails the transaction if a subscription is live, as `texts.checked` does.
-EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({_SUBSCRIBED}) AS integer)")
+EXPECT_NO_WEBHOOKS = Statement("", f"SELECT 1 / CAST(NOT ({SUBSCRIBED}) AS integer)")
 _WATCHERS = statement("""
 SELECT DISTINCT a.session_id, a.process_id, s.public_id
 FROM agents_attachment a JOIN agents_session s ON s.id = a.session_id WHERE a.session_id = ANY(:ids)

@@ -1,8 +1,10 @@
 """The ledger's connection to PostgreSQL: psycopg, with prepared statements that go together in pipelines."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -20,27 +22,25 @@ _LOCK_SESSIONS = statement(
 WITH locked AS MATERIALIZED (
   SELECT id FROM agents_session WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
 )
-SELECT {clock}, locked_all.count FROM (SELECT count(*) AS count FROM locked) AS locked_all
+SELECT to_char({clock} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24MISS.US'), locked_all.count
+FROM (SELECT count(*) AS count FROM locked) AS locked_all
 """,
     clock=Statement("", READ_CLOCK),
 )
 
 
-class _SentStatement:
+class _SentStatement(Struct, eq=False):
     """A statement that was sent to PostgreSQL or will be, and its rows. `is_fixed`: the statement is prepared."""
 
-    __slots__ = ("_database", "is_fixed", "rows", "text", "values")
-
-    def __init__(self, database: "PostgresqlDatabase", text: str, values: Any, *, is_fixed: bool = True) -> None:
-        self._database = database
-        self.text = text
-        self.values = values
-        self.is_fixed = is_fixed
-        self.rows: list[Row] | None = None
+    database: "PostgresqlDatabase"
+    text: str
+    values: Any
+    is_fixed: bool = True
+    rows: list[Row] | None = None
 
     def fetchall(self) -> list[Row]:
         if self.rows is None:
-            self._database.flush()
+            self.database.flush()
         assert self.rows is not None  # noqa: S101  for the type checker
         return self.rows
 
@@ -130,20 +130,22 @@ class PostgresqlDatabase(Database):
             if one.is_fixed:
                 self._cursors[one.text] = cursor
         if self._clock is not None and self._clock.rows:
-            self.now = self.stored_now = self._clock.rows[0][0].astimezone(UTC)
-            self.day = self.now.date().isoformat()
+            now: str = self._clock.rows[0][0]
+            self.now = self.stored_now = datetime.fromisoformat(now).replace(tzinfo=UTC)
+            self.day = now[:10]
             self._clock = None
 
     def _execute(self, one: _SentStatement) -> psycopg.Cursor[Row]:
-        """Execute a statement with the cursor of its text, which keeps what psycopg has parsed.
+        """Execute a statement with the cursor of its text.
 
         A statement with Django's placeholders gets the kind of cursor that Django uses.
         """
         if not one.is_fixed:
             client: psycopg.ClientCursor[Row] = psycopg.ClientCursor(self.raw)
             return client.execute(one.text, one.values)
-        cursor = self._cursors.pop(one.text, None) or psycopg.Cursor(self.raw)
-        return cursor.execute(one.text, one.values, prepare=True)
+        query, names = _numbered(one.text)
+        cursor = self._cursors.pop(one.text, None) or psycopg.RawCursor(self.raw)
+        return cursor.execute(query, [one.values[name] for name in names] if names else None, prepare=True)
 
     def roll_back(self) -> None:
         self._unsent.clear()
@@ -154,6 +156,17 @@ class PostgresqlDatabase(Database):
             self.raw.execute(nested if self._is_nested else "ROLLBACK")
         except psycopg.Error:
             self.home.close()
+
+
+@cache
+def _numbered(text: str) -> tuple[str, list[str]]:
+    """A statement with PostgreSQL's own placeholders, which psycopg need not parse, and the names."""
+    names = list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    numbered = _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", text)
+    return numbered.replace("%%", "%"), names
+
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
 def _bound(statement: Statement, values: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +181,8 @@ def _bound(statement: Statement, values: dict[str, Any]) -> dict[str, Any]:
 
 def _array(values: Collection[object]) -> str:
     """An array literal, whose type the statement determines: psycopg's type of a list varies with its numbers."""
-    return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
+    texts = ["NULL" if one is None else str(one) if type(one) is int else _quoted(str(one)) for one in values]
+    return "{" + ",".join(texts) + "}"
 
 
 def _quoted(element: str) -> str:

@@ -136,7 +136,9 @@ RETURNING chat_id, agent_id, CAST(usage_day AS text)
     ),
     grace=Statement(":until", f"({NOW.postgresql} + interval '{GRACE.total_seconds()} seconds')"),
 )
-SETTLE_ALL = checked(SETTLE, "turns")  # fails if one of the turns is no longer open
+SUBSCRIBED = "SELECT EXISTS (SELECT 1 FROM webhooks_subscription)"
+# Fails if one of the turns is no longer open, or if a webhook subscription is live.
+SETTLE_ALL = checked(SETTLE, "turns", f"NOT ({SUBSCRIBED})")
 # A row of `used`: chat id, tokens in, tokens out, cost. Only turns without stored usage count, on the
 # day of their question. The turn's row is updated last, so that the statements before it see which turns have no
 # usage yet.

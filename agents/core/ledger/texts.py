@@ -83,12 +83,14 @@ def insert(into: str, columns: Sequence[str], ending: str = "", *, now: str = ""
     )
 
 
-def checked(changing: Statement, wanted: str) -> Statement:
+def checked(changing: Statement, wanted: str, also: str = "true") -> Statement:
     """A statement that on PostgreSQL fails the transaction unless it returns as many rows as the value `wanted`.
+
+    `also`: one more condition that must be true.
 
     To fail, the statement divides by zero, which also aborts the statements sent with it. The text for SQLite is
     unchanged: the calling function counts the rows.
     """
     changed = f"WITH changed AS ({changing.postgresql})"
-    check = f"SELECT 1 / CAST(count(*) = %({wanted})s AS integer) FROM changed"
+    check = f"SELECT 1 / CAST(count(*) = %({wanted})s AND {also} AS integer) FROM changed"
     return changing._replace(postgresql=f"{changed} {check}")
