@@ -92,7 +92,7 @@ class Identity(Struct, frozen=True):
             return False
         if self.is_group and scope == TokenScope.ASK:
             return False
-        return scope in (self.scopes.split() or IMPLIED_SCOPES)
+        return scope in ((self.scopes and self.scopes.split()) or IMPLIED_SCOPES)
 
     def may_see(self, agent: str) -> bool:
         """True if the credential may ask the agent of this handle, or read its card."""

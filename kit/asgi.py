@@ -140,6 +140,7 @@ class HttpRequest:
             ClientLeft: the client disconnected.
         """
         self.check_head(methods, takes_form=takes_form)
+        self.check_length(MAX_BODY_BYTES)
         return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
 
     def check_whole(self, methods: Sequence[str], body: bytes) -> None:
@@ -149,7 +150,7 @@ class HttpRequest:
             raise too_large(MAX_BODY_BYTES)
 
     def check_head(self, methods: Sequence[str], *, takes_form: bool = False) -> None:
-        """Check the form of the request, before its body is read. See `read_checked`."""
+        """Check the form of the request, without its length. See `read_checked`."""
         if self.method not in methods:
             allow = (b"allow", ", ".join(methods).encode())
             raise RequestRefused(405, "method_not_allowed", f"want {' or '.join(methods)}", allow)
@@ -161,7 +162,6 @@ class HttpRequest:
                 raise RequestRefused(415, "unsupported_media_type", f"want Content-Type: {FORM_TYPE}")
         elif self.method == "POST" and content_type not in JSON_TYPES and not is_json(content_type):
             raise RequestRefused(415, "unsupported_media_type", "want Content-Type: application/json")
-        self.check_length(MAX_BODY_BYTES)
 
     def check_length(self, limit_bytes: int) -> None:
         """Refuse a body by its Content-Length, before reading it.

@@ -71,22 +71,24 @@ def read_call(body: bytes) -> RpcCall:
         forbidden, envelope = found, found.value
     except UnreadableText as wrong:
         raise _unreadable(wrong) from None
-    if not isinstance(envelope, dict):
+    if type(envelope) is not dict:
         raise RpcError(INVALID_REQUEST, "want one request object; batches are not supported")
     if "id" not in envelope:
         raise RpcError(INVALID_REQUEST, "id is missing; notifications are not supported")
     rpc_id = envelope["id"]
-    if isinstance(rpc_id, str):
+    if type(rpc_id) is str:
         is_id = forbidden is None or not is_forbidden(rpc_id)
     else:
         is_id = rpc_id is None or (type(rpc_id) is int and -INT64 <= rpc_id < INT64)
     if not is_id:
         raise RpcError(INVALID_REQUEST, "id must be a string, a 64-bit integer or null")
-    if envelope.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, 'want "jsonrpc": "2.0"', rpc_id)
-    method = envelope.get("method")
-    if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "method must be a string", rpc_id)
+    match envelope:
+        case {"jsonrpc": "2.0", "method": str(method)}:
+            pass
+        case {"jsonrpc": "2.0"}:
+            raise RpcError(INVALID_REQUEST, "method must be a string", rpc_id)
+        case _:
+            raise RpcError(INVALID_REQUEST, 'want "jsonrpc": "2.0"', rpc_id)
     if forbidden is not None:
         raise RpcError(INVALID_PARAMS, str(forbidden), rpc_id)
     return RpcCall(rpc_id, method, envelope.get("params"))

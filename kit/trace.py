@@ -41,11 +41,11 @@ def read(values: Sequence[str]) -> str:
 
 def follow(parent: str) -> str:
     """Make a span, in the parent's trace and with its flags; without a parent in a new trace."""
-    span = random.getrandbits(64)  # the id of a span distinguishes steps, and need not be secret
     if parent:
-        made = f"{parent[:36]}{span:016x}{parent[52:]}"
+        made = f"{parent[:36]}{random.getrandbits(64):016x}{parent[52:]}"
     else:
-        made = f"00-{random.getrandbits(128):032x}-{span:016x}-00"
+        ids = f"{random.getrandbits(192):048x}"  # these distinguish steps, and need not be secret
+        made = f"00-{ids[:32]}-{ids[32:]}-00"
     if _sampled_share is not None:
         if not parent and random.random() < _sampled_share:  # noqa: S311  chooses, guards nothing
             made = f"{made[:53]}01"

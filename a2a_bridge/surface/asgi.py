@@ -69,8 +69,7 @@ def response_headers(request: HttpRequest, public_url: str) -> list[Header]:
             asked = {uri.strip() for value in request.values(name) for uri in value.split(",")}
             if ours := [uri for path in EXTENSION_PATHS if (uri := f"{public_url}{path}") in asked]:
                 headers.append((name.encode(), ", ".join(ours).encode()))
-    headers.append(request.enter_trace())
-    return headers
+    return [*headers, request.enter_trace()]
 
 
 async def receive(

@@ -208,9 +208,9 @@ class Task(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     @property
     def besides_reply(self) -> list[tuple[Artifact, Part]]:
         """The parts of artifacts that are not in the text of its reply."""
-        reply, found = self.reply, []
+        reply_id, found = f"{REPLY}{self.turns}", []
         for one in self.artifacts:
-            if one is not reply:
+            if one.id != reply_id or one.turn:
                 found += [(one, part) for part in one.parts if not (one.turn and plain_text_in([part]))]
         return found
 
@@ -261,10 +261,10 @@ def size_of(*held: Message | Artifact) -> int:
                 size += 200 + sum(map(_weight, values))
         if one.metadata or one.extensions:
             size += sum(map(_weight, (one.metadata, *one.extensions)))
-        if isinstance(one, Message):
-            size += sum(map(_weight, one.reference_task_ids)) if one.reference_task_ids else 0
-        elif one.name or one.description:
-            size += _weight(one.name) + _weight(one.description)
+        if type(one) is Artifact:
+            size += _weight(one.name) + _weight(one.description) if one.name or one.description else 0
+        elif type(one) is Message and one.reference_task_ids:
+            size += sum(map(_weight, one.reference_task_ids))
     return size
 
 

@@ -167,7 +167,11 @@ def size_of(text: str) -> int:
 
 def text_in(parts: Iterable[Part]) -> str:
     """The text of all parts as one string."""
-    return "".join([part.text for part in parts if isinstance(part.text, str)])
+    text = ""
+    for part in parts:
+        if part.text is not UNSET:
+            text += part.text
+    return text
 
 
 def plain_text_in(parts: Iterable[Part]) -> str:
@@ -186,8 +190,8 @@ def question_of(parts: Iterable[Part], between: str) -> str:
     texts: list[str] = []
     notes: list[str] = []
     for number, part in enumerate(parts, 1):
-        if isinstance(part.text, str) and part.text:
-            texts.append(part.text)
+        if part.text is not UNSET and part.text:
+            texts += (part.text,)
         if part.data is not UNSET:
             notes.append(_note(number, part.data))
         elif part.text is UNSET:

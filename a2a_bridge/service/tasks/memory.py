@@ -35,10 +35,10 @@ class _CallerTasks:
     def put(self, task: Task, expires: float) -> int:
         """Keep a task; returns the bytes by which the caller's tasks grew."""
         size = task.size_bytes
-        grown = size - self.drop(task.id)
+        freed = self.drop(task.id) if task.id in self.tasks else 0
         self.tasks[task.id] = _KeptTask(task, expires, size)
         self.size_bytes += size
-        return grown
+        return size - freed
 
     def add(self, kept: _KeptTask, task: Task, events: Sequence[TaskEvent], expires: float) -> int:
         """Keep new events and caller messages of a task; returns the bytes by which the caller's tasks grew."""
@@ -68,10 +68,12 @@ class _CallerTasks:
 
     def sweep(self, now: float) -> int:
         """Delete expired tasks, from the oldest to the first that has not expired; returns the freed bytes."""
-        before = self.size_bytes
-        while self.tasks and next(iter(self.tasks.values())).expires <= now:
-            self.drop(next(iter(self.tasks)))
-        return before - self.size_bytes
+        expired = []
+        for kept in self.tasks.values():
+            if kept.expires > now:
+                break
+            expired.append(kept.task.id)
+        return sum(map(self.drop, expired)) if expired else 0
 
 
 class MemoryTaskStore:
@@ -96,13 +98,13 @@ class MemoryTaskStore:
 
     def put_now(self, task: Task) -> bool:
         """See `TaskStore`. A store in memory never waits."""
-        kept = self._kept(task.id, task.caller_id)
-        if kept and (kept.task.is_terminal or task.seq <= kept.task.seq):
-            return True
         shelf = self._shelves.get(task.caller_id)
         if shelf is None:
             shelf = self._shelves[task.caller_id] = _CallerTasks()
         now = self._clock()
+        kept = shelf.tasks.get(task.id)
+        if kept and kept.expires > now and (kept.task.is_terminal or task.seq <= kept.task.seq):
+            return True
         self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
         return True
 
@@ -169,11 +171,12 @@ class MemoryTaskStore:
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
             self._size_bytes -= shelf.drop(victim)
         self._size_bytes -= shelf.sweep(now)
-        oldest = next(iter(self._shelves))
-        if oldest != task.caller_id:
-            self._size_bytes -= self._shelves[oldest].sweep(now)
-            if not self._shelves[oldest].tasks:
-                del self._shelves[oldest]
+        for oldest in self._shelves:
+            if oldest != task.caller_id:
+                self._size_bytes -= self._shelves[oldest].sweep(now)
+                if not self._shelves[oldest].tasks:
+                    del self._shelves[oldest]
+            break
         if self._size_bytes > self._max_bytes:
             self._shrink()
 

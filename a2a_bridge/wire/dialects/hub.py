@@ -87,31 +87,31 @@ def read_get(params: Any) -> GetTask:
 def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """SendMessage and SendStreamingMessage."""
     message = read_params(SendMessageParams, params, role="ROLE_USER").message
-    parts: list[Part] = []
+    parts: tuple[Part, ...] = ()
     left_out: list[str] = []
     files: list[tuple[str, Part]] = []
     has_text = False
     for i, given in enumerate(message.parts):
         where = f"message.parts[{i}]"
-        check_content(given, where)
         part = Part(text=given.text, raw=given.raw, url=given.url, data=given.data)
-        if part.is_file:
-            part = replace(part, media_type=given.media_type, filename=given.filename)
-            files.append((where, part))
-        parts.append(part)
-        if isinstance(part.text, str):
-            has_text = has_text or bool(part.text.strip())
-        elif part.data is UNSET:
-            left_out.append(describe_left_out(where, part))
+        if part == Part(text=given.text) and given.text is not UNSET:  # as nearly all are
+            has_text = has_text or bool(given.text.strip())
+        else:
+            check_content(given, where)
+            if part.is_file:
+                part = replace(part, media_type=given.media_type, filename=given.filename)
+                files.append((where, part))
+                left_out.append(describe_left_out(where, part))
+        parts += (part,)
     if not has_text:
         raise invalid("message.parts", "message.parts: at least one part must hold text")
     return Send(
-        message=Message(message.message_id, Role.USER, tuple(parts)),
+        message=Message(message.message_id, Role.USER, parts),
         question=question_of(parts, "\n"),
         needs=needs_of(files) if files else (),
         leaves_out=True,
         metadata={LEFT_OUT: left_out} if left_out else UNSET,
-        approves=message.task_id if isinstance(message.task_id, str) else "",
+        approves=message.task_id if type(message.task_id) is str else "",
         context_id=message.message_id,
         waits=not is_stream,
     )
@@ -181,13 +181,13 @@ def render_task(task: record.Task, asked: object = None) -> Task:
         text = task.reply_text
         if task.message is not None and text_in(task.message.parts) not in ("", text):
             history.append(_show_message(task.message))
-        history.append(TaskMessage(task.message_id, "ROLE_AGENT", [TaskText(text)]))
+        history += (TaskMessage(task.message_id, "ROLE_AGENT", [TaskText(text)]),)
     elif task.message is not None:
         said = _show_message(task.message, has_data=bool(task.approvals))
         if task.is_interrupted:
             history.append(_show_message(task.message))
-    left_out = task.metadata.get(LEFT_OUT) if isinstance(task.metadata, dict) else None
-    left_out = [*left_out] if isinstance(left_out, list) else []
+    left_out = task.metadata.get(LEFT_OUT) if type(task.metadata) is dict else None
+    left_out = [*left_out] if type(left_out) is list else []
     for artifact, part in task.besides_reply:
         left_out.append(describe_left_out(f"artifact {artifact.id}", part))
     metadata: Json | UnsetType = {LEFT_OUT: left_out} if left_out else UNSET
@@ -218,7 +218,10 @@ def render_event(task: record.Task, event: TaskEvent, *, is_last: bool) -> Seque
 
 def _show_message(message: record.Message, *, has_data: bool = False) -> TaskMessage:
     """A message. `has_data`: with its data, which this dialect shows of requests for approval alone."""
-    parts = [TaskText(part.text) for part in message.parts if isinstance(part.text, str)]
+    parts: list[TaskText] = []
+    for part in message.parts:
+        if part.text is not UNSET:
+            parts += (TaskText(part.text),)
     if has_data:
         parts += [TaskText(data=part.data) for part in message.parts if part.data is not UNSET]
     return TaskMessage(message.id, ROLE_NAMES[message.role], parts)

@@ -44,7 +44,7 @@ def read_params(kind: type[Any], params: Any, *, role: str = "", within: str = "
     Raises:
         RpcError: -32602, naming the field.
     """
-    if not isinstance(params, dict):
+    if type(params) is not dict:
         raise invalid("params", "params must be an object")
     try:
         return msgspec.convert(params, kind)

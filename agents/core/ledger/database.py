@@ -29,8 +29,6 @@ PROCESS_DEAD = timedelta(seconds=PROCESS_DEAD_S)
 GRACE = timedelta(seconds=seconds(60.0))  # how long a claim outlives the turn that its agent may still work on
 CACHE_KIB = 16_000  # SQLite's page cache; other connections have the 2,000 KiB of `settings.DATABASES`
 
-OFFSET = len("+00:00")  # SQLite stores a moment without it
-
 to_json = msgspec.json.Encoder().encode
 
 
@@ -95,10 +93,6 @@ class Database(ABC):
 
         The value of a list in the statement is any collection; the value of a table is at least one row.
         """
-
-    @abstractmethod
-    def send_each(self, statements: Sequence[Statement], **values: Any) -> Sequence[StatementResult]:
-        """Run several statements with the same values, as `send` does."""
 
     @abstractmethod
     def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
@@ -186,20 +180,18 @@ class SqliteDatabase(Database):
 
     def lock_sessions(self, session_ids: Collection[int]) -> None:
         """Only set the time, from the clock of this host: the transaction has SQLite's write lock already."""
-        self.now = now = datetime.now(UTC)
-        self.stored_now = str(now)[:-OFFSET]
+        self.now = datetime.now(UTC)
+        now = self.now.replace(tzinfo=None)  # as SQLite stores it
+        self.stored_now = str(now)
         self.day = self.stored_now[:10]
-        alive, until = str(now - PROCESS_DEAD)[:-OFFSET], str(now + GRACE)[:-OFFSET]
-        self._times = {"now": self.stored_now, "day": self.day, "alive": alive, "until": until}
+        alive, until = now - PROCESS_DEAD, now + GRACE
+        self._times = {"now": self.stored_now, "day": self.day, "alive": str(alive), "until": str(until)}
 
     def send(self, statement: Statement, **values: Any) -> StatementResult:
-        given = to_json(values) if values else None  # also the lists and tables, see `texts`
-        result: StatementResult = self.run(statement.sqlite, {**self._times, **values, "given": given})
+        for name in (*statement.lists, *statement.tables):
+            values[name] = to_json(values[name]).decode()
+        result: StatementResult = self.run(statement.sqlite, {**self._times, **values})
         return result
-
-    def send_each(self, statements: Sequence[Statement], **values: Any) -> Sequence[StatementResult]:
-        bound = {**self._times, **values, "given": to_json(values)}
-        return [self.run(one.sqlite, bound) for one in statements]
 
     def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
         """Run the query now: on SQLite no other connection writes before the commit."""
@@ -216,7 +208,7 @@ class SqliteDatabase(Database):
         return [self.run(f"{insert.sqlite} RETURNING id", astuple(row)).fetchall()[0][0] for row in rows]
 
     def moment(self, when: datetime) -> str:
-        return str(when)[:-OFFSET]
+        return str(when.replace(tzinfo=None))
 
     def roll_back(self) -> None:
         if not self.raw.in_transaction:

@@ -88,9 +88,6 @@ class PostgresqlDatabase(Database):
     def send(self, statement: Statement, **values: Any) -> _SentStatement:
         return self.run(statement.postgresql, _bound(statement, values))
 
-    def send_each(self, statements: Sequence[Statement], **values: Any) -> Sequence[_SentStatement]:
-        return [self.send(one, **values) for one in statements]
-
     def send_after_commit(self, statement: Statement, **values: Any) -> StatementResult:
         sent = _SentStatement(self, statement.postgresql, _bound(statement, values))
         self._after_commit.append(sent)
@@ -183,14 +180,9 @@ def _bound(statement: Statement, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _array(values: Collection[object]) -> str:
-    """An array literal, whose type the statement determines: psycopg's type of a list varies with its numbers.
-
-    A JSON array in braces is such a literal too, unless a text is escaped.
-    """
-    written = to_json(values)
-    if b"\\" not in written:
-        return f"{{{written[1:-1].decode()}}}"
-    return "{" + ",".join(["NULL" if one is None else _quoted(str(one)) for one in values]) + "}"
+    """An array literal, whose type the statement determines: psycopg's type of a list varies with its numbers."""
+    texts = ["NULL" if one is None else str(one) if type(one) is int else _quoted(str(one)) for one in values]
+    return "{" + ",".join(texts) + "}"
 
 
 def _quoted(element: str) -> str:

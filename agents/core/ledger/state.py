@@ -141,8 +141,6 @@ _OPEN_ACCOUNTS = statement(
     "SELECT id FROM accounts_user WHERE id = ANY(:ids) AND closed_at IS NULL",
     postgresql_lock="ORDER BY id FOR SHARE",
 )
-_LOOK_UP = (_IDENTITIES, _FIND)
-_STATE = (_AGENTS, _CLAIMS_AND_BLOCKS)
 
 
 BuildAsk = Callable[[LookUpResult], Admit | Deny]
@@ -170,7 +168,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     """
     database = thread_database()
     digests = {one.digest for one in wanted if one.digest}
-    keys = [one.handle.lower() if one.handle else "" for one in wanted]
+    handles = {one.handle.lower() for one in wanted if one.handle}
     # SQLite keeps a UUID as its 32 digits.
     session_ids = {one.session if database.is_postgresql else one.session.hex for one in wanted if one.session}
     identities: dict[str | None, Identity] = {}
@@ -179,7 +177,7 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
     limited: list[int] = []
     granted: Collection[tuple[int, int]] = ()
     with database.django_errors:
-        callers, found = database.send_each(_LOOK_UP, digests=digests, handles={*keys})
+        callers, found = database.send(_IDENTITIES, digests=digests), database.send(_FIND, handles=handles)
         hooked = database.send(_HOOKED, sessions=session_ids) if session_ids else None
         for digest, *columns in callers.fetchall():
             identities[digest] = Identity(*columns)
@@ -193,12 +191,12 @@ def look_up(wanted: Sequence[LookUp]) -> list[LookUpResult]:
             users = {one.user_id for one in identities.values()}
             granted = {(row[0], row[1]) for row in database.send(_GRANTS, agents=limited, users=users).fetchall()}
     results: list[LookUpResult] = []
-    for one, key in zip(wanted, keys, strict=True):
+    for one in wanted:
         identity, session = identities.get(one.digest), sessions.get(one.session) if sessions else None
         if session is not None and (identity is None or session.credential_id != identity.credential_id):
             session = None  # the session last registered with another token
         target = None
-        if agent := agents.get(key):
+        if one.handle and (agent := agents.get(one.handle.lower())):
             _, access, owner_id, agent_id, session_id, handle, *settings, modes, _, has_follow_ups = agent
             user_id = identity.user_id if identity is not None else None
             if access == "public" or user_id == owner_id or (agent_id, user_id) in granted:
@@ -239,12 +237,13 @@ def read_state(database: Database, admits: Collection[Admit]) -> AdmissionState:
     plain: Collection[int] = ()
     if None in asked_ids:
         plain = {one.ask.target.session_id for one in admits if one.ask.target.agent_id is None}
-    asked_agents, claims = database.send_each(_STATE, agents=agent_ids, held=session_ids, callers=caller_ids)
+    asked_agents = database.send(_AGENTS, agents=agent_ids) if agent_ids else None
     asked_sessions = database.send(_SESSIONS, sessions=plain) if plain else None
+    claims = database.send(_CLAIMS_AND_BLOCKS, held=session_ids, callers=caller_ids)
 
     state = AdmissionState()
     limited, budgeting, waited_for = [], [], []
-    for agent_id, has_caller_budgets, *columns in asked_agents.fetchall():
+    for agent_id, has_caller_budgets, *columns in asked_agents.fetchall() if asked_agents else ():
         agent = state.agents[agent_id] = AgentState(*columns)
         if not agent.open_to_all:
             limited.append(agent_id)

@@ -264,7 +264,8 @@ def spend(database: Database, counts: Mapping[int, int]) -> None:
 def record_usage(database: Database, used: Mapping[str, Usage]) -> None:
     """Store the usage of turns, by chat id, and count it on the days of their questions; stored usage stays."""
     rows = [(id_, one.input_tokens, one.output_tokens, one.cost_microusd) for id_, one in used.items()]
-    database.send_each(_RECORD_USAGE, used=rows)
+    for one in _RECORD_USAGE:
+        database.send(one, used=rows)
 
 
 def read_ends(database: Database, chat_ids: Sequence[str]) -> dict[str, tuple[str | None, str]]:
@@ -276,4 +277,5 @@ def return_budget(database: Database, chat_id: str, agent_id: int | None, day: o
     """Subtract an ask that never reached its agent from the counts of its day: the agent's, the caller's and those
     of the caller's groups.
     """
-    database.send_each(_RETURN_BUDGET, agent=agent_id, counted_on=day, chat_id=chat_id)
+    for one in _RETURN_BUDGET:
+        database.send(one, agent=agent_id, counted_on=day, chat_id=chat_id)

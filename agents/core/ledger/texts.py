@@ -8,9 +8,6 @@ from agents.models.session import PROCESS_DEAD_S
 
 _LIST = re.compile(r"= ANY\(:(\w+)\)")
 _NAME = re.compile(r"(?<!:):(\w+)")
-# SQLite gets all values of a statement as one JSON text too; the driver binds bytes, so they are cast.
-_GIVEN = "json_each(CAST(:given AS text), '$.{}')"
-_IN_LIST = "IN (SELECT value FROM " + _GIVEN.format(r"\1") + ")"
 
 
 class Statement(NamedTuple):
@@ -45,7 +42,7 @@ def statement(text: str, *, postgresql_lock: str = "", **parts: Statement) -> St
     known = _PARTS | parts
     sqlite, postgresql = (text.format(**{name: part[i] for name, part in known.items()}) for i in (0, 1))
     return Statement(
-        _LIST.sub(_IN_LIST, sqlite),
+        _LIST.sub(r"IN (SELECT value FROM json_each(:\1))", sqlite),
         _NAME.sub(r"%(\1)s", f"{postgresql} {postgresql_lock}"),
         tuple(dict.fromkeys(_LIST.findall(sqlite))),
         tuple(name for part in parts.values() for name in part.tables),
@@ -59,7 +56,7 @@ def table(name: str, *types: str) -> Statement:
     arrays = ", ".join(f"CAST(:{name}{n} AS {one}[])" for n, one in zip(numbers, types, strict=True))
     names = ", ".join(f"column{n}" for n in numbers)
     return Statement(
-        f"(SELECT {columns} FROM {_GIVEN.format(name)})",
+        f"(SELECT {columns} FROM json_each(:{name}))",
         f"(SELECT {names} FROM unnest({arrays}) AS given({names}))",
         tables=(name,),
     )

@@ -11,7 +11,6 @@ import os
 import random
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -178,17 +177,16 @@ class Worker:
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
         items, self._postponed = self._postponed, []
-        size = len(items)
         if not items:
             first = self._queue.get()
             if first is None:
                 return None
-            items, size = first, len(first)
-            self._taken += size
+            items = first
+            self._taken += len(items)
         has_paused = False
-        while size < MAX_BATCH:
+        while len(items) < MAX_BATCH:
             if self._queue.empty():
-                if size == 1 or has_paused:
+                if len(items) == 1 or has_paused:
                     break
                 has_paused = True
             try:
@@ -200,15 +198,16 @@ class Worker:
                 break
             items += more
             self._taken += len(more)
-            size = len(items)
         return items
 
     def _serve(self, items: list[Item]) -> None:
         """Do the look-ups, then commit: an ask that a look-up builds is decided in the same batch."""
-        looks = [one for one in items if type(one.work) is LookUp]
-        works = items
+        looks: list[Item] = []
+        works: list[Item] = []
+        for item in items:
+            (looks if isinstance(item.work, LookUp) else works).append(item)
         if looks:
-            works = [one for one in items if type(one.work) is not LookUp] + self._look_up(looks)
+            works += self._look_up(looks)
         self._on_batch(len(items))
         if works:
             self._answer(works, self._commit([*map(_work_of, works)]))
@@ -294,7 +293,7 @@ class Worker:
         """Pass the results to the event loop in one call; postpone ends and withdrawals that have to be tried
         again.
         """
-        by_loop: dict[asyncio.AbstractEventLoop, list[Item]] = defaultdict(list)
+        by_loop: dict[asyncio.AbstractEventLoop, list[Item]] = {}
         for item, result in zip(items, results, strict=True):
             if isinstance(result, Unavailable):
                 if isinstance(item.work, Settle | Withdraw) and item.tries < SETTLE_TRIES:
@@ -305,7 +304,7 @@ class Worker:
                     self._postponed.append(Item(Withdraw(item.work.ask), item.loop, None))
             if item.future is not None or item.then is not None:
                 item.result = result
-                by_loop[item.loop].append(item)
+                by_loop.setdefault(item.loop, []).append(item)
         for loop, answered in by_loop.items():
             try:
                 loop.call_soon_threadsafe(self._resolve, answered)

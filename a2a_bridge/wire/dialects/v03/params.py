@@ -95,21 +95,31 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     """message/send and message/stream. `question` is empty when no part of the message is of use."""
     sent: SendParams = read_params(SendParams, _sound(params), role="user")
     message, wanted = sent.message, sent.configuration
-    found = [(f"message.parts[{i}]", part) for i, part in enumerate(message.parts)]
-    read = [(where, one) for where, part in found if (one := _part(part, where)) is not None]
-    parts = tuple(part for _, part in read)
-    ignored = [f"{where}: kind {json.dumps(part.kind)}" for where, part in found if part.kind not in KINDS]
+    parts: tuple[Part, ...] = ()
+    others: list[tuple[str, Part]] = []
+    ignored: list[str] = []
+    for i, given in enumerate(message.parts):
+        where = f"message.parts[{i}]"
+        part = _part(given, where)
+        if part is not None:
+            parts += (part,)
+            if part.text is UNSET:
+                others.append((where, part))
+        if given.kind not in KINDS:
+            ignored.append(f"{where}: kind {json.dumps(given.kind)}")
     question = question_of(parts, "\n\n")
+    if question and ignored:
+        question = "\n\n".join([question, *(f"left out: {one}" for one in ignored)])
     said = Message(
         message.message_id, Role.USER, parts, message.metadata, message.extensions, message.reference_task_ids
     )
     waits = wanted.blocking and not is_stream
     return Send(
         message=said,
-        question=question and "\n\n".join([question, *(f"left out: {one}" for one in ignored)]),
+        question=question,
         metadata={LEFT_OUT: ignored} if ignored else UNSET,
-        parts=parts if any(part.text is UNSET for part in parts) else (),
-        needs=needs_of(read, suffix=".kind=file"),
+        parts=parts if others else (),
+        needs=needs_of(others, suffix=".kind=file") if others else (),
         only_modes=only_modes(wanted.accepted_output_modes),
         task_id=message.task_id,
         context_id=check_printable(message.context_id, "message.contextId"),

@@ -161,11 +161,14 @@ def read_send(params: Any, *, is_stream: bool = False) -> Send:
     sent: SendParams = _read(SendParams, params)
     message, wanted = sent.message, sent.configuration
     parts, has_content = tuple(message.parts), False
+    others: list[tuple[str, Part]] = []
     for i, part in enumerate(parts):
-        check_content(part, f"message.parts[{i}]")
-        has_content = has_content or part.text is UNSET or bool(str(part.text).strip())
-    needs = needs_of((f"message.parts[{i}]", part) for i, part in enumerate(parts))
-    is_text = not needs and all(part.text is not UNSET for part in parts)
+        if part.text is UNSET or part != Part(text=part.text):
+            others.append((f"message.parts[{i}]", part))
+            check_content(part, f"message.parts[{i}]")
+        has_content = has_content or part.text is UNSET or bool(part.text.strip())
+    needs = needs_of(others) if others else ()
+    is_text = not needs and all(part.text is not UNSET for _, part in others)
     if message.role not in ROLES:
         raise invalid("message.role", "message.role: want ROLE_USER")
     if not has_content:
