@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connection
@@ -35,7 +35,6 @@ logger = logging.getLogger(__name__)
 
 MAX_WAITING = 1024
 MAX_BATCH = 128
-BATCH_FILL_S = 0.0005  # asks of several callers mostly come together: a batch waits so long for more of them
 TRIES = 3
 # An end is tried for longer than a restart of the database takes. Later the reaper ends the turn.
 SETTLE_TRIES = 30
@@ -183,16 +182,8 @@ class Worker:
                 return None
             items = first
             self._taken += len(items)
-        has_paused = False
-        while len(items) < MAX_BATCH:
-            if self._queue.empty():
-                if len(items) == 1 or has_paused:
-                    break
-                has_paused = True
-            try:
-                more = self._queue.get(timeout=BATCH_FILL_S)  # returns at once if work waits
-            except Empty:
-                break
+        while len(items) < MAX_BATCH and not self._queue.empty():
+            more = self._queue.get()
             if more is None:
                 self._queue.put(None)  # the next call takes the end marker, after this work is done
                 break
