@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -111,15 +111,14 @@ class Dispatcher:
     ) -> None:
         """Do what `ask_found` does without a task: `then` is called with the turn, or with the error."""
         made: list[Run] = []
-        context, started = copy_context(), self._clock()
+        started = self._clock()
         self._admitting += 1
 
         def take(decided: OpenTurn | Exception) -> None:
             self._admitting -= 1
-            then(self._start(made, decided, started, context))
+            then(self._start(made, decided, started))
 
-        run: Callable[..., None] = context.run
-        self._ledger.decide_found(digest, handle, self._decider(make, made), partial(run, take))
+        self._ledger.decide_found(digest, handle, self._decider(make, made), take)
 
     def _decider(self, make: Callable[[LookUpResult], Run], made: list[Run]) -> BuildAsk:
         """The function by which the ledger's thread makes the turn of what it found, and adds it to `made`."""
@@ -147,19 +146,17 @@ class Dispatcher:
             decided = waits
         finally:
             self._admitting -= 1
-        begun = self._start(made, decided, started, copy_context())
+        begun = self._start(made, decided, started)
         if isinstance(begun, Exception):
             raise begun
         return begun
 
-    def _start(
-        self, made: Sequence[Run], decided: OpenTurn | Exception, started: float, context: Context
-    ) -> Run | Exception:
+    def _start(self, made: Sequence[Run], decided: OpenTurn | Exception, started: float) -> Run | Exception:
         """Start the turn of an ask that was admitted or has to wait; else returns the error."""
         if isinstance(decided, Exception) and not isinstance(decided, MustWait):
             return decided
         running = made[0]
-        running.context = context
+        running.context = copy_context()
         self._running[running.ask.chat_id] = running
         self._open += 1
         if isinstance(decided, MustWait):
@@ -333,8 +330,7 @@ class Dispatcher:
             usage=running.usage,
         )
 
-        run: Callable[..., None] = running.context.run
-        take = partial(run, self._take_end, running)
+        take = partial(self._take_end, running)
         self._ledger.settle(running.turn, ending, take, running.extra_writes)
 
     def _take_end(self, running: RunningTurn, settled: SettledTurn | Exception) -> None:

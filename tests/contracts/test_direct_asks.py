@@ -19,6 +19,7 @@ from agents.models.choices import TurnFailure
 from hub.wiring import HubServices
 from kit.asgi import Header, HttpRequest, Message
 from kit.async_db import db_call
+from kit.trace import current_span, current_turn
 from lab.waiting import eventually
 from tests.contracts.rows import Published, live_process, published, user
 
@@ -171,6 +172,18 @@ async def test_an_ask_is_answered_without_a_task_of_its_request(*, takes_at_once
         ((status, body),) = responses.whole
         assert (status, state_of(body), responses.tasks) == (200, "COMPLETED", [])
         assert not hub.services.callers.credential_ids
+
+
+async def test_what_follows_an_admission_runs_with_the_turn_in_its_context() -> None:
+    """Log lines name the turn by it, and spans their parent."""
+    async with asking() as hub:
+        await hub.ask()
+        chat_id = hub.desk.prompts[0].chat_id
+        running = hub.services.dispatcher.find(chat_id)
+        assert running is not None
+        assert running.context.get(current_turn) == chat_id
+        assert running.context.get(current_span) == running.ask.traceparent
+        hub.reply()
 
 
 async def test_an_ask_that_waits_for_long_is_answered_once_by_a_task() -> None:

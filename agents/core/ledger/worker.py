@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from queue import SimpleQueue
@@ -125,11 +127,15 @@ class Worker:
     ) -> Item:
         """Queue work for the thread; returns the item, with its future unless `then` gets the result.
 
-        The thread gets all work of an iteration of the event loop at once: it wakes up once, for a larger batch.
+        `then` is called with the context variables of this call. The thread gets all work of an iteration of the
+        event loop at once: it wakes up once, for a larger batch.
         `may_refuse`: the result is Unavailable if too many wait.
         """
         loop = asyncio.get_running_loop()
-        item = Item(work, loop, loop.create_future() if is_awaited and then is None else None, then)
+        item = Item(work, loop, loop.create_future() if is_awaited and then is None else None)
+        if then is not None:
+            run: Callable[..., None] = copy_context().run
+            item.then = partial(run, then)
         if may_refuse and self._put - self._taken >= MAX_WAITING:
             item.result = Unavailable("too many asks wait")
             loop.call_soon(self._resolve, [item])
