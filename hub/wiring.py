@@ -30,7 +30,7 @@ from accounts.open_requests import OpenRequests, UnsignedSockets
 from agents.core.ask_starter import AskStarter
 from agents.core.dispatch import Dispatcher
 from agents.core.ledger import Ledger
-from agents.core.ledger.worker import DiskReserve
+from agents.core.ledger.disk_reserve import DiskReserve
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Link, Spans
 from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from a2a_bridge.service.answering import CallAnswer, CallRunner
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import AwaitedAnswer, Call, Incoming, Outcome
+from a2a_bridge.service.responses import CallAnswer
 from a2a_bridge.service.run import TaskRun
 from a2a_bridge.service.sends import new_plain_run, note_ask, outcome_of
 from a2a_bridge.service.streams import KEEPALIVE_S

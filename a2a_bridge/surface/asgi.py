@@ -10,10 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import Incoming, Wire
 from a2a_bridge.service.direct import answer_whole
 from a2a_bridge.service.exchange_notes import begin_note
+from a2a_bridge.service.responses import CallAnswer, encode
 from a2a_bridge.wire.dialects.dialect import STREAMS, Dialect
 from a2a_bridge.wire.dialects.v1 import CORE, V1, V1_CORE
 from a2a_bridge.wire.versions import EXTENSION_PATHS, SPOKEN, choose, no_method, version_of

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from a2a_bridge.service.answering import CallAnswer, CallRunner, encode
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import Incoming
 from a2a_bridge.service.exchange_notes import begin_note
+from a2a_bridge.service.responses import CallAnswer, encode
 from a2a_bridge.surface.addresses import find_address
 from a2a_bridge.surface.asgi import PREFLIGHT, is_core, receive, response_headers
 from a2a_bridge.wire import errors

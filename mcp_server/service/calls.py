@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.service.answering import CallRunner, public_error
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.calls import AwaitedAnswer, Incoming, StreamedAnswer, Wire
 from a2a_bridge.service.exchange_notes import ExchangeNote
+from a2a_bridge.service.responses import public_error
 from a2a_bridge.service.services import find_of_caller
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.surface.asgi import RpcWire, find_handle

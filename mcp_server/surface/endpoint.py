@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import msgspec
 from django.http.request import split_domain_port, validate_host
 
-from a2a_bridge.service.answering import CallRunner, public_error
+from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.exchange_notes import ExchangeNote, begin_note
+from a2a_bridge.service.responses import public_error
 from a2a_bridge.wire.errors import form_error
 from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, presented
 from accounts.error_responses import FORBIDDEN_ORIGIN

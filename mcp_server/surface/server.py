@@ -11,7 +11,7 @@ from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
-from a2a_bridge.service.answering import public_error
+from a2a_bridge.service.responses import public_error
 from a2a_bridge.wire.requests import CancelTask, GetTask, RateTask
 from a2a_bridge.wire.task import State
 from agnt.service.intake.runner import EnvelopeRunner

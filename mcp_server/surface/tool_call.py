@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
-from a2a_bridge.service.answering import public_error
+from a2a_bridge.service.responses import public_error
 from a2a_bridge.wire.dialects.reading import read_params
 from a2a_bridge.wire.requests import FollowTask, GetTask
 from a2a_bridge.wire.task import State, Task

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from a2a_bridge.service.answering import CallAnswer, Sending, public_error
 from a2a_bridge.service.calls import AwaitedAnswer, StreamedAnswer
+from a2a_bridge.service.responses import CallAnswer, Sending, public_error
 from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.wire.dialects.task_news import TaskNews, make_task_dialect
 from a2a_bridge.wire.errors import unauthenticated

@@ -10,7 +10,7 @@ from django.db import connection
 
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from agents.core.ledger.worker import DiskReserve
+from agents.core.ledger.disk_reserve import DiskReserve
 from agents.core.types import OpenTurn
 from agents.models import Turn
 from agents.models.choices import Outcome

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.service.answering import CallAnswer
+from a2a_bridge.service.responses import CallAnswer
 from a2a_bridge.surface.asgi import RpcWire
 from a2a_bridge.wire.dialects.hub import HUB
 from agents.core.ledger import Ledger

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from accounts.authn import Identity, Presented, TokenScope, check_caller
 from agents.core.errors import Denied, MustWait, NotPublished, Unavailable
+from agents.core.ledger.disk_reserve import DiskReserve
 from agents.core.ledger.state import BuildAsk, LookUp
 from agents.core.ledger.work import Admit, Deny, ExtraWrites, Record, Release, Settle, Withdraw
-from agents.core.ledger.worker import DiskReserve, Item, Worker
+from agents.core.ledger.worker import Item, Worker
 from agents.core.ports import Spans
 from agents.core.types import Ask, LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.models.choices import Outcome

@@ -7,16 +7,13 @@ reserve is filled again. Asks beyond MAX_WAITING are refused; settles never are.
 
 import asyncio
 import logging
-import os
 import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -26,6 +23,7 @@ from msgspec.structs import replace
 
 from agents.core.errors import MustWait, Unavailable
 from agents.core.ledger.batch import commit
+from agents.core.ledger.disk_reserve import DiskReserve
 from agents.core.ledger.state import LookUp, look_up
 from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work
 from agents.core.types import LookUpResult, OpenTurn
@@ -41,7 +39,6 @@ TRIES = 3
 # An end is tried for longer than a restart of the database takes. Later the reaper ends the turn.
 SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
-TRY_EVERY_S = 1.0  # how often to try to fill a released reserve
 LOCK_FAILURES = frozenset({"40P01", "55P03"})  # a deadlock, and a lock that took longer than `lock_timeout`
 ENDS = Settle | Withdraw | Release  # the work that frees claims
 OnBatch = Callable[[int], None]  # the thread calls it with the number of work items it took at once
@@ -65,40 +62,6 @@ class Item(Struct):
 
 
 _work_of = attrgetter("work")
-
-
-class DiskReserve:
-    """Reserved disk space: released when the disk is full, so that ends of turns can be written; filled again
-    later.
-
-    The reserve is a file of that size without content. Only one thread uses it. `is_kept`: the space is allocated.
-    """
-
-    def __init__(self, path: Path, size_bytes: int) -> None:
-        self.is_kept = False
-        self._path = path
-        self._size_bytes = size_bytes
-        self._try_at = 0.0
-
-    def fill(self) -> bool:
-        """Allocate the space unless it is allocated; returns True if it is allocated."""
-        if self.is_kept or time.monotonic() < self._try_at:
-            return self.is_kept
-        try:
-            with self._path.open("wb") as file:
-                # Allocate blocks: a sparse file would reserve no space.
-                os.posix_fallocate(file.fileno(), 0, self._size_bytes)
-            self.is_kept = True
-        except OSError:
-            self.spend()
-        return self.is_kept
-
-    def spend(self) -> None:
-        """Release the space, and do not allocate it again at once: waiting ends need it."""
-        self.is_kept = False
-        self._try_at = time.monotonic() + TRY_EVERY_S
-        with suppress(OSError):  # a disk that takes no writes cannot delete the file
-            self._path.unlink(missing_ok=True)
 
 
 class Worker:
