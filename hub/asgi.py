@@ -118,8 +118,8 @@ def application(scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, An
 AskWhole = Callable[[HttpRequest, bytes, Exchange], Coroutine[Any, Any, None] | None]
 
 
-def find_direct(scope: Scope) -> Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None] | None:
-    """The function that answers this POST, once read, without a task; None if `application` has to serve it."""
+def find_direct(scope: Scope) -> Callable[[bytes, Exchange], None] | None:
+    """The function that answers this POST, once read; None if `application` has to serve it."""
     if not runtime.is_started:
         return None
     path: str = scope["path"]
@@ -129,13 +129,16 @@ def find_direct(scope: Scope) -> Callable[[bytes, Exchange], Coroutine[Any, Any,
     if (found := split(path)) is not None:
         handle, rest = found
         ask = partial(runtime.hub_services.bridge.ask_whole, handle)
-        return partial(_ask, ask, scope) if rest in RPC_PATHS else None
-    return partial(_ask, runtime.hub_services.models.ask_whole, scope) if path in ASKED_MODELS else None
+        return partial(ask_in_context, ask, scope) if rest in RPC_PATHS else None
+    return partial(ask_in_context, runtime.hub_services.models.ask_whole, scope) if path in ASKED_MODELS else None
 
 
-def _ask(ask: AskWhole, scope: Scope, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-    """Ask with the context variables of this request, not those of its connection."""
-    return copy_context().run(ask, HttpRequest(scope, exchange.receive), body, exchange)
+def ask_in_context(ask: AskWhole, scope: Scope, body: bytes, exchange: Exchange) -> None:
+    """Ask, and run a task that the request needs, with the context variables of this request."""
+    context = copy_context()
+    work = context.run(ask, HttpRequest(scope, exchange.receive), body, exchange)
+    if work is not None:
+        context.run(exchange.run, work)
 
 
 def _serve(request: HttpRequest, send: Send) -> Coroutine[Any, Any, None]:

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from django.db import DatabaseError
 
 from kit.async_db import DbThread
+from kit.durations import seconds
 from kit.sql import DATABASE_UNAVAILABLE
 from kit.tasks import TaskSet
 
@@ -76,6 +77,7 @@ class Batcher(Generic[T]):
 
 logger = logging.getLogger(__name__)
 
+MAX_REST_S = seconds(5.0)  # also after a write that waited for a database that was away
 TRIES = 5  # then the writer logs the failure, and a process that ends gives up
 RETRY_S = 0.5
 
@@ -179,7 +181,8 @@ class BatchWriter(Generic[T]):
             finally:
                 self._waiting -= sum(size for _, size in some)
             ended = asyncio.get_running_loop().time()
-            self._may_write_at = ended + max(pause_s, (ended - began) * self._rest)
+            rest_s = min((ended - began) * self._rest, MAX_REST_S)
+            self._may_write_at = ended + max(pause_s, rest_s)
 
     async def _write_some(self, items: Sequence[T]) -> None:
         """Write items together; if the database refuses them, write each item alone, with tries of its own."""

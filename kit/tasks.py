@@ -124,7 +124,7 @@ class _Rest(Generic[T]):
 class Waiters(list[Callable[[], None]]):
     """Callbacks, and coroutines each with its own timeout, that wait for the same event.
 
-    A callback is added by `append` and removed by `remove`, also after its call; it must not raise.
+    A callback is added by `append` and removed by `remove`, also after its call. What it raises is logged.
     """
 
     __slots__ = ()
@@ -145,7 +145,10 @@ class Waiters(list[Callable[[], None]]):
     def wake(self) -> None:
         """Call all callbacks, and wake all coroutines, that wait now."""
         for call in tuple(self):
-            call()
+            try:
+                call()
+            except Exception:  # the others must be woken
+                logger.exception("waiter.failed")
 
 
 def _wake(waiter: asyncio.Future[bool], is_in_time: bool) -> None:

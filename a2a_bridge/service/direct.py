@@ -67,7 +67,8 @@ class DirectAsk:
         if not self._has_task:  # otherwise the task is cancelled, once it has registered
             self._leave()
             self._runner.operations.services.exchanges.leave(self._run, is_answered=False, cancels=False)
-            self._exchange.run(self._refuse())
+            self._has_task = True
+            self._run_task(self._refuse())
 
     def _make(self, found: LookUpResult) -> TaskRun:
         """Make the turn; the ledger's thread calls this."""
@@ -109,7 +110,11 @@ class DirectAsk:
         """Go on in a task, which keeps the client connected while it waits."""
         if not self._has_task:
             self._has_task = True
-            self._exchange.run(self._follow())
+            self._run_task(self._follow())
+
+    def _run_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task with the context variables of the request: an agent's frame or a timer may cause it."""
+        self._run.context.copy().run(self._exchange.run, work)
 
     async def _follow(self) -> None:
         self._leave()

@@ -203,10 +203,10 @@ class TaskRun(RunningTurn):
         """Keep the end of a task that nothing follows; False if its store has to wait."""
         before, end = self._end, self._find_end(settled)
         was_written = self._is_written and end is before
-        if not was_written and self._is_kept(end.task) and not self.store.put_now(end.task):
-            return False
-        self.task = end.task
-        return True
+        is_kept = was_written or not self._is_kept(end.task) or self.store.put_now(end.task)
+        if is_kept:
+            self.task = end.task
+        return is_kept
 
     async def _keep_all(self, settled: SettledTurn) -> None:
         try:  # with extra writes, the transaction that settled the turn has released the key

@@ -172,7 +172,12 @@ class Dispatcher:
 
     async def _wait_in_queue(self, running: RunningTurn, waits: MustWait) -> None:
         began = self._clock()
-        turn = await self._queue.wait(running, waits)
+        try:
+            turn = await self._queue.wait(running, waits)
+        except BaseException:
+            del self._running[running.ask.chat_id]
+            self._open -= 1
+            raise
         if isinstance(turn, SettledTurn):
             self._publish(running, turn)
             return
@@ -268,10 +273,18 @@ class Dispatcher:
         link = self._links.get(turn.link)
         if link is None:  # this hub no longer has the link
             self._settle(running, NEVER_LEFT)
-        elif running.ending is None and link.deliver_now(running):
+        elif running.ending is None and self._deliver_now(running, link):
             self._await_reply(running, running.ask.wait_s)
         else:
             self._tasks.start(self._deliver(running, link), name=f"deliver {running.ask.chat_id}")
+
+    def _deliver_now(self, running: RunningTurn, link: Link) -> bool:
+        try:
+            return link.deliver_now(running)
+        except Exception:  # any failure ends the turn
+            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
+            running.end(MAY_WORK)
+            return True
 
     async def _deliver(self, running: RunningTurn, link: Link) -> None:
         """Deliver a prompt that has to wait, such as for another process or for an agent that reads slowly."""
@@ -346,11 +359,14 @@ class Dispatcher:
     def _publish(self, running: RunningTurn, settled: SettledTurn) -> None:
         """Show the stored end to the followers of the turn, in a task if the surface has to wait before."""
         del self._running[running.ask.chat_id]
-        publishing = running.publish(settled)
-        if publishing is None:
-            self._open -= 1
-        else:
-            self._tasks.start(self._finish(publishing), name=f"end {running.ask.chat_id}")
+        publishing = None
+        try:
+            publishing = running.publish(settled)
+        finally:
+            if publishing is None:
+                self._open -= 1
+            else:
+                self._tasks.start(self._finish(publishing), name=f"end {running.ask.chat_id}")
 
     async def _finish(self, publishing: Coroutine[Any, Any, None]) -> None:
         try:

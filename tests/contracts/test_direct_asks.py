@@ -16,8 +16,9 @@ from agents.core.post import Final, PostedPrompt
 from agents.links.sockets import ToSocket
 from agents.models import Connection
 from agents.models.choices import TurnFailure
+from hub.asgi import ask_in_context
 from hub.wiring import HubServices
-from kit.asgi import Header, HttpRequest, Message
+from kit.asgi import Exchange, Header, HttpRequest, Message
 from kit.async_db import db_call
 from kit.trace import current_span, current_turn
 from lab.waiting import eventually
@@ -38,12 +39,15 @@ class Desk:
 
     session_id: int
     takes_at_once: bool = True
+    is_broken: bool = False
     may_be_direct: bool = False
     prompts: list[PostedPrompt] = field(default_factory=list)
 
     def prompt_now(self, prompt: PostedPrompt) -> bool:
         if self.takes_at_once:
             self.prompts.append(prompt)
+        if self.is_broken:
+            raise RuntimeError
         return self.takes_at_once
 
     async def prompt(self, prompt: PostedPrompt) -> None:
@@ -184,6 +188,52 @@ async def test_what_follows_an_admission_runs_with_the_turn_in_its_context() -> 
         assert running.context.get(current_turn) == chat_id
         assert running.context.get(current_span) == running.ask.traceparent
         hub.reply()
+
+
+async def test_a_delivery_that_breaks_ends_its_turn() -> None:
+    async with asking() as hub:
+        hub.desk.is_broken = True
+        responses = await hub.ask()
+        await hub.settled()
+        ((status, body),) = responses.whole
+        assert (status, state_of(body)) == (200, "FAILED")
+
+
+async def test_a_follower_that_breaks_keeps_no_other_from_the_end() -> None:
+    async with asking() as hub:
+        responses = await hub.ask()
+        running = hub.services.dispatcher.find(hub.desk.prompts[0].chat_id)
+        assert running is not None
+        running.until_settled.append(broken)
+        running.until_due.insert(0, broken)
+        hub.reply()
+        await hub.settled()
+        assert [status for status, _ in responses.whole] == [200]
+
+
+def broken() -> None:
+    raise RuntimeError
+
+
+async def test_a_task_that_a_request_needs_has_the_trace_of_the_request() -> None:
+    responses, seen = Responses(), list[str]()
+
+    async def work() -> None:
+        seen.append(current_span.get())
+
+    def ask(request: HttpRequest, body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        request.enter_trace()
+        exchange.run(work())
+        seen.append(request.traceparent)
+        return work()
+
+    responses.run = lambda work: started.append(asyncio.ensure_future(work))  # type: ignore[method-assign]
+    started: list[asyncio.Future[None]] = []
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+    ask_in_context(ask, scope, b"", responses)
+    await asyncio.gather(*started)
+    assert seen == [seen[0]] * 3
+    assert seen[0]
 
 
 async def test_an_ask_that_waits_for_long_is_answered_once_by_a_task() -> None:

@@ -96,6 +96,18 @@ async def test_one_call_hands_all_results_of_a_batch_to_the_event_loop(monkeypat
     assert len(handed_over) == counts.batches.buckets()[-1][1] < len(asks)
 
 
+async def test_a_burst_is_done_in_batches_of_limited_size() -> None:
+    counts = thread.LedgerCounts()
+    ledger = Ledger(home=HOME, counts=counts)
+    try:
+        await asyncio.gather(*(ledger.look_up(None, "no/agent") for _ in range(500)))
+    finally:
+        ledger.close()
+    buckets = counts.batches.buckets()
+    assert buckets[-1] == ("+Inf", buckets[-2][1])
+    assert buckets[-2][0] == str(worker.MAX_BATCH)
+
+
 async def test_one_row_the_database_refuses_does_not_fail_its_neighbours(ledger: Ledger) -> None:
     good, bad = await asyncio.to_thread(lambda: (ask(published()), ask(published())))
     with refusing("poison"):

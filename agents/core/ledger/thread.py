@@ -149,9 +149,16 @@ class Ledger:
         """Do what `admit_found` does, and call `then` with the turn or the error; no task waits."""
         began_ns = time.time_ns()
         look_up = LookUp(digest, handle, then=build)
-        item = self._worker.put(
-            look_up, may_refuse=True, then=lambda result: then(self._note(item, result, began_ns))
-        )
+
+        def take(result: OpenTurn | Exception | None) -> None:
+            decided: OpenTurn | Exception
+            try:
+                decided = self._note(item, result, began_ns)
+            except Exception as failure:  # noqa: BLE001  it is the answer: the ask must not be left without one
+                decided = failure
+            then(decided)
+
+        item = self._worker.put(look_up, may_refuse=True, then=take)
 
     async def deny(self, ask: Ask, denied: Denied, *, in_queue: bool = False) -> None:
         """Write the audit row of a refusal decided elsewhere. `in_queue`: the ask waited, and its position is

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 MAX_WAITING = 1024
 MAX_BATCH = 128
+HANDED_OVER = MAX_BATCH // 2  # the most pieces that the event loop hands over together
 TRIES = 3
 # An end is tried for longer than a restart of the database takes. Later the reaper ends the turn.
 SETTLE_TRIES = 30
@@ -113,9 +114,9 @@ class Worker:
         return item
 
     def _hand_over(self) -> None:
-        if self._collected:
-            items, self._collected = self._collected, []
-            self._queue.put(items)
+        items, self._collected = self._collected, []
+        for start in range(0, len(items), HANDED_OVER):
+            self._queue.put(items[start : start + HANDED_OVER])
 
     def close(self, within_s: float) -> None:
         """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
@@ -151,7 +152,7 @@ class Worker:
                 return None
             items = first
             self._taken += len(items)
-        while len(items) < MAX_BATCH and not self._queue.empty():
+        while len(items) <= MAX_BATCH - HANDED_OVER and not self._queue.empty():
             more = self._queue.get()
             if more is None:
                 self._queue.put(None)  # the next call takes the end marker, after this work is done
