@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_bridge.service import answering
+from a2a_bridge.service import responses
 from a2a_bridge.service.push_delivery import PushOutbox
 from a2a_bridge.service.streams import KEEPALIVE_S
 from agents.core.ledger.database import GRACE
@@ -59,7 +59,7 @@ SHIPPED = [
     (PROCESS_DEAD_S, 20),
     (http_protocol.HEAD_WITHIN_S, 10),
     (BODY_WITHIN_S, 30),
-    (answering.SEND_WITHIN_S, 30),
+    (responses.SEND_WITHIN_S, 30),
     (http_protocol.TAKEN_WITHIN_S, 45),
     (TOTAL_S, 10),
     (LEASE.total_seconds(), 60),
