@@ -5,7 +5,7 @@ come.
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -111,13 +111,15 @@ class ModelWire(ABC):
 
 
 class ChatAnswer(CallAnswer):
-    """The HTTP response to one request. See `a2a_bridge.service.answering.ResponseWriter`.
+    """The HTTP response to one request. See `a2a_bridge.service.responses.ResponseWriter`.
+
+    `check_caller`: checks the token before the error of a bad request is sent; its refusal is sent instead.
 
     An answer that is one JSON object is silent until its end, because only the end gives the status
     (docs/adr/0117).
     """
 
-    __slots__ = ("_ends_at", "chat")
+    __slots__ = ("_ends_at", "chat", "check_caller")
 
     def __init__(
         self,
@@ -129,6 +131,7 @@ class ChatAnswer(CallAnswer):
     ) -> None:
         super().__init__(receive, send, wire, extra, exchange=exchange)
         self.chat = wire
+        self.check_caller: Callable[[], Awaitable[object]] | None = None
         self._ends_at = 0.0
 
     def at_once(self, result: object) -> Sending:
@@ -209,6 +212,11 @@ class ChatAnswer(CallAnswer):
         """End with the public error of a failure."""
         if isinstance(failure, ClientLeft):
             return
+        if isinstance(failure, RpcError) and self.check_caller is not None:
+            try:
+                await self.check_caller()
+            except Exception as refused:  # noqa: BLE001  a missing or revoked token takes precedence
+                failure = refused
         with suppress(ClientLeft):
             await self._refuse(refusal_of_failure(failure))
 

@@ -79,6 +79,7 @@ class ModelEndpoint:
             is_plain = asked.format is None and (name or not asked.previous_id)
             if is_plain and not (takes_teams and find_team_name(asked.model)):
                 token = presented(request.headers, request.method, self.public_url)
+                answer.check_caller = partial(self.runner.ledger.get_caller, token)
                 if self.runner.exchanges is not None:
                     answer.note = begin_note(request, body, len(body), wire.binding)
                 call = make_call(request, token, len(body), get_handle(asked.model), answer, send, key)

@@ -282,3 +282,19 @@ async def test_the_line_of_the_readme_works(embedded_hub: HubProcess) -> None:
         process = await asyncio.create_subprocess_shell(command, stdout=PIPE)
         said, _ = await process.communicate()
     assert said == b"echo: hello\n"
+
+
+async def test_a_token_that_is_unknown_is_refused_before_the_model_also_in_one_packet(
+    embedded_hub: HubProcess,
+) -> None:
+    """The hub answers a request that arrives whole without a task."""
+    body = b'{"model":"agent/owner/absent","messages":[{"role":"user","content":"hello"}]}'
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\nauthorization: Bearer no-token\r\nconnection: close\r\n"
+    )
+    host, port = embedded_hub.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (head, len(body), body))
+    answer = await asyncio.wait_for(reader.read(-1), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 401 ")
