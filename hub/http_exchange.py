@@ -17,8 +17,8 @@ FORMAT_HEADER = b"%b: %b".__mod__
 UNWATCHED = asyncio.Event()  # the event of the requests for which no task waits
 
 # Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
-# request. The function returns a coroutine if the request needs a task.
-AnswerWhole = Callable[[bytes, Exchange], Coroutine[Any, Any, None] | None]
+# request.
+AnswerWhole = Callable[[bytes, Exchange], None]
 FindDirect = Callable[[Scope], AnswerWhole | None]
 
 

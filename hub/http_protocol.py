@@ -177,11 +177,9 @@ class HubHttpProtocol(HttpToolsProtocol):
         exchange.more_body = exchange.waiting_for_100_continue = False
         body, exchange.body = bytes(exchange.body), bytearray()  # a task does not receive the body again
         try:
-            work = self._answer(body, exchange)
+            self._answer(body, exchange)
         except Exception as failure:  # noqa: BLE001  uvicorn logs and answers it
-            work = _raise(failure)
-        if work is not None:
-            exchange.run(work)
+            exchange.run(_raise(failure))
 
     def on_response_complete(self) -> None:
         """Read the next request; `end_overdue` ends the connection if none comes, so that no timer is needed."""

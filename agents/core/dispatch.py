@@ -1,40 +1,35 @@
-"""Runs turns from admission to the end: delivers the prompt, waits, and settles exactly once."""
+"""Runs turns: admits their asks, starts their course, finds and cancels them, and shows their ends."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import copy_context
-from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from agents.core.ask_queue import AskQueue
-from agents.core.errors import MustWait, NoReceipt, NotDelivered, RateLimited, Unavailable
+from agents.core.errors import MustWait, RateLimited, Unavailable
 from agents.core.failures import failed
 from agents.core.ledger import Ledger
 from agents.core.ledger.state import BuildAsk
 from agents.core.ledger.work import Admit, Deny
 from agents.core.live_views import LiveViews
 from agents.core.ports import AskLimits, Clock, Link
+from agents.core.turn_course import TurnCourse
 from agents.core.types import LookUpResult, OpenTurn, SettledTurn, TurnEnding
-from agents.core.waiting import OnChunk, RunningTurn, WaitingTurns
+from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
-from agents.transcript.announcements import ReplyChunkMessage
 from kit.failpoints import reach
-from kit.tasks import TaskSet, wait_within
+from kit.tasks import TaskSet
 
 logger = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.05
-NO_REPLY = failed(TurnFailure.TIMEOUT)
-
 CANCELED = failed(TurnFailure.CANCELED)
 SHUTDOWN = failed(TurnFailure.SHUTDOWN)
 HALTED = failed(TurnFailure.HALTED)
 ACCESS_ENDED = failed(TurnFailure.ACCESS_ENDED)
-NEVER_LEFT = replace(failed(TurnFailure.NOT_DELIVERED), returns_budget=True)
-MAY_WORK = replace(failed(TurnFailure.CHANNEL_LOST), keeps_claim=True)  # the agent may have the prompt
 
 Run = TypeVar("Run", bound=RunningTurn)
 
@@ -60,16 +55,16 @@ class Dispatcher:
         self._ledger = ledger
         self._limits = limits
         self.asks_found = limits.is_local
-        self._live = live
-        self._showing = TaskSet()
         self._clock = clock
-        self._waiting = waiting
         self._queue = AskQueue(ledger, clock)
         self._running: dict[str, RunningTurn] = {}  # by chat id, until the end is stored
         self._tasks = TaskSet()
         self._admitting = 0
         self._open = 0  # the turns whose end is not published yet
         self._draining = False
+        self._course = TurnCourse(
+            links=links, ledger=ledger, waiting=waiting, live=live, clock=clock, on_end=self._take_end
+        )
 
     async def ask(self, running: Run) -> Run:
         """Admit the ask of a turn, and start the turn.
@@ -167,7 +162,7 @@ class Dispatcher:
                 reach("after-admission")
             running.started_at = started
             running.admit(decided)
-            self._see_through(running)
+            self._course.begin(running)
         return running
 
     async def _wait_in_queue(self, running: RunningTurn, waits: MustWait) -> None:
@@ -184,7 +179,7 @@ class Dispatcher:
         running.started_at = self._clock()
         running.waited_s = running.started_at - began
         running.admit(turn)
-        self._see_through(running)
+        self._course.begin(running)
 
     def find(self, chat_id: str) -> RunningTurn | None:
         """The turn of that id, if it runs or waits in this process and its end is not stored yet.
@@ -249,102 +244,6 @@ class Dispatcher:
                 if not running.is_admitted or self._clock() >= deadline:
                     running.end(SHUTDOWN)
             await asyncio.sleep(DRAIN_STEP_S)
-
-    def _show_chunk(self, turn: OpenTurn) -> OnChunk:
-        """Return a callback that sends each chunk to the operators who watch the session."""
-
-        def show(text: str) -> None:
-            chunk = ReplyChunkMessage(turn.session_public_id, turn.ask.chat_id, text, done=False)
-            self._showing.start(
-                self._live.publish(turn.watchers, turn.ask.target.session_id, chunk), name="show chunk"
-            )
-
-        return show
-
-    def _see_through(self, running: RunningTurn) -> None:
-        """Run an admitted turn: deliver it, wait for its ending, store the end, and show the end to followers.
-
-        Each step calls the next one. Only a step that must wait for something else runs in an asyncio task.
-        """
-        turn = running.turn
-        if turn.watchers:
-            running.on_chunk = self._show_chunk(turn)
-        self._waiting.expect(running)  # register before delivery, or a fast agent's reply would be lost
-        link = self._links.get(turn.link)
-        if link is None:  # this hub no longer has the link
-            self._settle(running, NEVER_LEFT)
-        elif running.ending is None and self._deliver_now(running, link):
-            self._await_reply(running, running.ask.wait_s)
-        else:
-            self._tasks.start(self._deliver(running, link), name=f"deliver {running.ask.chat_id}")
-
-    def _deliver_now(self, running: RunningTurn, link: Link) -> bool:
-        try:
-            return link.deliver_now(running)
-        except Exception:  # any failure ends the turn
-            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
-            running.end(MAY_WORK)
-            return True
-
-    async def _deliver(self, running: RunningTurn, link: Link) -> None:
-        """Deliver a prompt that has to wait, such as for another process or for an agent that reads slowly."""
-        if running.ending is not None:  # the turn was ended during its admission
-            self._settle(running, replace(running.ending, keeps_claim=False, returns_budget=True))
-            return
-        ending: TurnEnding | None = None
-        deadline = self._clock() + running.ask.wait_s
-        try:
-            await wait_within(link.deliver(running), running.ask.wait_s)
-        except TimeoutError:
-            ended: TurnEnding | None = running.ending  # the agent may have ended the turn in the same moment
-            ending = ended or NO_REPLY
-        except NoReceipt:
-            ending = MAY_WORK
-        except NotDelivered:
-            ending = NEVER_LEFT
-        except Exception:  # any failure ends the turn
-            logger.exception("turn.broken", extra={"chat_id": running.ask.chat_id})
-            ending = MAY_WORK
-        if ending is None:
-            self._await_reply(running, deadline - self._clock())
-        else:
-            self._settle(running, ending)
-
-    def _await_reply(self, running: RunningTurn, within_s: float) -> None:
-        """Settle the turn at its first ending: at once, by the agent or the hub, or when the time is over."""
-        running.delivered_at = self._clock()
-        if reach:
-            reach("after-delivery")
-        if running.ending is not None:
-            self._settle(running, running.ending)
-            return
-        timer = asyncio.get_running_loop().call_later(within_s, running.end, NO_REPLY)
-
-        def end() -> None:
-            timer.cancel()
-            if running.ending is not None:
-                running.context.run(self._settle, running, running.ending)
-
-        running.on_ending = end
-
-    def _settle(self, running: RunningTurn, ending: TurnEnding) -> None:
-        """Store the end of a turn."""
-        self._waiting.forget(running)
-        if reach:
-            reach("before-settling")
-        started = running.started_at
-        ending = replace(
-            ending,
-            latency_ms=int((self._clock() - started) * 1000),
-            waited_ms=None if running.waited_s is None else int(running.waited_s * 1000),
-            delivered_ms=None if (at := running.delivered_at) is None else int((at - started) * 1000),
-            first_piece_ms=None if (at := running.first_piece_at) is None else int((at - started) * 1000),
-            keeps_claim=ending.keeps_claim and not running.agent_is_done,
-            usage=running.usage,
-        )
-
-        take = partial(self._take_end, running)
-        self._ledger.settle(running.turn, ending, take, running.extra_writes)
 
     def _take_end(self, running: RunningTurn, settled: SettledTurn | Exception) -> None:
         if isinstance(settled, Exception):

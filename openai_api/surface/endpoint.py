@@ -103,28 +103,24 @@ class ModelEndpoint:
         token = presented(request.headers, request.method, self.public_url)
         if self.runner.exchanges is not None:
             answer.note = begin_note(request, body, len(body), answer.chat.binding)
-        try:
-            asked, body_bytes = answer.chat.read(body), len(body)
-            if ask_team is not None and (name := find_team_name(asked.model)):
-                await ask_team(request, answer, asked, name)
-                return
-            conversation_id = read_name(request) or asked.conversation
-            if asked.previous_id and not conversation_id:
-                conversation_id = await self._find_conversation(token, asked)
-            handle, key = get_handle(asked.model), request.headers.get("idempotency-key", "")
-            send, wanted = make_send(asked, conversation_id, key), asked.format
-            call = partial(make_call, request, token, body_bytes, handle, answer)
-            if wanted is not None:
-                await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
-                await answer_in_format(answer, wanted, send, key, partial(self._ask_once, answer, call))
-                return
-            incoming = call(send, key)
-            del body, asked, call, send  # an answer may take long; a stream need not hold them
-            await self.runner.run(incoming, answer)
-        except RpcError:
-            # A missing or revoked token takes precedence over a bad request.
-            await self.runner.ledger.get_caller(token)
-            raise
+        answer.check_caller = partial(self.runner.ledger.get_caller, token)
+        asked, body_bytes = answer.chat.read(body), len(body)
+        if ask_team is not None and (name := find_team_name(asked.model)):
+            await ask_team(request, answer, asked, name)
+            return
+        conversation_id = read_name(request) or asked.conversation
+        if asked.previous_id and not conversation_id:
+            conversation_id = await self._find_conversation(token, asked)
+        handle, key = get_handle(asked.model), request.headers.get("idempotency-key", "")
+        send, wanted = make_send(asked, conversation_id, key), asked.format
+        call = partial(make_call, request, token, body_bytes, handle, answer)
+        if wanted is not None:
+            await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
+            await answer_in_format(answer, wanted, send, key, partial(self._ask_once, answer, call))
+            return
+        incoming = call(send, key)
+        del body, asked, call, send  # an answer may take long; a stream need not hold them
+        await self.runner.run(incoming, answer)
 
     async def _ask_once(
         self, answer: ChatAnswer, call: Callable[[AskedSend, str], Incoming], send: AskedSend, key: str

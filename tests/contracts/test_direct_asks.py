@@ -11,17 +11,15 @@ import pytest
 
 from accounts.models import Credential
 from accounts.tokens import mint
-from agents.core.errors import NotDelivered
-from agents.core.post import Final, PostedPrompt
-from agents.links.sockets import ToSocket
+from agents.core.post import Final
 from agents.models import Connection
-from agents.models.choices import TurnFailure
 from hub.asgi import ask_in_context
 from hub.wiring import HubServices
 from kit.asgi import Exchange, Header, HttpRequest, Message
 from kit.async_db import db_call
 from kit.trace import current_span, current_turn
 from lab.waiting import eventually
+from tests.contracts.desks import Desk
 from tests.contracts.rows import Published, live_process, published, user
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -31,48 +29,6 @@ QUESTION = {
     "method": "SendMessage",
     "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "what?"}]}},
 }
-
-
-@dataclass
-class Desk:
-    """The socket of an agent; the test gives its replies."""
-
-    session_id: int
-    takes_at_once: bool = True
-    is_broken: bool = False
-    may_be_direct: bool = False
-    prompts: list[PostedPrompt] = field(default_factory=list)
-
-    def prompt_now(self, prompt: PostedPrompt) -> bool:
-        if self.takes_at_once:
-            self.prompts.append(prompt)
-        if self.is_broken:
-            raise RuntimeError
-        return self.takes_at_once
-
-    async def prompt(self, prompt: PostedPrompt) -> None:
-        await asyncio.sleep(0)
-        self.prompts.append(prompt)
-
-    async def take(self, message: ToSocket) -> None:
-        raise NotDelivered
-
-    async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
-    ) -> None:
-        raise NotDelivered
-
-    async def refuse(self, code: str, message: str) -> None:
-        raise NotDelivered
-
-    def is_idle(self, now: float) -> bool:
-        return True
-
-    def is_due(self, now: float) -> bool:
-        return False
-
-    async def check_alive(self, now: float) -> None:
-        return None
 
 
 @dataclass
@@ -152,13 +108,20 @@ async def asking(**fields: object) -> AsyncIterator[Asking]:
         return agent, connection.pk, minted.token, minted.credential.pk
 
     agent, connection_id, secret, credential_id = await db_call(prepare)()
-    desk = Desk(agent.ref.session_id)
+    desk = Desk(agent.ref.session_id, takes_at_once=True)
     services.link.attach(connection_id, desk)
     yield Asking(services, desk, agent, secret, credential_id)
     await services.dispatcher.drain(0)
     assert services.bridge.runner.exchanges is not None
     await services.bridge.runner.exchanges.close()
     services.ledger.close()
+
+
+async def goes_on_in_a_task(responses: Responses) -> None:
+    async def waits_longer() -> bool:
+        return bool(responses.tasks)
+
+    await eventually(waits_longer, "the request goes on in a task")
 
 
 def state_of(body: bytes) -> str:
@@ -239,11 +202,7 @@ async def test_a_task_that_a_request_needs_has_the_trace_of_the_request() -> Non
 async def test_an_ask_that_waits_for_long_is_answered_once_by_a_task() -> None:
     async with asking() as hub:
         responses = await hub.ask()
-
-        async def waits_longer() -> bool:
-            return bool(responses.tasks)
-
-        await eventually(waits_longer, "the request goes on in a task")
+        await goes_on_in_a_task(responses)
         hub.reply()  # before the task begins
         await hub.settled()
         assert responses.whole == []
@@ -269,11 +228,7 @@ async def test_a_revoked_token_ends_the_request_and_not_the_turn() -> None:
 async def test_a_token_that_is_revoked_while_the_task_begins_is_found_by_the_next_look() -> None:
     async with asking() as hub:
         responses = await hub.ask()
-
-        async def waits_longer() -> bool:
-            return bool(responses.tasks)
-
-        await eventually(waits_longer, "the request goes on in a task")
+        await goes_on_in_a_task(responses)
         hub.services.callers.dismiss({hub.credential_id})
         task = asyncio.ensure_future(responses.tasks[0])
         await asyncio.sleep(0)

@@ -1,9 +1,8 @@
 """A POST that arrives whole is answered without a task of the application, others by the application."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 import pytest
 import uvicorn
@@ -11,8 +10,8 @@ import uvicorn
 from hub.http_exchange import AnswerWhole
 from hub.http_protocol import HEAD_WITHIN_S, HubHttpProtocol, end_overdue
 from kit.asgi import Exchange, Receive, Scope, Send, respond
-from lab.processes import free_port
 from lab.waiting import eventually
+from tests.contracts.servers import serving
 
 POST = b"POST %b HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n%b\r\n%b"
 KEEP_ALIVE_S = 75
@@ -43,14 +42,14 @@ async def answer_by_task(exchange: Exchange, body: bytes) -> None:
 def find_direct(scope: Scope) -> AnswerWhole | None:
     scopes.append(dict(scope))
 
-    def answer(body: bytes, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+    def answer(body: bytes, exchange: Exchange) -> None:
         match scope["path"]:
             case "/waits":
                 waiting.append(exchange)
             case "/broken":
                 raise RuntimeError
             case "/task":
-                return answer_by_task(exchange, body)
+                exchange.run(answer_by_task(exchange, body))
             case "/split":
                 exchange.respond(200, [(b"content-length", b"0"), (b"x", b"a\r\nset-cookie: b")], b"")
             case "/short":
@@ -61,7 +60,6 @@ def find_direct(scope: Scope) -> AnswerWhole | None:
                 say(exchange, bytes(LONG))
             case _:
                 say(exchange, b"direct " + body)
-        return None
 
     return answer if scope["path"] != "/other" else None
 
@@ -80,18 +78,8 @@ class DirectProtocol(HubHttpProtocol):
 async def server() -> AsyncIterator[uvicorn.Server]:
     waiting.clear()
     scopes.clear()
-    config = uvicorn.Config(application, port=free_port(), http=DirectProtocol, lifespan="off", log_config=None)
-    config.timeout_keep_alive = KEEP_ALIVE_S
-    serving = uvicorn.Server(config)
-    task = asyncio.get_running_loop().create_task(serving.serve())
-
-    async def started() -> bool:
-        return serving.started
-
-    await eventually(started, "the server listens")
-    yield serving
-    serving.should_exit = serving.force_exit = True
-    await task
+    async with serving(application, DirectProtocol, timeout_keep_alive=KEEP_ALIVE_S) as server:
+        yield server
 
 
 @asynccontextmanager
@@ -103,6 +91,13 @@ async def connected(server: uvicorn.Server) -> AsyncIterator[tuple[asyncio.Strea
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+async def asked(times: int = 1) -> None:
+    async def is_asked() -> bool:
+        return len(waiting) >= times
+
+    await eventually(is_asked, "the request is there")
 
 
 async def read(reader: asyncio.StreamReader) -> bytes:
@@ -163,11 +158,7 @@ async def test_a_body_that_comes_later_is_for_the_application(server: uvicorn.Se
 async def test_requests_that_come_before_a_response_are_answered_in_order(server: uvicorn.Server) -> None:
     async with connected(server) as (reader, writer):
         writer.write(ask(b"/waits") + ask(body=b"2") + ask(b"/other", b"3"))
-
-        async def is_asked() -> bool:
-            return bool(waiting)
-
-        await eventually(is_asked, "the first request is there")
+        await asked()
         say(waiting[0], b"1")
         assert [await read(reader) for _ in range(3)] == [b"1", b"application 2", b"application 3"]
 
@@ -175,20 +166,12 @@ async def test_requests_that_come_before_a_response_are_answered_in_order(server
 async def test_a_second_response_and_one_to_a_client_that_left_write_nothing(server: uvicorn.Server) -> None:
     async with connected(server) as (reader, writer):
         writer.write(ask(b"/waits"))
-
-        async def is_asked() -> bool:
-            return bool(waiting)
-
-        await eventually(is_asked, "the request is there")
+        await asked()
         say(waiting[0], b"first")
         say(waiting[0], b"second")
         assert await read(reader) == b"first"
         writer.write(ask(b"/waits"))
-
-        async def is_asked_again() -> bool:
-            return len(waiting) > 1
-
-        await eventually(is_asked_again, "the next request is there")
+        await asked(2)
 
     async def is_gone() -> bool:
         return not server.server_state.connections
@@ -210,11 +193,7 @@ async def test_a_client_that_keeps_no_connection_is_told_that_it_closes(server: 
 async def test_a_server_that_ends_waits_for_the_response_to_a_request(server: uvicorn.Server) -> None:
     async with connected(server) as (reader, writer):
         writer.write(ask(b"/waits"))
-
-        async def is_asked() -> bool:
-            return bool(waiting)
-
-        await eventually(is_asked, "the request is there")
+        await asked()
         server.should_exit = True
         (connection,) = server.server_state.connections
         connection.shutdown()

@@ -1,4 +1,4 @@
-"""What is expected of answers: which expectations are taken, and which answers fit them, in bounded time."""
+"""Expectations of answers: the hub takes sound ones, and decides in bounded time which answers fit them."""
 
 import time
 

@@ -9,8 +9,8 @@ import uvicorn
 
 from hub.http_protocol import HubHttpProtocol
 from kit.asgi import Receive, Scope, Send
-from lab.processes import free_port
 from lab.waiting import eventually
+from tests.contracts.servers import serving
 
 MUCH = 32 * 1_048_576  # more than any kernel keeps for who does not read
 PIECE = b"x" * 65_536
@@ -38,21 +38,6 @@ async def much(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def serving(protocol: type[HubHttpProtocol]) -> AsyncIterator[uvicorn.Server]:
-    config = uvicorn.Config(much, port=free_port(), http=protocol, loop="asyncio", lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    task = asyncio.get_running_loop().create_task(server.serve())
-
-    async def started() -> bool:
-        return server.started
-
-    await eventually(started, "the server listens")
-    yield server
-    server.should_exit = server.force_exit = True
-    await task
-
-
-@asynccontextmanager
 async def asked(server: uvicorn.Server, path: str) -> AsyncIterator[asyncio.StreamReader]:
     """The response as far as it is read: asyncio stops taking from the kernel after 128 KiB."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port)
@@ -65,7 +50,7 @@ async def asked(server: uvicorn.Server, path: str) -> AsyncIterator[asyncio.Stre
 
 @pytest.mark.parametrize("path", ["/whole", "/pieces"])
 async def test_who_reads_nothing_loses_the_connection(path: str) -> None:
-    async with serving(ShortDeadline) as server, asked(server, path) as reader:
+    async with serving(much, ShortDeadline, loop="asyncio") as server, asked(server, path) as reader:
         await reader.readexactly(1)
 
         async def is_gone() -> bool:
@@ -76,7 +61,7 @@ async def test_who_reads_nothing_loses_the_connection(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/whole", "/pieces"])
 async def test_who_reads_gets_it_all(path: str) -> None:
-    async with serving(LongerDeadline) as server, asked(server, path) as reader:
+    async with serving(much, LongerDeadline, loop="asyncio") as server, asked(server, path) as reader:
         answer = await reader.read(-1)
     assert len(answer.partition(b"\r\n\r\n")[2]) == MUCH
 
@@ -85,7 +70,7 @@ async def test_who_reads_gets_it_all(path: str) -> None:
 async def test_who_reads_with_breaks_keeps_the_connection() -> None:
     """Each break is long, none as long as the hub waits; together they are longer."""
     size = 0
-    async with serving(LongerDeadline) as server, asked(server, "/pieces") as reader:
+    async with serving(much, LongerDeadline, loop="asyncio") as server, asked(server, "/pieces") as reader:
         while more := await reader.read(8 * 1_048_576):
             size += len(more)
             if size % (4 * 1_048_576) < len(more):

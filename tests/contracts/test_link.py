@@ -8,60 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.errors import NoReceipt, NotDelivered
-from agents.core.post import Evict, ExtraPiece, Final, Message, Post, PostedChunk, PostedPrompt, Withdrawn
+from agents.core.post import Evict, ExtraPiece, Final, Message, Post, PostedChunk
 from agents.core.types import Ask, AskTarget, OpenTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
-from agents.links.sockets import SocketLink, ToSocket
-from agents.models.choices import Outcome, Surface, TurnFailure
+from agents.links.sockets import SocketLink
+from agents.models.choices import Outcome, Surface
 from agents.transcript.pieces import ArtifactPiece, Part, StatusNote, Usage
 from hub.distributed import RedisPost
 from lab.hub_storage import DistributedStorages
 from lab.waiting import eventually
+from tests.contracts.desks import Desk
 
 pytestmark = [pytest.mark.distributed, pytest.mark.slow]
-
-
-class Desk:
-    """An agent's socket that only notes what it is given."""
-
-    session_id = 1
-    may_be_direct = False
-
-    def __init__(self) -> None:
-        self.prompts: list[PostedPrompt] = []
-        self.withdrawn: list[str] = []
-        self.is_over = False
-
-    def prompt_now(self, prompt: PostedPrompt) -> bool:
-        return False
-
-    async def prompt(self, prompt: PostedPrompt) -> None:
-        if self.is_over:
-            raise NotDelivered
-        self.prompts.append(prompt)
-
-    async def take(self, message: ToSocket) -> None:
-        if isinstance(message, Withdrawn):
-            self.withdrawn.append(message.chat_id)
-        else:
-            self.is_over = True
-
-    async def close_from_hub(
-        self, code: int, *, bye: str = "", retry: bool = True, reason: TurnFailure = TurnFailure.CHANNEL_LOST
-    ) -> None:
-        self.is_over = True
-
-    async def refuse(self, code: str, message: str) -> None:
-        self.is_over = True
-
-    def is_idle(self, now: float) -> bool:
-        return True
-
-    def is_due(self, now: float) -> bool:
-        return False
-
-    async def check_alive(self, now: float) -> None:
-        return None
 
 
 @dataclass

@@ -15,8 +15,9 @@ import msgspec
 from django.db.models import Subquery
 
 from accounts.models import User
-from agents.core.dispatch import CANCELED, NO_REPLY, Dispatcher
+from agents.core.dispatch import CANCELED, Dispatcher
 from agents.core.errors import Denied, FileGone, NotPublished, Offline, Unavailable
+from agents.core.turn_course import NO_REPLY
 from agents.core.types import Ask as TurnAsk
 from agents.core.types import AskTarget, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn
