@@ -69,11 +69,14 @@ class GatewayClient:
         def found() -> Json | None:
             return next(filter(is_it, self.frames[after:]), None)
 
-        async with asyncio.timeout(WITHIN_S), self._changed:
-            while (frame := found()) is None:
-                assert self._reading is not None
-                assert not self._reading.done(), f"closed with {self.socket.close_code}: {self.frames}"
-                await self._changed.wait()
+        try:
+            async with asyncio.timeout(WITHIN_S), self._changed:
+                while (frame := found()) is None:
+                    assert self._reading is not None
+                    assert not self._reading.done(), f"closed with {self.socket.close_code}: {self.frames}"
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"no such frame came within {WITHIN_S} s: {self.frames}") from None
         return frame
 
     async def closed(self) -> int | None:
@@ -194,7 +197,12 @@ class GatewayClient:
 
 
 class EchoSeat(GatewayClient):
-    """An agent that answers each message that wants a response with its text."""
+    """An agent that answers each message that wants a response with its text; entered once it has its seat."""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await self.find("auth-response")
+        return self
 
     async def answer(self, message: Json) -> None:
         metadata = message["metadata"]
