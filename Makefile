@@ -11,7 +11,7 @@ DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile all modules again
 
-.PHONY: help run run-stack setup test test-deep fast check format screenshots dist bench bench-scale soak faults conformance lock migrations clean
+.PHONY: help run run-stack setup test test-deep fast check format screenshots dist bench bench-scale soak faults attack conformance lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,9 @@ conformance: $(VENV)/.dev ## Record a run of the A2A conformance kit, and make i
 
 faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what broke (SET=short|long|F1,F3)
 	@$(BIN)/python -m lab.faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
+
+attack: $(VENV)/.sdks ## Attack hubs: strangers, floods, hostile content, generated requests; print what was tried and what broke
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m attack --attacks long
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations
