@@ -9,11 +9,12 @@ from uvicorn._types import ASGI3Application, ASGIReceiveEvent
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from kit.asgi import Exchange, Header, Scope
+from kit.asgi import ClientLeft, Exchange, Header, Scope
 
 MAX_WAITING_BYTES = 16_384
 CONTROL_CHARACTER = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 FORMAT_HEADER = b"%b: %b".__mod__
+LAST = (b"", b"0\r\n\r\n")  # the end of a body in pieces, where it ends
 UNWATCHED = asyncio.Event()  # the event of the requests for which no task waits
 
 # Finds, by its scope, the function that answers a request that was read whole; None: the application serves the
@@ -89,18 +90,57 @@ class HttpExchange(RequestResponseCycle):
         if self.disconnected or self.response_started:
             return
         sent = [*self.default_headers, *headers]
-        if CLOSE_HEADER in sent:
+        if (b"content-length", b"%d" % len(body)) not in sent:
+            raise ValueError("the headers do not have the length of the body")
+        head = self._head(status, sent)
+        self.response_started = True
+        self.transport.write_whole(head + body)
+        self._complete()
+
+    def begin_now(self, status: int, headers: Iterable[Header]) -> bool:
+        """Write the head of a response that comes in pieces; False: it must be sent, as the client does not read.
+
+        Raises:
+            ValueError: a header has a control character.
+        """
+        if self.flow.write_paused or self.response_started:
+            return self.disconnected
+        if not self.disconnected:
+            head = self._head(status, [*self.default_headers, *headers, (b"transfer-encoding", b"chunked")])
+            self.response_started = self.chunked_encoding = True
+            self.transport.write(head)
+        return True
+
+    def write_now(self, piece: bytes, *, is_last: bool) -> bool:
+        """Write a piece of a response that has begun; False: it must be sent, as the client does not read."""
+        if self.disconnected:
+            return True
+        if self.flow.write_paused or not self.chunked_encoding or self.response_complete:
+            return False
+        self.transport.write((b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b"") + LAST[is_last])
+        if is_last:
+            self._complete()
+        return True
+
+    def check_client(self) -> None:
+        """Raise `ClientLeft` once the client has disconnected."""
+        if self.disconnected:
+            raise ClientLeft
+
+    def _head(self, status: int, headers: list[Header]) -> bytes:
+        """The status line and the headers, with the end of the connection if it ends after this response."""
+        if CLOSE_HEADER in headers:
             self.keep_alive = False
         elif not self.keep_alive:
-            sent.append(CLOSE_HEADER)
-        lines = list(map(FORMAT_HEADER, sent))
+            headers.append(CLOSE_HEADER)
+        lines = list(map(FORMAT_HEADER, headers))
         # The lines are joined without line breaks here: a break within a header is a control character, too.
         if CONTROL_CHARACTER.search(b"".join(lines)):
             raise ValueError("a header has a control character")
-        if (b"content-length", b"%d" % len(body)) not in sent:
-            raise ValueError("the headers do not have the length of the body")
-        self.response_started = self.response_complete = True
-        self.transport.write_whole(b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], b"\r\n".join(lines), body))
+        return b"%b%b\r\n\r\n" % (STATUS_LINE[status], b"\r\n".join(lines))
+
+    def _complete(self) -> None:
+        self.response_complete = True
         if self.message_event is not UNWATCHED:
             self.message_event.set()
         if not self.keep_alive:

@@ -84,6 +84,15 @@ class Exchange(Protocol):
     def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
         """Write a whole response; does nothing if the client has left."""
 
+    def begin_now(self, status: int, headers: Iterable[Header]) -> bool:
+        """Write the head of a response in pieces; False: use `send`, which waits until the client reads."""
+
+    def write_now(self, piece: bytes, *, is_last: bool) -> bool:
+        """Write a piece of a response that has begun; False: use `send`, which waits until the client reads."""
+
+    def check_client(self) -> None:
+        """Raise `ClientLeft` once the client has disconnected."""
+
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Go on with the request in a task."""
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import QuerySet
 from msgspec.structs import replace
 
@@ -176,9 +176,13 @@ def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowU
     return found
 
 
-def mark_shown(ids: Collection[int]) -> None:
-    """Record that an ask was given these follow-ups."""
-    FollowUp.objects.filter(pk__in=ids, shown_at=None).update(shown_at=db_now())
+async def mark_shown(follow_ups: Collection[FollowUp], chat_id: str) -> None:
+    """Record that the ask of a turn was given these follow-ups; after a failure the next ask gets them again."""
+    ids = [one.pk for one in follow_ups]
+    try:
+        await db_call(FollowUp.objects.filter(pk__in=ids, shown_at=None).update)(shown_at=db_now())
+    except (DatabaseError, InterfaceError):
+        logger.exception("follow_ups.not_marked", extra={"chat_id": chat_id})
 
 
 def find_of_turn(chat_id: str) -> list[FollowUp]:

@@ -6,8 +6,8 @@ comment, every 3 s.
 
 import logging
 import time
-from collections.abc import Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -133,7 +133,7 @@ class CallAnswer:
             await self._respond(self.wire.result(waiting.result))
             return
         await self._send_head([(b"content-type", self.wire.media_type)])
-        with watch_client(self._receive) as check_client:
+        with self._watch_client() as check_client:
             while True:
                 check_client()
                 await self._send_body(b" ")
@@ -146,7 +146,7 @@ class CallAnswer:
         self._is_stream = True
         ends_at = time.monotonic() + max_age_s
         await self._send_head(sse.HEADERS)
-        with watch_client(self._receive) as check_client:
+        with self._watch_client() as check_client:
             async for frame in answer.frames:
                 check_client()
                 await self._send_body(sse.event(self.wire.frame(frame[1]), frame[0]) if frame else sse.KEEPALIVE)
@@ -215,17 +215,23 @@ class CallAnswer:
             note.status, note.response_headers, note.response_body = status, headers, body
         return headers
 
-    def _send_head(self, headers: Iterable[Header]) -> Sending:
+    async def _send_head(self, headers: Iterable[Header]) -> None:
         self._has_begun = True
         sent = [*headers, *self.wire.headers, *self._extra]
         if self.note is not None:
             self.note.begin(200, sent)
-        return self._send_messages({"type": "http.response.start", "status": 200, "headers": sent})
+        if self.exchange is None or not self.exchange.begin_now(200, sent):
+            await self._send_messages({"type": "http.response.start", "status": 200, "headers": sent})
 
-    def _send_body(self, body: bytes, *, is_last: bool = False) -> Sending:
+    async def _send_body(self, body: bytes, *, is_last: bool = False) -> None:
         if self.note is not None:
             self.note.add(body, is_frame=self._is_stream)
-        return self._send_messages({"type": "http.response.body", "body": body, "more_body": not is_last})
+        if self.exchange is None or not self.exchange.write_now(body, is_last=is_last):
+            await self._send_messages({"type": "http.response.body", "body": body, "more_body": not is_last})
+
+    def _watch_client(self) -> AbstractContextManager[Callable[[], None]]:
+        """See `kit.asgi.watch_client`; an exchange knows by itself whether its client has left."""
+        return watch_client(self._receive) if self.exchange is None else nullcontext(self.exchange.check_client)
 
     async def _send_messages(self, *messages: Message) -> None:
         """Send to the client; a client that does not read in time is disconnected."""

@@ -8,8 +8,6 @@ from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
-from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a_bridge.service.follow_ups import mark_shown
@@ -20,8 +18,6 @@ from a2a_bridge.service.tasks.feed import Feed, Feeds
 from a2a_bridge.service.tasks.pieces import (
     agent_message,
     end_of,
-    events_of,
-    events_of_plain,
     is_promoted,
     is_waiting_again,
     last_words,
@@ -30,6 +26,7 @@ from a2a_bridge.service.tasks.pieces import (
     waiting_again,
     with_joined_text,
 )
+from a2a_bridge.service.tasks.plans import End, Plan, is_plain, new_events
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.errors import denied_text, failure_text
 from a2a_bridge.wire.requests import Send
@@ -38,36 +35,14 @@ from agents.core.errors import Denied, Unavailable
 from agents.core.types import Ask, SettledTurn
 from agents.core.waiting import RunningTurn
 from agents.models import FollowUp
-from agents.models.choices import Outcome
+from agents.transcript.pieces import Piece
 from kit import sql
-from kit.async_db import db_call
 
 logger = logging.getLogger(__name__)
 
 LAST_TRIES = 3
 AGAIN_S = 0.2
 ASKED_WITHIN_S = 0.5  # of a request for approval until its event is kept
-
-
-class Plan(Struct, frozen=True):
-    """The task once `events` are kept, and the number of pieces that it contains then."""
-
-    task: Task
-    taken: int
-    events: Sequence[TaskEvent] = ()
-
-
-class End(Struct, frozen=True):
-    """The change that the end of a turn makes to its task. `written`: its events; None of a plain reply."""
-
-    settled: SettledTurn
-    task: Task
-    written: Sequence[TaskEvent] | None = None
-
-    @property
-    def events(self) -> Sequence[TaskEvent]:
-        """The events that the turn added to the task."""
-        return events_of_plain(self.task) if self.written is None else self.written
 
 
 class TaskRun(RunningTurn):
@@ -155,7 +130,7 @@ class TaskRun(RunningTurn):
                     await self.store.put(self.task)
                 self.feed = self._feeds.of(self.task)
                 self.feed.is_fed = self._end is None
-                self.record()
+        self.record()
         return self.feed
 
     async def answered(self, within_s: float) -> bool:
@@ -194,19 +169,28 @@ class TaskRun(RunningTurn):
 
     def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
         """Keep the task's end, release a key under which nothing was sent, and mark the follow-ups as shown."""
-        is_followed = self._feed_lock is not None or self._claim is not None or self._follow_ups
-        if is_followed or not self._keep_task_now(settled):
+        must_wait = self._is_busy or self._claim is not None or self._follow_ups
+        if must_wait or not self._keep_task_now(settled):
             return self._keep_all(settled)
         return None
 
+    @property
+    def _is_busy(self) -> bool:
+        """True if a task of this turn's feed writes to the store."""
+        return self._feed_lock is not None and self._feed_lock.locked()
+
     def _keep_task_now(self, settled: SettledTurn) -> bool:
-        """Keep the end of a task that nothing follows; False if its store has to wait."""
-        before, end = self._end, self._find_end(settled)
-        was_written = self._is_written and end is before
-        is_kept = was_written or not self._is_kept(end.task) or self.store.put_now(end.task)
-        if is_kept:
-            self.task = end.task
-        return is_kept
+        """Keep the end of a task; False if its store, or a push, has to wait."""
+        before, end, feed = self._end, self._find_end(settled), self.feed
+        if feed is not None and feed.has_pushes and not settled.has_extra_writes:
+            return False
+        if not (self._is_written and end is before) and self._is_kept(end.task):
+            store = self.store
+            is_kept = store.put_now(end.task) if feed is None else store.append_now(end.task, end.events)
+            if not is_kept:
+                return False
+        self._show_end_of(end)
+        return True
 
     async def _keep_all(self, settled: SettledTurn) -> None:
         try:  # with extra writes, the transaction that settled the turn has released the key
@@ -217,10 +201,7 @@ class TaskRun(RunningTurn):
             async with self._feed_lock or nullcontext():
                 await self._keep_task(settled)
         if self._follow_ups and settled.refused is None and not settled.is_unsent:
-            try:
-                await db_call(mark_shown)([one.pk for one in self._follow_ups])
-            except (DatabaseError, InterfaceError):  # the next task shows them again
-                logger.exception("follow_ups.not_marked", extra={"chat_id": self.task.chat_id})
+            await mark_shown(self._follow_ups, self.opening.chat_id)
 
     async def refuse(self, denied: Denied) -> None:
         """End the task: the ask was refused at once. The next ask is given the follow-ups."""
@@ -240,9 +221,20 @@ class TaskRun(RunningTurn):
 
     def record(self) -> None:
         """Record what the agent sends from now on, once the turn runs and its task is followed."""
-        if self.is_admitted and self.feed is not None and self._end is None and not self._is_recording:
+        feed = self.feed
+        if not self.is_admitted or feed is None or self._end is not None or self._is_recording:
+            return
+        if self._is_busy or feed.has_pushes or not self._record_now():
             self._is_recording = True
             self._feeds.recording.start(self._record(), name=f"record {self.task.id}")
+
+    def _record_now(self) -> bool:
+        """Keep new pieces as events; False if the store has to wait."""
+        while plan := self._planned():
+            if not self.store.append_now(plan.task, plan.events):
+                return False
+            self._become(plan.task, plan.taken, plan.events)
+        return True
 
     async def _record(self) -> None:
         """Commit new pieces as events in their order. After a failure the next piece, or the end, tries again.
@@ -267,19 +259,18 @@ class TaskRun(RunningTurn):
             if self._end is not None:
                 return None
             if not self._plan.events:
-                events = self._new(self._plan.task, self._plan.taken)
+                if self._plan.taken == len(self.pieces) and self._plan.task.state is not State.SUBMITTED:
+                    return None
+                events = self._new(self._plan)
                 self._plan = Plan(after(self._plan.task, events), len(self.pieces), events)
             return self._plan if self._plan.events else None
 
-    def _new(self, task: Task, taken: int) -> list[TaskEvent]:
-        """The events of the pieces after the first `taken`; a submitted task that was admitted begins to work."""
-        begins = task.state is State.SUBMITTED and self.is_admitted
-        pieces = self.pieces[taken:]
+    def _new(self, plan: Plan) -> list[TaskEvent]:
+        """The events of the pieces after those of the plan."""
+        pieces: Sequence[Piece] = self.pieces[plan.taken :]
         if self.send.waits and self.feed is None:
             pieces = with_joined_text(pieces)
-        at = timestamp()
-        working = [StatusEvent(task.seq + 1, at, State.WORKING)] if begins else []
-        return [*working, *events_of(after(task, working), pieces, at)]
+        return new_events(plan.task, pieces, is_admitted=self.is_admitted)
 
     def _find_end(self, settled: SettledTurn) -> End:
         """The task as the settled turn leaves it; computed once for each end."""
@@ -291,26 +282,18 @@ class TaskRun(RunningTurn):
             return end
 
     def _make_end(self, settled: SettledTurn) -> End:
-        plan, at = self._plan, timestamp()
-        task = plan.task
-        if self.feed is None and not (task.seq or task.artifacts or settled.reason) and self._is_plain(settled):
-            return End(settled, plain_end(task, settled, at))
-        events = [*plan.events, *self._new(task, plan.taken)]
-        so_far = after(task, events)
+        plan = self._plan
+        if self.feed is None and plan.is_new and is_plain(settled, self.pieces, waits=self.send.waits):
+            return End(settled, plain_end(plan.task, settled, timestamp()))
+        events = [*plan.events, *self._new(plan)]
+        so_far = after(plan.task, events)
         if self.before is not None and is_waiting_again(settled):
-            restored, event = waiting_again(self.before, so_far.seq, at)
+            restored, event = waiting_again(self.before, so_far.seq, timestamp())
             return End(settled, restored, [*events, event])
         open_ids = left_open(self._open_ids, events)
-        ends = end_of(so_far, settled, last_words(self.pieces), open_ids, wait_s=self.ask.wait_s, at=at)
+        words = last_words(self.pieces)
+        ends = end_of(so_far, settled, words, open_ids, wait_s=self.ask.wait_s, at=timestamp())
         return End(settled, after(so_far, ends), [*events, *ends])
-
-    def _is_plain(self, settled: SettledTurn) -> bool:
-        """True if a reply is a text and no more, of which its caller sees the whole alone."""
-        if settled.outcome is not Outcome.COMPLETED:
-            return False
-        return not self.pieces or (
-            self.send.waits and bool(settled.text) and all(isinstance(one, str) for one in self.pieces)
-        )
 
     def _is_kept(self, task: Task) -> bool:
         """True if the store keeps the task: not one whose answer is a message, which no request follows."""
@@ -334,20 +317,23 @@ class TaskRun(RunningTurn):
             if not settled.has_extra_writes and self.feed is not None:
                 await self._push(end.task, end.events)
         finally:  # also after a failure: followers read the store from now on
-            self.task = end.task
-            if self.feed is not None:
-                self.feed.add(end.task, end.events)
-                self.feed.is_fed = False
-                self.feed.wake_readers()
-                if self.feed.has_pushes:
-                    self._pushes.wake()
+            self._show_end_of(end)
+
+    def _show_end_of(self, end: End) -> None:
+        before, self.task = self.task, end.task
+        if self.feed is not None:
+            self.feed.is_fed = False
+            self.feed.add(end.task, end.events, before)
+            self.feed.wake_readers()
+            if self.feed.has_pushes:
+                self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        self.task = task
+        before, self.task = self.task, task
         with self._planning:
             self._plan, self._open_ids = Plan(task, taken), left_open(self._open_ids, events)
         if self.feed is not None:
-            self.feed.add(task, events)
+            self.feed.add(task, events, before)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """Write the end of the task to the store.

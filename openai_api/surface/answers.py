@@ -20,7 +20,7 @@ from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit import sse
-from kit.asgi import ClientLeft, Exchange, Header, Receive, RequestRefused, Send, watch_client
+from kit.asgi import ClientLeft, Exchange, Header, Receive, RequestRefused, Send
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
 from openai_api.wire.errors import (
@@ -154,7 +154,7 @@ class ChatAnswer(CallAnswer):
     async def wait_for_end(self, waiting: AwaitedAnswer) -> tuple[Task, Denied | None]:
         """Wait for the end of a turn, silently; a client that disconnects stops waiting."""
         if not await waiting.run.answered(KEEPALIVE_S):
-            with watch_client(self._receive) as check_client:
+            with self._watch_client() as check_client:
                 while not await waiting.run.answered(KEEPALIVE_S):
                     check_client()
         return task_in(waiting.result), waiting.run.denied
@@ -172,7 +172,7 @@ class ChatAnswer(CallAnswer):
             self._is_stream, self._ends_at = True, time.monotonic() + max_age_s
             await self._send_head(sse.HEADERS)
         task, sent = None, ""
-        with watch_client(self._receive) as check_client:
+        with self._watch_client() as check_client:
             async for frame in answer.frames:
                 check_client()
                 if frame is not None and is_held:
@@ -196,7 +196,7 @@ class ChatAnswer(CallAnswer):
 
     async def check_connected(self) -> None:
         """Raise ClientLeft if the client has disconnected by now."""
-        with watch_client(self._receive) as check_client:
+        with self._watch_client() as check_client:
             await asyncio.sleep(0)
             check_client()
 

@@ -48,6 +48,15 @@ class Responses:
     def respond(self, status: int, headers: Iterable[Header], body: bytes) -> None:
         self.whole.append((status, body))
 
+    def begin_now(self, status: int, headers: Iterable[Header]) -> bool:
+        raise NotImplementedError
+
+    def write_now(self, piece: bytes, *, is_last: bool) -> bool:
+        raise NotImplementedError
+
+    def check_client(self) -> None:
+        """The client stays."""
+
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(work)
 

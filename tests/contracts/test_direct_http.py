@@ -9,13 +9,14 @@ import uvicorn
 
 from hub.http_exchange import AnswerWhole
 from hub.http_protocol import HEAD_WITHIN_S, HubHttpProtocol, end_overdue
-from kit.asgi import Exchange, Receive, Scope, Send, respond
+from kit.asgi import ClientLeft, Exchange, Receive, Scope, Send, respond
 from lab.waiting import eventually
 from tests.contracts.servers import serving
 
 POST = b"POST %b HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n%b\r\n%b"
 KEEP_ALIVE_S = 75
 LONG = 4_000
+LIMIT = 64 * 1024 * 1024
 waiting: list[Exchange] = []
 scopes: list[Scope] = []
 
@@ -39,6 +40,15 @@ async def answer_by_task(exchange: Exchange, body: bytes) -> None:
     await respond(exchange.send, 200, b"task " + body)
 
 
+async def answer_in_pieces(exchange: Exchange) -> None:
+    """Three pieces, one of them by `send`, and the end."""
+    assert exchange.begin_now(200, [(b"x", b"1")])
+    assert exchange.write_now(b"one ", is_last=False)
+    await exchange.send({"type": "http.response.body", "body": b"two ", "more_body": True})
+    assert exchange.write_now(b"three", is_last=False)
+    assert exchange.write_now(b"", is_last=True)
+
+
 def find_direct(scope: Scope) -> AnswerWhole | None:
     scopes.append(dict(scope))
 
@@ -50,6 +60,8 @@ def find_direct(scope: Scope) -> AnswerWhole | None:
                 raise RuntimeError
             case "/task":
                 exchange.run(answer_by_task(exchange, body))
+            case "/pieces":
+                exchange.run(answer_in_pieces(exchange))
             case "/split":
                 exchange.respond(200, [(b"content-length", b"0"), (b"x", b"a\r\nset-cookie: b")], b"")
             case "/short":
@@ -84,7 +96,7 @@ async def server() -> AsyncIterator[uvicorn.Server]:
 
 @asynccontextmanager
 async def connected(server: uvicorn.Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port, limit=LIMIT)
     try:
         yield reader, writer
     finally:
@@ -145,6 +157,51 @@ async def test_a_connection_is_kept_for_requests_of_both_ways(server: uvicorn.Se
             assert await read(reader) == b"direct hi"
             writer.write(ask(b"/other"))
             assert await read(reader) == b"application hi"
+
+
+async def test_a_response_may_be_written_in_pieces_and_the_connection_is_kept(server: uvicorn.Server) -> None:
+    async with connected(server) as (reader, writer):
+        for _ in range(2):
+            writer.write(ask(b"/pieces"))
+            answer = await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 5)
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.endswith(b"x: 1\r\ntransfer-encoding: chunked")
+            assert body == b"4\r\none \r\n4\r\ntwo \r\n5\r\nthree\r\n0\r\n\r\n"
+
+
+async def test_pieces_for_a_client_that_does_not_read_have_to_be_sent(server: uvicorn.Server) -> None:
+    """`send` waits until the client reads; pieces for one that left are dropped."""
+    async with connected(server) as (reader, writer):
+        writer.write(ask(b"/waits"))
+        await asked()
+        exchange = waiting[0]
+        assert not exchange.write_now(b"before the head", is_last=False)
+        assert exchange.begin_now(200, [])
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        written = 0
+        while exchange.write_now(bytes(LONG), is_last=False):
+            written += LONG
+            assert written < LIMIT
+            await asyncio.sleep(0)
+        exchange.check_client()
+        sending = asyncio.ensure_future(
+            exchange.send({"type": "http.response.body", "body": b"", "more_body": False})
+        )
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 20)
+        assert answer.count(b"\0") == written
+        await sending
+        writer.write(ask(b"/waits"))
+        await asked(2)
+
+    async def is_gone() -> bool:
+        return not server.server_state.connections
+
+    await eventually(is_gone, "the server knows that the client left")
+    assert waiting[1].begin_now(200, [])
+    assert waiting[1].write_now(b"late", is_last=True)
+    with pytest.raises(ClientLeft):
+        waiting[1].check_client()
 
 
 async def test_a_body_that_comes_later_is_for_the_application(server: uvicorn.Server) -> None:

@@ -33,7 +33,14 @@ from tests.contracts.stored_tasks import Clock, at, task
 REPLIED = SettledTurn(Outcome.COMPLETED, "", "hi")
 
 
-class Broken(MemoryTaskStore):
+class Waiting(MemoryTaskStore):
+    """A store that has to wait for each event."""
+
+    def append_now(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        return False
+
+
+class Broken(Waiting):
     """A store with a fault of its own."""
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
@@ -149,7 +156,7 @@ async def test_the_end_of_an_unsent_ask_releases_its_key_once_and_keeps_no_follo
     assert not feed.task.is_open
 
 
-class Away(MemoryTaskStore):
+class Away(Waiting):
     """A store that is out of reach once the task is there."""
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
@@ -167,7 +174,7 @@ async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
     assert (feed.task.state, feed.task.reply_text) == (State.WORKING, "hi")
 
 
-class Slow(MemoryTaskStore):
+class Slow(Waiting):
     """A store that takes longer than its agent from one chunk to the next."""
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
@@ -243,7 +250,7 @@ async def test_a_request_for_approval_that_cannot_be_kept_leaves_the_wait_its_ti
         assert not await run.answered(0.2)
 
 
-class SlowToAnswer(MemoryTaskStore):
+class SlowToAnswer(Waiting):
     """A store that others read anew before it tells the turn that it kept an event."""
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:

@@ -24,14 +24,19 @@ class Feed:
         self._events: list[TaskEvent] = []
         self._followers = Waiters()
 
-    def add(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Add events that were committed; `task` is what it became. Known events change nothing.
+    def add(self, task: Task, events: Sequence[TaskEvent], before: Task | None = None) -> None:
+        """Add events that were committed; `task` is what it became, from `before`. Known events change nothing.
 
         If another process committed events in between, the feed begins anew with these: followers find the events
         in between in the store.
         """
         new = [event for event in events if event.seq > self.task.seq]
         if not new:
+            return
+        if before is self.task:  # nothing else changed it
+            self._events += new
+            self.task = task
+            self.wake_readers()
             return
         if new[0].seq > self.task.seq + 1:
             self._first, self._events = new[0].seq - 1, []

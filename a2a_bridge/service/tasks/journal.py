@@ -65,6 +65,10 @@ class JournalTaskStore:
                 raise
             logger.warning("task.not_put", extra={"task_id": task.id})
 
+    def append_now(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """See `TaskStore`."""
+        return False
+
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
         await self._do(Write(task, events))

@@ -105,16 +105,18 @@ class MemoryTaskStore:
         kept = shelf.tasks.get(task.id)
         if kept and kept.expires > now and (kept.task.is_terminal or task.seq <= kept.task.seq):
             return True
-        self._grow(task, shelf, shelf.put(task, now + ttl_s(task)), now)
+        self._grow(task, shelf, shelf.put(task, now + ttl_s(task)))
+        self._sweep(task, shelf, now)
         return True
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
-        kept = self._kept(task.id, task.caller_id)
-        if kept and task.seq > kept.task.seq and not kept.task.is_terminal:
-            shelf = self._shelves[task.caller_id]
-            now = self._clock()
-            self._grow(task, shelf, shelf.add(kept, task, events, now + ttl_s(task)), now)
+        self._add(task, events)
+
+    def append_now(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """See `TaskStore`. A store in memory never waits."""
+        self._add(task, events)
+        return True
 
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """See `TaskStore`."""
@@ -164,12 +166,24 @@ class MemoryTaskStore:
         kept = shelf.tasks.get(task_id) if shelf else None
         return kept if kept and kept.expires > self._clock() else None
 
-    def _grow(self, task: Task, shelf: _CallerTasks, by_bytes: int, now: float) -> None:
-        """Count the added bytes, then delete expired tasks and the oldest finished tasks above the limits."""
+    def _add(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        now = self._clock()
+        shelf = self._shelves.get(task.caller_id)
+        kept = shelf.tasks.get(task.id) if shelf else None
+        if shelf and kept and kept.expires > now and task.seq > kept.task.seq and not kept.task.is_terminal:
+            self._grow(task, shelf, shelf.add(kept, task, events, now + ttl_s(task)))
+
+    def _grow(self, task: Task, shelf: _CallerTasks, by_bytes: int) -> None:
+        """Count the added bytes, then delete the oldest finished tasks above the limits."""
         self._size_bytes += by_bytes
         self._shelves.move_to_end(task.caller_id)
         while shelf.size_bytes > self._max_bytes_a_caller and (victim := shelf.oldest_finished()):
             self._size_bytes -= shelf.drop(victim)
+        if self._size_bytes > self._max_bytes:
+            self._shrink()
+
+    def _sweep(self, task: Task, shelf: _CallerTasks, now: float) -> None:
+        """Delete the expired tasks of the caller, and of the caller who asked least recently."""
         self._size_bytes -= shelf.sweep(now)
         for oldest in self._shelves:
             if oldest != task.caller_id:
@@ -177,8 +191,6 @@ class MemoryTaskStore:
                 if not self._shelves[oldest].tasks:
                     del self._shelves[oldest]
             break
-        if self._size_bytes > self._max_bytes:
-            self._shrink()
 
     def _shrink(self) -> None:
         """Delete finished tasks of the callers who asked least recently, until the total is within its limit."""

@@ -108,6 +108,10 @@ class RedisTaskStore:
         except Unavailable:
             logger.warning("task.not_put", extra={"task_id": task.id})
 
+    def append_now(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """See `TaskStore`."""
+        return False
+
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """See `TaskStore`."""
         if await self._do(_writing("append", task, events, whole=snapshot_is_due(events))) == b"whole":

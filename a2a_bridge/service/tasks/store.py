@@ -102,6 +102,9 @@ class TaskStore(Protocol):
             Unavailable: it may not be kept; try again with these and later ones.
         """
 
+    def append_now(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """Do what `append` does if the store need not wait; False: nothing was done, `append` has to be used."""
+
     async def replace(self, task: Task, events: Sequence[TaskEvent], *, expected_seq: int) -> bool:
         """Like `append`, if its last event is still that one; of several at once only one gets True.
 
