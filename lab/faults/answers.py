@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from lab.faults.agents import echo_of
+from lab.faults.audit import UNRECORDED
 from lab.faults.evidence import Evidence
 from lab.faults.invariants import Cases, invariant
 from lab.faults.oplog import Line
+from lab.faults.request_kinds import REQUEST_KINDS
 
 OUTBOX = """
 SELECT event_id, status, payload::json->>'routeId' AS chat_id FROM webhooks_delivery WHERE type = 'agent.replied'
@@ -16,7 +18,6 @@ SEQS = "SELECT id, seq FROM a2a_bridge_storedtask"
 DELIVERED = "SELECT event_id, delivered_at FROM webhooks_delivery WHERE delivered_at IS NOT NULL"
 AGAIN_WITHIN_S = 90.0
 TASK_NOT_FOUND = -32001
-UNRECORDED = "could not record"
 
 
 @invariant("I7", "no reply reaches the wrong caller: every reply holds the nonce of its question")
@@ -26,6 +27,14 @@ def replies_are_ones_own(found: Evidence) -> Cases:
         if ask["outcome"] == "completed":
             wanted = echo_of(f"{ask['nonce']} what did I say?")
             yield ask["text"] == wanted, f"{ask['nonce']} ({ask['kind']}) got {ask['text']!r}"
+
+
+@invariant("I7", "asks of every kind, of every surface, are completed")
+def every_kind_is_answered(found: Evidence) -> Cases:
+    """I7. A kind of which every ask fails would fill no other row."""
+    completed = {ask["kind"] for ask in found.asks if ask["outcome"] == "completed"}
+    for kind in REQUEST_KINDS:
+        yield kind in completed, kind
 
 
 @invariant("I8", "another caller's task is not found")
@@ -88,7 +97,7 @@ def _streams(found: Evidence) -> Iterator[tuple[Line, bool, str]]:
     for ask in found.asks:
         if ask["kind"] != "v1 stream" or not ask["events"] or ask["outcome"] not in ("completed", "failed"):
             continue
-        if UNRECORDED in ask["text"]:
+        if any(text in ask["text"] for text in UNRECORDED):
             continue
         events, end = ask["events"], last.get(ask["task_id"])
         first = events[0]  # 0 is the task as it began; a refusal is told by event 1 alone

@@ -31,6 +31,7 @@ SELECT task_id, count(*) FILTER (WHERE body::json->>'type' = 'status' AND body::
   count(*) AS events, max(seq) AS last, max(seq) FILTER (WHERE body::json->>'state' = ANY(%s)) AS ended
 FROM a2a_bridge_storedevent GROUP BY task_id
 """
+UNRECORDED = ("could not record", "not_recorded")  # the text of the failure, and its name in `a2a-v1`
 ADMITTED = ("reply was lost", "did not reply", "stopped before")  # of these a refusal knows nothing
 ENDS = ["completed", "failed", "canceled", "rejected"]
 
@@ -59,6 +60,8 @@ def one_row_an_ask(found: Evidence) -> Cases:
             f"{nonce}: {len(asks)} requests, told {told_as}, in the audit {written}",
         )
     for turn in found.turns:
+        if turn["handle"] is None:  # an order to a venue, or a message to a seat: see I17 and I18
+            continue
         if turn["nonce"] not in found.by_nonce:
             yield False, f"a row without an ask: {turn['question']!r}"
         told[turn["login"], turn["handle"]][2] += turn["repeats"]
@@ -113,7 +116,7 @@ def one_end(found: Evidence) -> Cases:
     """I5. The first answer, later reads of the task, and the tables show the same end."""
     said: dict[str, tuple[str, str]] = {}
     for ask in found.asks:
-        if ask["outcome"] not in ("completed", "failed") or "could not record" in ask["text"]:
+        if ask["outcome"] not in ("completed", "failed") or _is_unrecorded(ask):
             continue
         ends = {turn["outcome"] for turn in found.turns_of.get(ask["nonce"], [])}
         as_stored = "completed" if ask["outcome"] == "completed" else "failed"
@@ -140,6 +143,10 @@ def every_turn_ends(found: Evidence) -> Cases:
     for turn in found.turns:
         took = (turn["settled_at"] or found.now) - turn["asked_at"]
         yield took <= ENDS_WITHIN, f"{turn['chat_id']} took {took}, {turn['outcome']} {turn['reason']}"
+
+
+def _is_unrecorded(ask: Line) -> bool:
+    return any(text in ask["text"] for text in UNRECORDED)
 
 
 def _was_admitted(ask: Line) -> bool:

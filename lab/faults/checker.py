@@ -7,7 +7,7 @@ deadlock.
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from lab.faults import answers, audit
+from lab.faults import answers, audit, exactly_once
 from lab.faults.evidence import Evidence
 from lab.faults.fault import DONE, Fault
 from lab.faults.invariants import Cases, Check, InvariantRow, invariant
@@ -77,6 +77,13 @@ OF_A_LOAD: Sequence[Check] = (
     answers.streams_are_complete,
     answers.cut_streams_are_complete,
     answers.webhooks_arrive,
+    answers.every_kind_is_answered,
+    exactly_once.one_booking_a_confirmation,
+    exactly_once.confirmations_are_answered,
+    exactly_once.orders_are_booked_or_cancelled,
+    exactly_once.stored_messages_arrive,
+    exactly_once.messages_come_once,
+    exactly_once.inboxes_answer,
 )
 OF_SOME_FAULTS: Sequence[Check] = (
     answers.nothing_lost_in_a_drain,

@@ -15,7 +15,7 @@ from lab.faults.agents import EchoAgent
 from lab.faults.load import Load
 from lab.faults.oplog import OpLog
 from lab.faults.participants import ONLINE_WITHIN_S, Participants
-from lab.faults.request_kinds import AskAnswer
+from lab.faults.requests import AskAnswer
 from lab.faults.stack import FaultStack
 
 SERVED_EVERY_S = 0.3

@@ -1,4 +1,4 @@
-"""Callers that ask during faults, by every kind of request and through every web process."""
+"""Callers during faults, over every surface and through every web process: asks, bookings, queued messages."""
 
 import asyncio
 import random
@@ -13,11 +13,13 @@ from lab.callers import ANSWER_WITHIN_S, Json, web
 from lab.faults import request_kinds
 from lab.faults.agents import EchoAgent
 from lab.faults.participants import Participants
-from lab.faults.request_kinds import AskAnswer, LoadRequest
+from lab.faults.requests import AskAnswer, LoadRequest
 
 KEYED_SHARE = 0.25
 TWIN_SHARE = 0.04
 READ_AGAIN_EVERY = 20  # tasks that ended
+ROLES = 8  # of so many callers one books at venues, and one sends messages to agents that are away
+BOOKS, SENDS = 2, 3
 HOME_SHARE = 0.85  # how often a caller asks agents of its own neighbourhood: one agent serves one caller at a time
 UNAVAILABLE = (-32013, 503)  # as JSON-RPC says it, and HTTP+JSON
 AGAIN_AFTER_S = 0.5
@@ -31,7 +33,7 @@ UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=50)
 
 @dataclass
 class Load:
-    """`loops` callers ask at any time; each uses several logins in turn. Every ask is written to the log."""
+    """`loops` callers at any time: most ask, each by several logins in turn. Every ask is written to the log."""
 
     participants: Participants
     loops: int
@@ -48,7 +50,7 @@ class Load:
             client.timeout = TIMEOUT
         loop = asyncio.get_running_loop()
         self._tasks = [
-            loop.create_task(self._ask_on(number), name=f"caller {number}") for number in range(self.loops)
+            loop.create_task(self._work_on(number), name=f"caller {number}") for number in range(self.loops)
         ]
 
     async def stop(self) -> None:
@@ -85,6 +87,18 @@ class Load:
         question = self.question(agent, login, key=key)
         return await self._send(question, kind, url, login, 0, by_load=False)
 
+    async def _work_on(self, number: int) -> None:
+        people, turn = self.participants, number // ROLES
+        if number % ROLES == BOOKS:
+            await people.programs[turn % len(people.programs)].book_on(self._clients, self._goes_on)
+        elif number % ROLES == SENDS:
+            await people.teams[turn % len(people.teams)].send_on(self._goes_on)
+        else:
+            await self._ask_on(number)
+
+    def _goes_on(self) -> bool:
+        return not self._stopping
+
     async def _ask_on(self, number: int) -> None:
         callers = self.participants.callers[number :: self.loops]
         agents = self.participants.agents
@@ -110,7 +124,7 @@ class Load:
         answer = await self._send(question, kind, url, login, 0)
         if answer.outcome == "unsent":  # as a proxy would: nothing left, so the next process is asked
             answer = await self._send(question, kind, (url + 1) % len(self._clients), login, 1)
-        if answer.task_id and kind not in ("v0.3", "route"):
+        if answer.task_id and kind not in request_kinds.WITHOUT_TASK_ID:
             self._with_task += 1
             if self._with_task % READ_AGAIN_EVERY == 1:
                 await self._read_again(question, answer, login)

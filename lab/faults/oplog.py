@@ -8,6 +8,14 @@ A line has `at` (seconds since 1970) and `op`:
   they came), `cuts` (how often it was broken off on purpose), `attempt` (0 is the first), `fault` (what was being
   done).
   A fault's own asks are not `by_load`.
+- `confirm`: one envelope of a program that books. `nonce` (the slot), `venue`, `url`, `attempt`, `outcome`,
+  `status`, `text` (the code of an error), `booking_id`, `took_s`, `began_in`. `confirmed`: the last of its
+  attempts is over.
+- `order`, `cancel`: the agent of a venue was told to book, or to cancel. `booking_id`, `nonce`, `chat_id`,
+  `agent`.
+- `letter`: a message for an agent that may be away. `nonce`, `owner`, `url`, `is_put` (into the inbox, even if the
+  agent is there), `outcome` (`stored` is confirmed by the hub; `sent` at once, which the hub does not confirm),
+  `text`. `received`: such a message came. `nonce`, `owner`, `socket` (number of the recipient's connection), `id`.
 - `prompt`: an agent was asked. `agent`, `nonce`, `chat_id`, `socket` (number of its connection).
 - `miss`: an agent came and was not welcomed. `agent` (its name), `url`, `why`.
 - `keyed`: the last of a keyed ask's attempts is over. `nonce`, `kind`, `attempts`, `outcome`, `status`, `text`.
@@ -27,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
+REQUESTS = ("ask", "confirm", "letter")
 
 
 class OpLog:
@@ -35,7 +44,7 @@ class OpLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fault = ""
-        self.asks = 0  # that were sent
+        self.asks = 0  # requests of callers that were sent
         self._file = path.open("a", encoding="utf-8")
         self._lock = threading.Lock()  # receivers of webhooks are threads
 
@@ -43,7 +52,7 @@ class OpLog:
         """Add one operation, with the time."""
         line = json.dumps({"at": time.time(), "op": op, "fault": self.fault, **fields})
         with self._lock:
-            self.asks += op == "ask" and fields["outcome"] != "unsent"
+            self.asks += op in REQUESTS and fields["outcome"] != "unsent"
             self._file.write(line + "\n")
 
     def flush(self) -> None:

@@ -1,54 +1,74 @@
-"""The users of a run: owners with their agents, callers with their tokens, and an owner's webhook receiver."""
+"""The users of a run: owners with agents and venues, teams, callers with tokens, an owner's webhook receiver."""
 
 import asyncio
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from lab.agents import publish
 from lab.callers import Json, bearer, web
 from lab.faults.agents import EchoAgent
+from lab.faults.bookings import BookingProgram, VenueAgent
+from lab.faults.messages import MessageTeam
 from lab.faults.oplog import OpLog
 from lab.faults.stack import FaultStack
 from lab.receivers import Received, Receiver, receiving
 
-OWNERS = 4
+OWNERS = TEAMS = 4
+VENUES = ("walk-in", "asked")  # the hub itself accepts orders of the one, an agent those of the other
 WHOLE_DAY = 100_000
 FRUGAL = 60  # what the frugal agent of each owner may be asked a day
 ONLINE_WITHIN_S = 60
 EVENTS = ["agent.replied"]
+AgentKind = TypeVar("AgentKind", bound=EchoAgent)
 
 
 @dataclass
 class Participants:
-    """`callers` are logins whose session tokens are in `stack.tokens`. The first owner has a webhook."""
+    """`callers` are logins whose session tokens are in `stack.tokens`. The first owner has a webhook.
+
+    `agents`: those that the load asks. `programs`: one of each owner's network. `teams`: of further owners.
+    """
 
     stack: FaultStack
     log: OpLog
     agents: list[EchoAgent] = field(default_factory=list)
     callers: list[str] = field(default_factory=list)
+    programs: list[BookingProgram] = field(default_factory=list)
+    teams: list[MessageTeam] = field(default_factory=list)
     receiver: Receiver | None = None
     answer_webhook: Callable[[Received], int] = lambda _: 204
     _receiving: Any = None
     _secret: str = ""
+    _venue_agents: list[VenueAgent] = field(default_factory=list)
 
     async def settle(self, *, agents: int, callers: int) -> None:
-        """Mint the tokens, connect and publish the agents. Every sixth agent has a small daily budget."""
+        """Mint the tokens, connect and publish the agents, offer venues, let the teams take their seats.
+
+        Every sixth agent has a small daily budget.
+        """
         owners = [f"owner-{number}" for number in range(OWNERS)]
+        teams = [f"team-{number}" for number in range(TEAMS)]
         self.callers = [f"caller-{number:03}" for number in range(callers)]
         people = [*((owner, kind) for owner in owners for kind in ("session", "channel"))]
+        people += [(team, "channel") for team in teams]
         await asyncio.to_thread(self.stack.mint, [*people, *((login, "session") for login in self.callers)])
         for number in range(agents):
-            self.agents.append(self._agent(owners[number % OWNERS], number))
+            self.agents.append(self._agent(EchoAgent, owners[number % OWNERS], number))
         await asyncio.gather(*(asyncio.wait_for(one.online.wait(), ONLINE_WITHIN_S) for one in self.agents))
         for number, agent in enumerate(self.agents):
             budget = FRUGAL if number % 6 == 5 else WHOLE_DAY
             await self.publish(agent, owners[number % OWNERS], f"agent-{number}", dailyBudgetQueries=budget)
         await self._subscribe(owners[0])
+        for number, owner in enumerate(owners):
+            self.programs.append(await self._offer_venues(owner, number))
+        for team in teams:
+            self.teams.append(MessageTeam(team, self.stack.tokens[team, "channel"], self.stack.urls, self.log))
+            self.teams[-1].start()
 
     async def publish(self, agent: EchoAgent, owner: str, slug: str, **fields: Any) -> None:
         """Publish a connected agent as `owner/slug`."""
@@ -72,14 +92,30 @@ class Participants:
             self._receiving = None
 
     async def leave(self) -> None:
-        """Disconnect the agents."""
-        await asyncio.gather(*(agent.stop() for agent in self.agents))
+        """Disconnect the agents and the recipients of messages."""
+        leaving = [one.stop() for some in (self.agents, self._venue_agents, self.teams) for one in some]
+        await asyncio.gather(*leaving)
 
-    def _agent(self, owner: str, number: int) -> EchoAgent:
+    def _agent(self, kind: type[AgentKind], owner: str, number: int) -> AgentKind:
         urls = self.stack.urls[number % len(self.stack.urls) :] + self.stack.urls[: number % len(self.stack.urls)]
-        agent = EchoAgent(urls, self.stack.tokens[owner, "channel"], self.log, name=f"agent-{number}")
+        name = f"{kind.__name__}-{number}"
+        agent = kind(urls, self.stack.tokens[owner, "channel"], self.log, name=name)
         agent.start()
         return agent
+
+    async def _offer_venues(self, owner: str, number: int) -> BookingProgram:
+        """Offer two venues, one with an agent, and make the key of a program that books at both."""
+        agent = self._agent(VenueAgent, owner, number)
+        self._venue_agents.append(agent)
+        await asyncio.wait_for(agent.online.wait(), ONLINE_WITHIN_S)
+        await self.publish(agent, owner, "venue", dailyBudgetQueries=WHOLE_DAY)
+        for slug, handle in zip(VENUES, ("", f"@{agent.handle}"), strict=True):
+            await self.call(owner, "POST", "/api/v1/network/venues", {"slug": slug, "name": slug, "agent": handle})
+        wanted = {"name": "faults", "tier": "enterprise", "scope": "full", "customer": f"customer of {owner}"}
+        made = await self.call(owner, "POST", "/api/v1/network/keys", wanted)
+        self.stack.tokens[owner, "agnt"] = made["key"]
+        self.stack.tokens[owner, "agnt secret"] = made["secret"]
+        return BookingProgram(made["key"], VENUES, self.log)
 
     async def _subscribe(self, owner: str) -> None:
         self._receiving = receiving(self._hear)

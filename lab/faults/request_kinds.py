@@ -1,79 +1,21 @@
-"""The kinds of requests that ask an agent: every dialect, whole and as a stream, by polling, and natively."""
+"""The kinds of requests that ask an agent: every dialect, whole and as a stream, by polling; other surfaces."""
 
 import asyncio
 import json
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import aclosing
 
 import httpx
 
-from lab.callers import Json, bearer, envelope, rpc_path
-from lab.callers import question as message_params
+from lab.callers import Json, envelope, rpc_path
+from lab.faults import surface_kinds
+from lab.faults.requests import ANSWER_WITHIN_S, AskAnswer, LoadRequest, read_json
 
-ANSWER_WITHIN_S = 60.0
 POLL_EVERY_S = 0.2
 CUT_SHARE, MAX_CUTS = 0.5, 5
 ENDED = ("COMPLETED", "FAILED", "CANCELED", "REJECTED")
-
-
-@dataclass
-class AskAnswer:
-    """The answer to one request.
-
-    `outcome`: `completed` (`text` is the reply), `failed` (a FAILED task; `text` is why), `refused` (no task, an
-    error: `text`), `unsent` (no process accepted the connection), `broken` (the connection was lost before the
-    end), `late` (no answer within ANSWER_WITHIN_S). `status` is HTTP's, 0 without an answer; `code`
-    a JSON-RPC error's. `events`: the numbers of a stream's events; `pieces`: its artifacts; `cuts`: how often
-    it was broken off on purpose. `reads`: what was refused on the way to the end (GetTask, SubscribeToTask).
-    `took_s`: from the request to this answer.
-    """
-
-    outcome: str
-    status: int = 0
-    text: str = ""
-    task_id: str = ""
-    retry_after: bool = False
-    code: int = 0
-    cuts: int = 0
-    events: list[int] = field(default_factory=list)
-    pieces: dict[str, str] = field(default_factory=dict)
-    reads: list["AskAnswer"] = field(default_factory=list)
-    took_s: float = 0.0
-
-    @property
-    def summary(self) -> str:
-        """A description for the detail of a figure."""
-        return f"{self.status} {self.outcome} {self.text} {self.took_s:.1f} s"
-
-
-@dataclass(frozen=True)
-class LoadRequest:
-    """A request that a caller will send. `token`: of the caller; `key`: an Idempotency-Key, or empty."""
-
-    handle: str
-    token: str
-    text: str
-    message_id: str
-    key: str = ""
-
-    @property
-    def nonce(self) -> str:
-        """The first word of the question, which the reply must contain."""
-        return self.text.partition(" ")[0]
-
-    @property
-    def headers(self) -> dict[str, str]:
-        keyed = {"Idempotency-Key": self.key} if self.key else {}
-        return bearer(self.token) | keyed
-
-    def params(self, **members: Any) -> Json:
-        """The params of SendMessage, in the dialect of the hub and in A2A 1.0."""
-        return message_params(self.text, self.message_id) | members
-
 
 Send = Callable[[httpx.AsyncClient, LoadRequest], Awaitable[AskAnswer]]
 ROUTE_FAILED = (200, 403, 409, 429, 502)  # admission refused it, or the turn failed: it is in the audit
@@ -147,7 +89,7 @@ async def native_route(client: httpx.AsyncClient, question: LoadRequest) -> AskA
     path = f"/api/v1/peers/{question.handle}/route"
     body = {"prompt": question.text, "mode": "ask"}
     response = await client.post(path, json=body, headers=question.headers)
-    answer = _json(response)
+    answer = read_json(response)
     if response.status_code == 200 and answer.get("ok"):
         return AskAnswer("completed", 200, text=answer["reply"])
     text = str(answer.get("error", "")) + " " + str(answer.get("message", ""))
@@ -199,9 +141,16 @@ REQUEST_KINDS: Mapping[str, Send] = {
     "route": native_route,
     "hub stream": hub_stream,
     "v1 stream": version_1_stream,
+    "tool": surface_kinds.tool,
+    "chat": surface_kinds.chat,
+    "chat stream": surface_kinds.chat_stream,
+    "response": surface_kinds.response_of,
+    "message": surface_kinds.message,
 }
-WEIGHTS = {"hub": 5, "v1": 4, "v0.3": 2, "http+json": 3, "poll": 1, "route": 1, "hub stream": 2, "v1 stream": 2}
-KEYED = ("hub", "v1", "http+json")  # those of REQUEST_KINDS that heed an Idempotency-Key and answer with a task
+WEIGHTS = dict.fromkeys(REQUEST_KINDS, 2) | {"hub": 5, "v1": 4, "http+json": 3, "poll": 1, "route": 1}
+# Those of REQUEST_KINDS that heed an Idempotency-Key and answer with the id of a task.
+KEYED = ("hub", "v1", "http+json", "chat", "response")
+WITHOUT_TASK_ID = ("v0.3", "route", "message")
 
 
 async def _rpc(
@@ -212,17 +161,9 @@ async def _rpc(
     return _read(response)
 
 
-def _json(response: httpx.Response) -> Json:
-    """The JSON object of a response; an error object when the response has none."""
-    with suppress(ValueError):
-        if isinstance(answer := response.json(), dict):
-            return answer
-    return {"error": {"message": f"no JSON: {response.text[:150]}"}}
-
-
 def _read(response: httpx.Response) -> AskAnswer:
     """Read a whole response of JSON-RPC or of HTTP+JSON."""
-    answer = _json(response)
+    answer = read_json(response)
     if "error" in answer or not response.is_success:
         error = answer.get("error")
         known: Json = error if isinstance(error, dict) else {"message": json.dumps(answer)[:200]}

@@ -18,10 +18,12 @@ from lab.faults.oplog import OpLog
 from lab.faults.participants import Participants
 from lab.faults.stack import FaultStack
 
-AGENTS, CALLERS, LOOPS = 24, 48, 10
+AGENTS, CALLERS, LOOPS = 36, 64, 32
 MANY = 24 * 60.0
 CALM_S = 90
 TOLD_WITHIN_S = 90
+ARRIVED_WITHIN_S = 120  # the delivery of a message by a process that died is tried again after its lease
+WAITING = "SELECT 1 FROM gateway_letter WHERE state IN ('queued', 'sending') LIMIT 1"
 UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
 DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pending'"
 
@@ -138,11 +140,16 @@ def _place(failure: BaseException) -> str:
 
 
 async def _settle(scene: Scene) -> None:
-    """Wait until every turn has ended and every webhook was delivered; the checker reports the others."""
+    """Wait until every turn has ended, and every webhook and message was delivered; the checker reports others."""
     await scene.no_turn_open(CALM_S)
     until = time.monotonic() + TOLD_WITHIN_S
     while time.monotonic() < until and scene.stack.sql(UNTOLD):
         scene.stack.sql(DUE)  # the pauses between tries are not what is looked at here
+        await asyncio.sleep(1)
+    for team in scene.participants.teams:
+        team.stays = True
+    until = time.monotonic() + ARRIVED_WITHIN_S
+    while time.monotonic() < until and scene.stack.sql(WAITING):
         await asyncio.sleep(1)
 
 

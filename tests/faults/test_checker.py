@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.faults import answers, audit
+from lab.faults import answers, audit, exactly_once
 from lab.faults.agents import echo_of
 from lab.faults.evidence import Evidence, grouped
 from lab.faults.invariants import InvariantRow, as_markdown, merged
@@ -163,6 +163,91 @@ def test_a_prompt_handed_over_twice_is_seen() -> None:
     one, two = ({"chat_id": "c-1", "socket": number} for number in (1, 2))
     check(answers.prompts_go_out_once(evidence([], [], prompt=[one])), broken=False)
     check(answers.prompts_go_out_once(evidence([], [], prompt=[one, two])), broken=True)
+
+
+def test_a_row_of_an_order_or_of_a_message_to_a_seat_needs_no_ask() -> None:
+    rows = [turn(), turn("n2", handle=None, chat_id="c-2")]
+    check(audit.one_row_an_ask(evidence([ask()], rows)), broken=False)
+
+
+BOOKING = "0d9f7e0a-3b1c-4a52-9f0e-6f2f7a0c1d2e"
+OTHER = "1d9f7e0a-3b1c-4a52-9f0e-6f2f7a0c1d2e"
+
+
+@pytest.mark.parametrize(
+    ("told", "stored", "broken"),
+    [
+        ([BOOKING], [(BOOKING, 1)], False),
+        ([BOOKING, BOOKING], [(BOOKING.replace("-", ""), 1)], False),
+        ([""], [], False),
+        ([""], [(BOOKING, 1)], False),
+        ([BOOKING], [], True),
+        ([BOOKING], [(OTHER, 1)], True),
+        ([BOOKING], [(BOOKING, 2)], True),
+        ([BOOKING], [(BOOKING, 0)], True),
+        ([""], [(BOOKING, 1), (OTHER, 1)], True),
+        ([BOOKING, OTHER], [(BOOKING, 1)], True),
+        ([], [(BOOKING, 1)], True),
+    ],
+)
+def test_a_confirmation_that_is_not_one_booking_is_seen(
+    told: list[str], stored: list[tuple[str, int]], broken: bool
+) -> None:
+    known = {"op": "confirm", "nonce": "n1"}
+    lines = [known | {"booking_id": one, "outcome": "completed" if one else "broken"} for one in told]
+    found = evidence([], [], confirm=lines)
+    rows = [{"public_id": one, "slot_id": "n1", "charges": charges} for one, charges in stored]
+    found.rows = lambda statement: rows
+    row = exactly_once.one_booking_a_confirmation(found)
+    check(row, broken=broken)
+
+
+def test_a_confirmation_without_an_answer_is_seen() -> None:
+    known = {"nonce": "n1", "attempts": 2, "status": 0, "text": "", "fault": "F1"}
+    for outcome, text, broken in (
+        ("completed", "", False),
+        ("refused", "circuit_open", False),
+        ("refused", "internal_error", True),
+        ("broken", "", True),
+    ):
+        found = evidence([], [], confirmed=[known | {"outcome": outcome, "text": text}])
+        check(exactly_once.confirmations_are_answered(found), broken=broken)
+
+
+@pytest.mark.parametrize(
+    ("booked", "owed", "told", "broken"),
+    [
+        (True, False, False, False),
+        (False, True, False, False),
+        (False, False, True, False),
+        (False, True, True, False),
+        (False, False, False, True),
+        (True, False, True, True),
+    ],
+)
+def test_an_order_that_no_one_knows_is_seen(booked: bool, owed: bool, told: bool, broken: bool) -> None:
+    cancels = [{"booking_id": BOOKING}] if told else []
+    found = evidence([], [], order=[{"booking_id": BOOKING, "nonce": "n1"}], cancel=cancels)
+    is_stored = {exactly_once.BOOKINGS: booked, exactly_once.CANCELLATIONS: owed}
+    found.rows = lambda statement: [{"public_id": BOOKING}] if is_stored[statement] else []
+    check(exactly_once.orders_are_booked_or_cancelled(found), broken=broken)
+
+
+def test_a_stored_message_that_does_not_arrive_or_comes_twice_is_seen() -> None:
+    letter = {"nonce": "n1", "owner": "team-0", "began_in": "F1", "outcome": "stored", "is_put": True}
+    came, again = ({"nonce": "n1", "owner": "team-0", "socket": number} for number in (1, 2))
+    for received, is_lost, is_twice in (
+        ([came], False, False),
+        ([came, again], False, False),
+        ([came, came], False, True),
+        ([came | {"nonce": "n2"}], True, False),
+    ):
+        found = evidence([], [], letter=[letter], received=received)
+        check(exactly_once.stored_messages_arrive(found), broken=is_lost)
+        check(exactly_once.messages_come_once(found), broken=is_twice)
+    for outcome, broken in (("stored", False), ("refused", False), ("late", True)):
+        found = evidence([], [], letter=[letter | {"outcome": outcome}])
+        check(exactly_once.inboxes_answer(found), broken=broken)
 
 
 def test_errors_that_are_none_are_seen() -> None:

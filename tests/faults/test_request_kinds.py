@@ -6,9 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 
+from lab.agents import Echo, online
 from lab.callers import web
-from lab.faults.request_kinds import REQUEST_KINDS, LoadRequest, ask
+from lab.faults.request_kinds import REQUEST_KINDS, ask
+from lab.faults.requests import LoadRequest
+from lab.hub_process import HubProcess
 from tests.listening import listening
 
 QUESTION = LoadRequest("bob/a", "token", "n1 what did I say?", "m-1")
@@ -26,6 +30,28 @@ async def serving(answer: bytes) -> AsyncIterator[str]:
 
     async with listening(serve) as port:
         yield f"http://127.0.0.1:{port}"
+
+
+async def test_every_kind_reads_the_reply_of_an_agent_and_why_there_is_none(
+    embedded_hub: HubProcess, subtests: pytest.Subtests
+) -> None:
+    token = embedded_hub.mint("alice", "session")
+    async with web(embedded_hub.url) as client:
+        async with online(embedded_hub, Echo) as agent:
+            for number, kind in enumerate(REQUEST_KINDS):
+                with subtests.test(kind=kind):
+                    question = LoadRequest(agent.handle, token, f"n{number} what?", f"m-{number}")
+                    answer = await ask(client, kind, question)
+                    assert (answer.outcome, answer.text) == ("completed", f"echo: {question.text}")
+        for number, kind in enumerate(REQUEST_KINDS):
+            with subtests.test(kind=kind):
+                question = LoadRequest(agent.handle, token, f"n{number} again?", f"again-{number}")
+                answer = await ask(client, kind, question)
+                assert (answer.outcome, "offline" in answer.text) == ("failed", True), answer
+            with subtests.test(kind=kind, token="none"):
+                stranger = LoadRequest(agent.handle, "cw_sess_" + "0" * 32, "n what?", f"strange-{number}")
+                answer = await ask(client, kind, stranger)
+                assert answer.outcome == "refused", answer
 
 
 async def test_an_answer_that_is_no_json_keeps_its_status_and_one_that_breaks_off_is_broken() -> None:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from lab.callers import Json, call
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import OWNER, Fault, Scene, became_true
-from lab.faults.request_kinds import AskAnswer
+from lab.faults.requests import AskAnswer
 
 ONLINE_WITHIN_S = 30.0
 NOTICED_WITHIN_S = 4.0  # documented as 2 s; the rest is for a busy machine

@@ -13,7 +13,7 @@ import psutil
 from lab.callers import Json, bearer, call, envelope, rpc_path, web
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene, became_true
-from lab.faults.request_kinds import LoadRequest
+from lab.faults.requests import LoadRequest
 from lab.figures import percentile
 
 DROPS = 2  # while there is time
