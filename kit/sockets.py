@@ -5,7 +5,7 @@ from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from kit.asgi import Receive, Scope, Send, error_body
+from kit.asgi import RETRY_SOON, Receive, Scope, Send, error_body
 
 SendNow = Callable[[bytes], bool]
 ReceiveNow = Callable[[bytes], bool]
@@ -15,6 +15,7 @@ SetHeartbeat = Callable[[float], None]
 POLICY_VIOLATION = 1008
 SERVICE_RESTART = 1012
 TRY_AGAIN_LATER = 1013
+RETRIED = (429, 503)  # the statuses of refused upgrades that a client may repeat soon
 
 
 async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, message: str) -> None:
@@ -25,7 +26,7 @@ async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, m
 
 async def send_refusal(send: Send, status: int, code: str, message: str) -> None:
     """Refuse an upgrade that was received already; see `refuse_upgrade`."""
-    headers = [(b"content-type", b"application/json")]
+    headers = [(b"content-type", b"application/json"), *([RETRY_SOON] if status in RETRIED else [])]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})
 

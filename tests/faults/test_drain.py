@@ -7,6 +7,7 @@ from contextlib import closing
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from lab.agents import Echo, Held, Stall, online
 from lab.callers import (
@@ -21,6 +22,7 @@ from lab.callers import (
     send,
     web,
 )
+from lab.channel_agent import dial
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import HubStorage, MakeStorage
 from lab.waiting import eventually
@@ -73,6 +75,30 @@ async def test_a_turn_that_runs_finishes_while_new_questions_get_503_and_the_nex
         log = await inbound(hub.url, agent.agent["id"], hub.mint("owner", "session"))
     answered = [(row["question"], row["ok"]) for row in log["recent"]]
     assert answered == [("after", True), ("me too", False), ("before", True)]
+
+
+@pytest.mark.slow
+async def test_sockets_are_refused_during_a_drain_and_told_to_try_again(
+    make_storage: MakeStorage, start_hub: StartHub
+) -> None:
+    hub = start_hub(make_storage("embedded"))
+    alice = hub.mint("alice", "session")
+    async with online(hub, Held) as agent:
+        asking = asyncio.create_task(send(hub.url, agent.handle, "before", alice))
+        await agent.heard("prompt")
+        hub.terminate()
+
+        async def refused() -> bool:
+            return await status_of_an_ask(hub, agent.handle, alice) == 503
+
+        await eventually(refused, "new questions get 503", every_s=0.05)
+        for path in ("channel", "gateway"):
+            with pytest.raises(InvalidStatus) as caught:
+                await dial(f"{hub.url.replace('http', 'ws', 1)}/{path}", alice)
+            response = caught.value.response
+            assert (response.status_code, response.headers["retry-after"]) == (503, "2")
+        agent.release.set()
+        await asking
 
 
 @pytest.mark.slow
