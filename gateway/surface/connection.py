@@ -25,7 +25,7 @@ from gateway.service.frame_log import FrameNote
 from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
 from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, take_seat
-from gateway.surface.sign_in import TokenSignIn, describe_token, get_token, get_wanted_seat
+from gateway.surface.sign_in import Token, TokenSignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frames import Json
@@ -200,11 +200,17 @@ class ClientConnection(FrameSocket, TeamClient):
         if self.seat is not None:
             await db_call(renew_seat)(self.seat, token.identity.credential_id)
         elif name:
-            await self._take_seat(name, token.identity)
+            await self._take_seat(name, token.identity, confirms=token)  # without subscriptions so far
+            return
         await self.gateway.channels.restrict(self, partial(may_subscribe, token.identity, self.seat_name))
+        await self._confirm(token)
+
+    async def _confirm(self, token: Token) -> None:
+        """Answer a sign-in."""
         await self.send_frame(frames.auth_frame("authenticated", **describe_token(token, self.seat_name)))
 
-    async def _take_seat(self, name: str, identity: Identity) -> None:
+    async def _take_seat(self, name: str, identity: Identity, *, confirms: Token | None = None) -> None:
+        """Take a seat. `confirms`: the token of the sign-in that names the seat, which is answered."""
         try:
             async with self._link.registering:
                 arrival = await db_call(take_seat)(identity, name, self._process_id)
@@ -221,6 +227,8 @@ class ClientConnection(FrameSocket, TeamClient):
             self._link.attach(self.seat.connection_id, self)
             self.gateway.seats.enter(identity.user_id, self.seat, self)
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
+        if confirms is not None:
+            await self._confirm(confirms)  # before the first message
         if (old := arrival.registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         self.start(self.gateway.router.queue.greet(self.seat.session_id, self._follow_receipts), "stored messages")

@@ -190,10 +190,7 @@ class AgentConnection(FrameSocket):
             self._prompts.resume(prompt)
         # At once: the row is committed, so other processes address prompts to this connection already.
         self._link.attach(registered.connection_id, self)
-        if (old := registered.evicted) is not None:
-            # If the message is lost, the heartbeat of that process finds the superseded connection and closes it.
-            await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
-        await self._send(
+        await self._send(  # before the first prompt
             frames.Welcome(
                 session_id=registered.public_id,
                 routing_name=f"@{registered.routing_name}",
@@ -201,6 +198,9 @@ class AgentConnection(FrameSocket):
                 features=FEATURES,
             )
         )
+        if (old := registered.evicted) is not None:
+            # If the message is lost, the heartbeat of that process finds the superseded connection and closes it.
+            await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
         if registered.is_new:
             return
         # Decisions that were made while the agent was disconnected. Later decisions find the attached socket.
