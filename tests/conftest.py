@@ -35,9 +35,9 @@ DEEP_ON_POSTGRESQL = {
     "surfaces/test_agno.py", "surfaces/test_card_renderings.py",
     "surfaces/test_card_signatures.py", "surfaces/test_cards.py",
     "surfaces/test_catalogs.py", "surfaces/test_channel_frames.py", "surfaces/test_denials.py",
-    "surfaces/test_hub_dialect.py", "surfaces/test_keepalive.py", "tenancy/test_matrix.py",
-    "tenancy/test_pages.py", "v1/test_conversations.py", "v1/test_direct.py", "v1/test_sending.py",
-    "v1/test_usage.py",
+    "surfaces/test_hub_dialect.py", "surfaces/test_keepalive.py", "tenancy/test_foreign_hands.py",
+    "tenancy/test_matrix.py", "tenancy/test_pages.py", "tenancy/test_token_surfaces.py",
+    "v1/test_conversations.py", "v1/test_direct.py", "v1/test_sending.py", "v1/test_usage.py",
 }  # fmt: skip
 OF_THE_SCHEMA = {"django_content_type", "auth_permission"}  # rows that migrations make, the same for all tests
 

@@ -3,23 +3,26 @@
 `make test-deep` runs every caller on PostgreSQL, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from lab.hub_storage import MakeStorage
 from lab.waiting import until
+from tests.attempts import Attempts
 from tests.tenancy.callers import CALLERS, ONE_OF_EACH_KIND
 from tests.tenancy.world import World, world
 
 GROWN = [pytest.mark.slow, pytest.mark.distributed]
 HOMES = [
-    pytest.param(("embedded", 1, CALLERS), id="embedded"),
+    pytest.param(("embedded", 1, CALLERS), id="embedded", marks=pytest.mark.attack),
     pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
-    pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep]),
+    pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep, pytest.mark.attack]),
 ]
+FOREIGN = "requests for another user's rows, or with a token that is for something else"
 RESTLESS = """
-SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*) FROM agents_connection)
+SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*) FROM agents_connection),
+  (SELECT count(*) FROM evaluations_evaluationrun WHERE ended_at IS NULL)
 """
 
 
@@ -37,4 +40,19 @@ def _quiet(request: pytest.FixtureRequest) -> Iterator[None]:
     tenants = request.getfixturevalue("tenants") if "tenants" in request.fixturenames else None
     yield
     if tenants is not None:
-        until(lambda: tenants.changes.sql(RESTLESS) == [(0, 1)], "nothing is under way", within_s=20)
+        until(lambda: tenants.changes.sql(RESTLESS) == [(0, 1, 0)], "nothing is under way", within_s=20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Count the requests of a test; one that fails broke something."""
+    tenants = item.funcargs.get("tenants") if isinstance(item, pytest.Function) else None
+    if not isinstance(tenants, World):
+        return (yield)
+    before, broke = tenants.web.sent, 1
+    try:
+        result = yield
+        broke = 0
+    finally:
+        Attempts(item).count(FOREIGN, tenants.web.sent - before, broke)
+    return result

@@ -1,5 +1,7 @@
 """The rights of callers over REST: one line for every address. See `rules.py`."""
 
+from dataclasses import replace
+
 from tests.tenancy.rights import May, Rule
 
 S, V = "/api/v1/sessions/{public_id}", "/api/v1"
@@ -81,14 +83,16 @@ ASKING: dict[str, Rule] = {
     ),
     f"GET {V}/questions/{{ask_id}}": Rule(may=May.BY_HAND, test="test_who_reads_an_ask_and_as_whom"),
     f"GET {V}/questions/{{chat_id}}/rating": RATED,
-    f"PUT {V}/questions/{{chat_id}}/rating": RATED,
+    f"PUT {V}/questions/{{chat_id}}/rating": replace(RATED, body={"rating": "up"}),
     f"DELETE {V}/questions/{{chat_id}}/rating": RATED,
-    f"POST {V}/questions/{{ask_id}}/problem": Rule(may=May.BY_HAND, test="test_who_reports_a_problem"),
+    f"POST {V}/questions/{{ask_id}}/problem": Rule(
+        may=May.BY_HAND, body={"text": "wrong"}, test="test_who_reports_a_problem"
+    ),
     f"GET {V}/threads": Rule(
         may=May.BY_HAND, test="test_words_are_found_in_questions_answers_and_titles_of_the_caller_alone"
     ),
     f"GET {V}/threads/{{thread_id}}": ONES_THREAD,
-    f"PATCH {V}/threads/{{thread_id}}": ONES_THREAD,
+    f"PATCH {V}/threads/{{thread_id}}": replace(ONES_THREAD, body={"title": "theirs"}),
     f"DELETE {V}/threads/{{thread_id}}": ONES_THREAD,
     f"GET {V}/threads/{{thread_id}}/export": ONES_THREAD,
 }
@@ -104,7 +108,9 @@ AGENTS: dict[str, Rule] = {
     f"PATCH {V}/agents/{{agent_id}}": Rule(may=May.MINE, body={"tagline": "new"}, writes=True),
     f"DELETE {V}/agents/{{agent_id}}": Rule(may=May.MINE, ok=(204,), writes=True),
     f"GET {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
-    f"POST {V}/agents/{{agent_id}}/card-change": Rule(may=May.BY_HAND, test="test_an_owner_decides_by_rest"),
+    f"POST {V}/agents/{{agent_id}}/card-change": Rule(
+        may=May.BY_HAND, body={"digest": "0" * 64, "decision": "approve"}, test="test_an_owner_decides_by_rest"
+    ),
     f"GET {V}/agents/{{agent_id}}/inbound": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/rating": Rule(may=May.MINE),
     f"GET {V}/agents/{{agent_id}}/ratings": Rule(may=May.MINE),
@@ -133,12 +139,12 @@ EVALUATIONS: dict[str, Rule] = {
     f"GET {V}/evaluations": Rule(may=May.SIGNED_IN),
     f"POST {V}/evaluations": Rule(may=May.BY_HAND, test="test_a_set_of_another_form_is_refused"),
     f"GET {V}/evaluations/{{set_id}}": ONES_SET,
-    f"PATCH {V}/evaluations/{{set_id}}": ONES_SET,
+    f"PATCH {V}/evaluations/{{set_id}}": replace(ONES_SET, body={"name": "theirs"}),
     f"DELETE {V}/evaluations/{{set_id}}": ONES_SET,
     f"GET {V}/evaluations/{{set_id}}/runs": ONES_SET,
-    f"POST {V}/evaluations/{{set_id}}/runs": ONES_SET,
+    f"POST {V}/evaluations/{{set_id}}/runs": replace(ONES_SET, body={}),
     f"GET {V}/evaluations/{{set_id}}/runs/{{run_id}}": ONES_SET,
-    f"POST {V}/evaluations/{{set_id}}/runs/{{run_id}}/stop": ONES_SET,
+    f"POST {V}/evaluations/{{set_id}}/runs/{{run_id}}/stop": replace(ONES_SET, body={}),
 }
 
 TEAMS: dict[str, Rule] = {
@@ -168,14 +174,14 @@ ACCOUNTS: dict[str, Rule] = {
     f"GET {V}/groups": Rule(may=May.SIGNED_IN),
     f"POST {V}/groups": Rule(may=May.BY_HAND, test="test_a_group_is_made_and_changed_by_rest"),
     f"GET {V}/groups/{{group_slug}}": GROUP,
-    f"PATCH {V}/groups/{{group_slug}}": GROUP,
+    f"PATCH {V}/groups/{{group_slug}}": replace(GROUP, body={"name": "theirs"}),
     f"GET {V}/groups/{{group_slug}}/members": GROUP,
-    f"PUT {V}/groups/{{group_slug}}/members/{{login}}": GROUP,
+    f"PUT {V}/groups/{{group_slug}}/members/{{login}}": replace(GROUP, body={"role": "auditor"}),
     f"DELETE {V}/groups/{{group_slug}}/members/{{login}}": GROUP,
     f"GET {V}/groups/{{group_slug}}/invitations": GROUP,
-    f"POST {V}/groups/{{group_slug}}/invitations": GROUP,
+    f"POST {V}/groups/{{group_slug}}/invitations": replace(GROUP, body={}),
     f"DELETE {V}/groups/{{group_slug}}/invitations/{{invitation_id}}": GROUP,
-    f"POST {V}/groups/{{group_slug}}/tokens": GROUP,
+    f"POST {V}/groups/{{group_slug}}/tokens": replace(GROUP, body={"name": "theirs", "kind": "app"}),
     f"DELETE {V}/groups/{{group_slug}}/account": GROUP,
     f"GET {V}/tokens": Rule(may=May.SIGNED_IN),
     f"POST {V}/tokens/channel": Rule(may=May.SIGNED_IN, body={"name": "new"}, ok=(201,)),

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+WEBHOOK, FURTHER = "webhook", "further rows"  # what some sets of rows have besides
+EVERYTHING = f"{WEBHOOK}, {FURTHER}"
+
 
 class May(StrEnum):
     """The least that a caller must be.

@@ -48,6 +48,8 @@ from gateway.models import (  # noqa: E402
 )
 from tests.native.rows import make_client_grant  # noqa: E402
 from tests.tenancy.callers import LIMITED  # noqa: E402
+from tests.tenancy.further_rows import further_rows, stranger_tokens, surface_tokens  # noqa: E402
+from tests.tenancy.rights import EVERYTHING, FURTHER, WEBHOOK  # noqa: E402
 from webhooks.models import Delivery, Subscription  # noqa: E402
 from webhooks.service.sending import seal_secret  # noqa: E402
 from webhooks.wire import new_signing_secret  # noqa: E402
@@ -90,8 +92,8 @@ def make_users() -> dict[str, str]:
     return tokens
 
 
-def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
-    """A session with everything in it, and its owner's tokens and webhook, by the names used in addresses."""
+def owner_rows(owner: User, name: str, has: str) -> Names:
+    """A session with everything in it, and its owner's tokens, by the names in addresses. `has`: what else."""
     channel = mint(owner, Kind.CHANNEL, canary(owner, "owner")).credential
     last_came_with = Credential.objects.filter(user=owner, kind=Kind.CHANNEL).earliest("pk")
     session = Session.objects.create(
@@ -105,7 +107,7 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     ended = mint(owner, Kind.SESSION, canary(owner, "owner")).credential
     names |= {"client_grant_id": make_client_grant(owner, app_name=canary(owner, "owner")).pk}
     names |= {"prefix": ended.digest[:16], "desktop": "d1", "metric": "events.total", "kind": "budget"}
-    names |= {"given": "v1"}
+    names |= {"given": "v1", "has": has}
     key = EnvelopeKey.objects.create(
         owner=owner, key_id=f"key-{session.pk}", name=canary(owner, "owner"), secret=""
     )
@@ -113,7 +115,8 @@ def owner_rows(owner: User, name: str, *, has_webhook: bool) -> Names:
     names |= _team(owner, f"seat-{name}")
     names |= {"share_id": _shared_answer(owner, agent, name).pk}
     names |= _network(owner, f"venue-{name}")
-    return names | (_webhook(owner) if has_webhook else {})
+    names |= _webhook(owner) if WEBHOOK in has else {}
+    return names | (further_rows(owner, agent, name, canary(owner, "owner")) if FURTHER in has else {})
 
 
 def _shared_answer(owner: User, agent: Agent, name: str) -> AnswerShare:
@@ -297,17 +300,19 @@ def _webhook(owner: User) -> Names:
 
 
 @transaction.atomic
-def main(spares: list[bool]) -> dict[str, Any]:
-    """Everything. `spares`: of each further set of the owner's rows, whether it has a webhook."""
+def main(spares: list[str]) -> dict[str, Any]:
+    """Everything. `spares`: of each further set of the owner's rows, what else it has."""
     tokens = make_users()
     owner, gone, other, guest = (User.objects.get(login=name) for name in ("olga", "gus", "stan", "gwen"))
     made = {
         "tokens": tokens,
-        "main": owner_rows(owner, "main", has_webhook=True) | hidden(owner, guest),
-        "gone": owner_rows(gone, "gone", has_webhook=True),
-        "other": owner_rows(other, "other", has_webhook=True),
-        "spares": [owner_rows(owner, f"s{n}", has_webhook=one) for n, one in enumerate(spares)],
+        "main": owner_rows(owner, "main", EVERYTHING) | hidden(owner, guest),
+        "gone": owner_rows(gone, "gone", EVERYTHING),
+        "other": owner_rows(other, "other", EVERYTHING),
+        "spares": [owner_rows(owner, f"s{n}", one) for n, one in enumerate(spares)],
     }
+    made["tokens"] |= stranger_tokens(other, User.objects.get(login="vera"))
+    made["tokens"] |= surface_tokens(owner, User.objects.get(login="root"), made["main"]["group_slug"])
     User.objects.filter(login__in=["gus", "sue"]).update(is_active=False)
     made["user_ids"] = dict(User.objects.values_list("login", "pk"))
     return made

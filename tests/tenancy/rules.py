@@ -3,6 +3,7 @@
 `test_rules.py` fails when one of them has no line here, or a line here has lost what it is about.
 """
 
+from tests.tenancy.gateway_rules import GATEWAY
 from tests.tenancy.rest_rules import REST
 from tests.tenancy.rights import May, Rule
 
@@ -285,4 +286,4 @@ HTTP_JSON: dict[str, Rule] = {
     f"GET {BELOW}/extendedAgentCard": OF_AGENT,
 }
 
-RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | ENVELOPES | PAGES | FRAMES
+RULES: dict[str, Rule] = REST | BRIDGE | HTTP_JSON | MCP | CHAT | ENVELOPES | GATEWAY | PAGES | FRAMES

@@ -1,7 +1,7 @@
 """The pages of one user: the account page and the owner's desk, requested with other users' cookies."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 import pytest
@@ -20,14 +20,16 @@ ASKED_OF_A_ROW = [("change", False), ("delete", False), ("history", False), ("ch
 FORM = {"csrfmiddlewaretoken": "x" * 32}
 
 
-def visit(tenants: World, path: str, caller: str, *, posts: bool = False) -> Answer:
+def visit(
+    tenants: World, path: str, caller: str, *, posts: bool = False, data: Mapping[str, str] = FORM
+) -> Answer:
     """One page, with the cookie a browser would have."""
     cookies = f"csrftoken={FORM['csrfmiddlewaretoken']}"
     if token := tenants.tokens.get(caller):
         cookies += f"; cw_session={token}"
     headers = {"Cookie": cookies, "Origin": tenants.hub.url}
     if posts:
-        return tenants.web.post(path, headers=headers, data=FORM)
+        return tenants.web.post(path, headers=headers, data=data)
     return tenants.web.get(path, headers=headers)
 
 

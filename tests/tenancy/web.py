@@ -25,11 +25,12 @@ class Answer:
 
 
 class Web:
-    """Requests to one hub, over one connection that stays open, without cookies and redirects."""
+    """Requests to one hub, `sent` of them, over one connection that stays open, without cookies and redirects."""
 
     def __init__(self, url: str, within_s: float) -> None:
         parts = urlsplit(url)
         assert parts.hostname
+        self.sent = 0
         self._pool = urllib3.HTTPConnectionPool(parts.hostname, parts.port, timeout=within_s, retries=False)
 
     def get(self, path: str, *, headers: Mapping[str, str]) -> Answer:
@@ -56,6 +57,7 @@ class Web:
             body, sent["Content-Type"] = urlencode(data).encode(), "application/x-www-form-urlencoded"
         elif json is not None:
             body, sent["Content-Type"] = json_text.dumps(json).encode(), "application/json"
+        self.sent += 1
         answer = self._pool.urlopen(method, path, body=body or None, headers=sent, redirect=False)
         said = {name.lower(): value for name, value in answer.headers.items()}
         return Answer(answer.status, said, answer.data.decode(errors="replace"))

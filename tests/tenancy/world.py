@@ -16,13 +16,14 @@ from lab.hub_process import HubProcess
 from lab.hub_storage import HubStorage, hub_env
 from tests.tenancy.callers import CALLERS, Caller, those_who_may
 from tests.tenancy.changes import Changes, noting_changes
-from tests.tenancy.rights import Rule
+from tests.tenancy.rights import FURTHER, WEBHOOK, May, Rule
 from tests.tenancy.rules import RULES
 from tests.tenancy.web import Answer, Web
 
 WITHIN_S = 20
 SEEDED_WITHIN_S = 120
 FURTHER_SPARES = 4
+FURTHER_SETS = 40
 OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000, "TOKENS_PER_OWNER": 1_000}
 ABSENT = {
     "public_id": "00000000-0000-4000-8000-000000000000",
@@ -35,8 +36,15 @@ ABSENT = {
     "key_id": "key-0",
     "agent_name": "seat-unknown",
     "letter_id": 999_999_999,
+    **dict.fromkeys(("ask_id", "chat_id", "group_slug", "private slug"), "unknown"),
+    **dict.fromkeys(("thread_id", "task", "step", "artifact"), "00000000-0000-4000-8000-000000000000"),
     **dict.fromkeys(
         (
+            "set_id",
+            "question_id",
+            "run_id",
+            "group_invitation_id",
+            "remote_id",
             "agent_id",
             "token_id",
             "credential_id",
@@ -94,9 +102,9 @@ class World:
         return self.main | ABSENT
 
     def spare(self, name: str) -> Names:
-        """A set of olga's rows that no test used before, with a webhook where the rule is about one."""
-        needed = "webhook_id" in name
-        index = next(index for index, one in enumerate(self.spares) if ("webhook_id" in one) == needed)
+        """A set of olga's rows that no test used before, with what the rule is about."""
+        wanted = needed(name)
+        index = next(index for index, one in enumerate(self.spares) if one["has"] == wanted)
         return self.spares.pop(index)
 
     def call(self, name: str, rule: Rule, caller: str, names: Names) -> Answer:
@@ -113,6 +121,13 @@ class World:
             return self.web.post(url, headers=headers, files=form, data=data)
         body = fill(rule.body, names)
         return self.web.request(method, url, headers=headers, **({} if body is None else {"json": body}))
+
+
+def needed(name: str) -> str:
+    """What a set of rows has besides those that all sets have, for a rule."""
+    if name in RULES and RULES[name].may is May.BY_HAND:
+        return FURTHER
+    return WEBHOOK if "webhook_id" in name else ""
 
 
 def fill(wanted: Any, names: Names) -> Any:
@@ -144,8 +159,8 @@ def world(home: HubStorage, callers: Iterable[str] = CALLERS, *, processes: int 
 def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
     """All rows, and a spare set for each caller of each rule that writes; a webhook where one is needed."""
     writing = {name: rule for name, rule in RULES.items() if rule.writes}
-    spares = ["webhook_id" in name for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
-    spares += [False] * FURTHER_SPARES
+    spares = [needed(name) for name, rule in writing.items() for _ in callers & set(those_who_may(rule))]
+    spares += [""] * FURTHER_SPARES + [FURTHER] * FURTHER_SETS
     env = hub_env(hub._env) | {"DJANGO_SETTINGS_MODULE": "hub.settings"}
     done = run_forked(["-m", "tests.tenancy.rows", json.dumps(spares)], env, folder=ROOT, within_s=SEEDED_WITHIN_S)
     assert done.returncode == 0, done.stderr
