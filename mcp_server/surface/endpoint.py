@@ -16,7 +16,7 @@ from a2a_bridge.service.answering import CallRunner
 from a2a_bridge.service.exchange_notes import ExchangeNote, begin_note
 from a2a_bridge.service.responses import public_error
 from a2a_bridge.wire.errors import form_error
-from accounts.authn import TokenScope, Unauthenticated, digest, origin_of, presented
+from accounts.authn import OutOfScope, TokenScope, Unauthenticated, digest, origin_of, presented
 from accounts.error_responses import FORBIDDEN_ORIGIN
 from accounts.middleware import allowing
 from agnt.endpoint.http import find_token
@@ -252,6 +252,8 @@ class McpEndpoint:
         token = presented(request.headers, request.method, self._addresses.public_url)
         identity = await self._ledger.get_caller(token)
         assert token is not None  # noqa: S101  for the type checker: there is no caller without one
+        if not identity.may_list_agents:  # the token has no scope of SCOPES
+            raise OutOfScope(TokenScope.READ)
         message = read_message(body)
         traceparent = request.traceparent
         version = request.headers.get("mcp-protocol-version", "")

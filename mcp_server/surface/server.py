@@ -79,10 +79,6 @@ class HubTool(ListedTool):
 async def list_agents(call: ToolCall) -> Answer:
     """The agents that the caller may ask."""
     wanted: ListAgents = call.read(ListAgents)
-    if not call.caller.identity.may_list_agents:
-        return render_text(
-            "This token may not list agents: make one with the scope `ask` or `read`.", is_error=True
-        )
     return render_agents(await db_call(find_agents)(call.caller, wanted), wanted)
 
 
@@ -218,7 +214,7 @@ class ToolHandlers:
             return types.ListToolsResult(tools=AGNT_LISTED)
         cursor = read_cursor(params)
         caller: ToolCaller = scope[CALLER_KEY]
-        if not (scope[LISTS_AGENTS_KEY] and caller.identity.may_list_agents):
+        if not scope[LISTS_AGENTS_KEY]:
             return types.ListToolsResult(tools=LISTED)
         with public_errors():
             found, next_cursor = await db_call(load_agent_tools)(caller, cursor)

@@ -14,7 +14,6 @@ from lab.callers import Json, bearer, mint_app, revoke_app, web
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
-from mcp_server.surface.server import TOOLS
 from tests.mcp.clients import MODES, mcp_client, task_id_of, text_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -221,17 +220,16 @@ async def test_who_asks_by_tools(embedded_hub: HubProcess) -> None:
         assert answer.is_error
 
 
-async def test_a_token_that_may_not_list_agents_finds_none_among_the_tools(embedded_hub: HubProcess) -> None:
+async def test_a_token_whose_scopes_name_no_tool_is_refused(embedded_hub: HubProcess) -> None:
     owner = embedded_hub.mint("owner", "session")
     publishes = await mint_app(embedded_hub.url, owner, "publishes", scopes=["publish"])
-    async with (
-        online(embedded_hub, Echo) as agent,
-        mcp_client(embedded_hub.url, publishes, query="?agents=tools") as client,
-    ):
-        assert (await client.call_tool("list_agents", {})).is_error
-        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-        with pytest.raises(MCPError, match="no tool"):
-            await client.call_tool("ask_" + agent.handle.replace("/", "_"), {"message": "hello"})
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with web(embedded_hub.url, headers=bearer(publishes) | accept) as client:
+        for query in ("", "?agents=tools"):
+            answer = await client.post(f"/mcp{query}", json=message)
+            assert answer.status_code == 403
+            assert answer.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="read"'
 
 
 @pytest.mark.parametrize("mode", MODES)
