@@ -78,6 +78,20 @@ def test_a_hubs_container_has_no_rights_and_time_to_drain(name: str) -> None:
     assert "ports" not in service
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_no_container_gains_rights(name: str) -> None:
+    for service in FILES[name]["services"].values():
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert not {"privileged", "cap_add", "user", "pid", "devices"} & set(service)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_hubs_container_writes_to_its_volume_and_to_tmp_alone(name: str) -> None:
+    for service in containers(FILES[name]):
+        assert (service["read_only"], service["tmpfs"]) == (True, ["/tmp"])
+        assert {one.partition(":")[2] for one in service.get("volumes", ())} <= {"/data"}
+
+
 def test_only_the_proxy_is_reached_and_it_alone_is_believed() -> None:
     services = COMPOSE["services"]
     assert [name for name, one in services.items() if "ports" in one] == ["proxy"]

@@ -1,5 +1,6 @@
 """systemd understands the units, and they leave a hub time to drain and little else to do."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,9 @@ HARD = {
     "ProtectHome": "yes",
     "PrivateTmp": "yes",
     "PrivateDevices": "yes",
+    "PrivateMounts": "yes",
+    "DevicePolicy": "closed",
+    "MemoryDenyWriteExecute": "yes",
     "CapabilityBoundingSet": "",
     "RestrictNamespaces": "yes",
     "SystemCallArchitectures": "native",
@@ -25,6 +29,7 @@ HARD = {
     "StateDirectoryMode": "0700",
 }
 INSTALLED = "/opt/clawbridge"
+MAX_EXPOSURE = 2.0
 DRAIN_S = 25
 
 
@@ -58,7 +63,19 @@ def test_the_secrets_of_the_environment_are_no_part_of_a_unit() -> None:
         assert "SECRET" not in path.read_text()
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+needs_systemd_analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+
+
+@needs_systemd_analyze
+@pytest.mark.parametrize("path", UNITS, ids=lambda one: one.stem)
+def test_systemd_rates_a_unit_as_little_exposed(path: Path) -> None:
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    [exposure] = re.findall(r"Overall exposure level for .*: ([\d.]+)", done.stdout)
+    assert float(exposure) < MAX_EXPOSURE
+
+
+@needs_systemd_analyze
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     for path in (DEPLOY / "systemd").iterdir():
         name = path.name.replace("@.", "@8787.")
