@@ -11,7 +11,7 @@ DATA_DIR ?= ./data
 export HOST PORT DATA_DIR
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile all modules again
 
-.PHONY: help run run-stack setup test test-deep fast check format screenshots dist bench bench-scale soak faults attack conformance lock migrations clean
+.PHONY: help run run-stack setup test test-deep fast check format screenshots dist audit bench bench-scale soak faults attack conformance lock migrations clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,9 +53,16 @@ format: $(VENV)/.dev ## Format and mend what can be mended
 screenshots: $(VENV)/.dev ## Take pictures of every page into ./screenshots
 	@$(BIN)/python -m tests.browser.screenshots
 
-dist: $(VENV)/.base ## Make connect.pyz and the wheels clawbridge and clawbridge-hub in ./dist
+dist: $(VENV)/.dev ## Make connect.pyz, the wheels clawbridge and clawbridge-hub, and the list of components (SBOM) in ./dist
 	@$(BIN)/python -m clawbridge.connect.packing dist
+	@$(BIN)/python -m deploy.components dist
 	@SOURCE_DATE_EPOCH=315532800 $(PIP) wheel --no-deps --wheel-dir dist ./clawbridge .
+
+audit: $(VENV)/.audit ## Look for known vulnerabilities of all locked packages, in the databases of PyPI and npm
+	@failed=0; for lock in requirements/*.txt; do echo "$$lock"; $(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes \
+	  --progress-spinner off -r $$lock || failed=1; done; \
+	if command -v npm >/dev/null; then for folder in requirements/sdk-js-*; do echo "$$folder"; \
+	  (cd $$folder && npm audit --package-lock-only) || failed=1; done; else echo "no npm: sdk-js-* are not looked at"; fi; exit $$failed
 
 bench: $(VENV)/.dev ## Measure the hub beside an echo server of the official SDK
 	@$(BIN)/python -m lab.bench
@@ -93,7 +100,7 @@ migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 
 lock: $(VENV)/.dev ## Compile requirements/*.txt again
 	@$(PIP) install pip-tools
-	@cd requirements && for set in base stripe dev sdk-1 sdk-0.3 sdk-openai sdk-mcp; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+	@cd requirements && for set in base stripe dev audit sdk-1 sdk-0.3 sdk-openai sdk-mcp; do ../$(BIN)/pip-compile --quiet --upgrade --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras --allow-unsafe \
 	  --no-header --no-annotate -o $$set.txt $$set.in; done
 	@cd requirements && if command -v npm >/dev/null; then for set in sdk-js-*; do rm -f $$set/package-lock.json; \
@@ -126,6 +133,11 @@ $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 	@echo "installing what tests and checks need"
 	@$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.audit: requirements/audit.txt | $(VENV)/bin/python
+	@$(BIN)/python -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes -r requirements/audit.txt
 	@touch $@
 
 $(VENV)/.sdks: $(wildcard requirements/sdk-*.txt requirements/framework-*.txt requirements/sdk-js-*/package-lock.json) $(VENV)/.dev
