@@ -262,7 +262,8 @@ def _make_profile(issuer: str, claims: Mapping[str, Any], groups_claim: str) -> 
         value = claims.get(name)
         return value if isinstance(value, str) and value.isprintable() else ""
 
-    email = text("email").lower() if claims.get("email_verified") in (True, "true") else ""
+    verified = claims.get("email_verified")  # a boolean; `1 == True`, too
+    email = text("email").lower() if verified is True or verified == "true" else ""
     username = text("preferred_username") or text("nickname") or email.partition("@")[0]
     return OidcProfile(
         issuer,

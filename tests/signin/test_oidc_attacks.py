@@ -1,9 +1,10 @@
 """Providers of OpenID Connect that lie or fail, and callers who step between: none of them is signed in."""
 
 import itertools
+import re
 from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -13,11 +14,14 @@ from accounts.models import User
 from accounts.oauth import identity_providers
 from accounts.signup import Provider, read_signup
 from lab.callers import TLS
+from tests.attempts import Attempts
+from tests.github import Grant
 from tests.native.rows import browser
-from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, other_key, sign_in_by_oidc
+from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, me, other_key, sign_in_by_oidc
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.attack]
 
+LYING = "lies and failures of a provider of OpenID Connect"
 LIES: dict[str, dict[str, Any]] = {
     "no nonce": {"nonce": GONE},
     "another nonce": {"nonce": "0" * 64},
@@ -34,10 +38,11 @@ LIES: dict[str, dict[str, Any]] = {
     "an empty subject": {"sub": ""},
     "an endless subject": {"sub": "x" * 256},
     "a subject with NUL": {"sub": "a\0b"},
+    "of another access token": {"at_hash": "x" * 22},
 }
 
 
-def test_an_id_token_that_does_not_hold_is_refused(oidc: Oidc) -> None:
+def test_an_id_token_that_does_not_hold_is_refused(oidc: Oidc, attempts: Attempts) -> None:
     for name, lie in LIES.items():
         oidc.reset()
         identity_providers._kept.clear()
@@ -45,6 +50,7 @@ def test_an_id_token_that_does_not_hold_is_refused(oidc: Oidc) -> None:
         answer = sign_in_by_oidc(browser())
         assert (answer.status_code, COOKIE in answer.cookies) == (502, False), name
     assert not User.objects.exists()
+    attempts.count(LYING, len(LIES))
 
 
 def test_a_key_that_is_not_the_providers_is_refused(oidc: Oidc) -> None:
@@ -91,6 +97,90 @@ def test_a_sign_in_belongs_to_its_browser_its_provider_and_is_good_once(oidc: Oi
     assert client.get(f"{back.path}?{back.query}").json()["error"] == "invalid_state"
 
 
+def back_of(client: Any, start: str = START) -> str:
+    """The path to which a provider sends a browser back, with the code and the state."""
+    parts = urlsplit(httpx.get(client.get(start)["Location"], trust_env=False, verify=TLS).headers["location"])
+    return f"{parts.path}?{parts.query}"
+
+
+def test_a_code_of_another_person_is_not_taken_into_an_own_sign_in(oidc: Oidc) -> None:
+    mine = browser()
+    back = back_of(mine)
+    oidc.person = "mallory"
+    theirs = parse_qs(urlsplit(back_of(browser())).query)["code"][0]
+    injected = re.sub(r"code=\w+", f"code={theirs}", back)
+    assert injected != back
+    assert mine.get(injected).status_code == 400
+    assert not User.objects.exists()
+
+
+def test_an_id_token_of_an_earlier_sign_in_is_not_taken_again(oidc: Oidc) -> None:
+    assert sign_in_by_oidc(browser()).status_code == 302
+    [asked] = [query for path, query in oidc.seen if path == "/authorize"]
+    earlier = {"access_token": "x", "token_type": "Bearer", "id_token": oidc._id_token(Grant("ann", asked))}
+    oidc.instead["/token"] = lambda exchange: exchange.answer(200, earlier)
+    assert sign_in_by_oidc(browser()).status_code == 502
+
+
+def test_another_issuer_in_the_place_of_the_first_has_none_of_its_accounts(oidc: Oidc, settings: Any) -> None:
+    """The operator changes OIDC_ISSUER; the new provider has a person with the same subject."""
+    assert sign_in_by_oidc(browser()).status_code == 302
+    [ann] = User.objects.all()
+    other = Oidc()
+    other.start()
+    try:
+        settings.OIDC_PROVIDERS = (other.provider(),)
+        begun = browser()
+        assert begun.get(START)["Location"].startswith(other.url)
+        client = browser()
+        assert sign_in_by_oidc(client).status_code == 302
+        assert me(client)["githubLogin"] != ann.login
+    finally:
+        other.stop()
+
+
+def test_a_provider_that_changes_its_issuer_during_a_sign_in_is_refused(oidc: Oidc) -> None:
+    client = browser()
+    back = back_of(client)
+    oidc.metadata["issuer"] = "https://evil.example"
+    identity_providers._kept.clear()
+    assert client.get(back).status_code == 502
+    assert [path for path, _ in oidc.seen].count("/token") == 0
+
+
+def test_a_sign_in_at_one_provider_is_not_ended_at_another(oidc: Oidc, settings: Any) -> None:
+    """A mix-up: the metadata of the second provider name the first one's page of sign-in."""
+    evil = Oidc()
+    evil.start()
+    try:
+        settings.OIDC_PROVIDERS = (oidc.provider(), evil.provider(2, "Evil"))
+        evil.metadata["authorization_endpoint"] = f"{oidc.url}/authorize"
+        client = browser()
+        back = back_of(client, "/api/v1/auth/oidc/2/start")
+        assert back.startswith("/api/v1/auth/oidc/2/callback")
+        for answer in (client.get(back.replace("/2/", "/1/")), client.get(f"{back}&iss={oidc.url}")):
+            assert answer.status_code in (400, 502)
+        assert [path for path, _ in evil.seen].count("/token") == 0
+        assert not User.objects.exists()
+    finally:
+        evil.stop()
+
+
+UNVERIFIED = [False, "false", "True", "yes", 1, 0, None, GONE, [True], {"verified": True}]
+
+
+def test_a_mail_address_counts_only_if_the_provider_verified_it(
+    oidc: Oidc, settings: Any, attempts: Attempts
+) -> None:
+    settings.SIGNUP = read_signup("@acme.example")
+    for verified in UNVERIFIED:
+        oidc.claims |= {"email": "ann@acme.example", "email_verified": verified}
+        assert sign_in_by_oidc(browser()).status_code == 403, verified
+    attempts.count(LYING, len(UNVERIFIED))
+    oidc.claims["email_verified"] = True
+    assert sign_in_by_oidc(browser()).status_code == 302
+
+
 FAILURES = {
     "500": lambda exchange: exchange.answer(500, b"oops"),
     "a page": lambda exchange: exchange.answer(200, b"<html>", Content_Type="text/html"),
@@ -100,7 +190,7 @@ FAILURES = {
 }
 
 
-def test_a_failing_provider_is_refused(oidc: Oidc) -> None:
+def test_a_failing_provider_is_refused(oidc: Oidc, attempts: Attempts) -> None:
     paths = ("/.well-known/openid-configuration", "/token", "/jwks", "/userinfo")
     for path, (name, failure) in itertools.product(paths, FAILURES.items()):
         oidc.reset()
@@ -110,6 +200,7 @@ def test_a_failing_provider_is_refused(oidc: Oidc) -> None:
         assert answer.status_code in (400, 502), (path, name)
         assert "canary" not in answer.content.decode(), (path, name)
     assert not User.objects.exists()
+    attempts.count(LYING, len(paths) * len(FAILURES))
 
 
 def test_no_secret_of_the_leg_is_kept_or_logged(oidc: Oidc, caplog: pytest.LogCaptureFixture) -> None:
