@@ -1,6 +1,6 @@
 """A GitHub look-alike, hubs that use it, and browsers."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -9,12 +9,28 @@ from accounts import throttle
 from accounts.oauth import identity_providers
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from tests.attempts import Attempts
 from tests.github import GitHub
 from tests.oidc import Oidc
 from tests.signin.clients import Browser, CommandLine, MakeBrowser, MakeCli
+from tests.signin.tried import SINGLE
 
 PLENTY = {"SIGNIN_RATE_PER_MINUTE": "1000000"}
 AT_HOME = "https://app.example"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Count a test of an attack that counts nothing itself as one attempt."""
+    if item.get_closest_marker("attack") is None or "attempts" in getattr(item, "fixturenames", ()):
+        return (yield)
+    broke = 1
+    try:
+        result = yield
+        broke = 0
+    finally:
+        Attempts(item).count(SINGLE, 1, broke)
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -15,13 +15,16 @@ from websockets.asyncio.client import connect as open_socket
 from lab.callers import bearer, envelope, question
 from lab.hub_process import HubProcess, StartHub
 from lab.hub_storage import MakeStorage
+from tests.attempts import Attempts
 from tests.github import CLIENT_SECRET, GitHub
 from tests.signin.clients import Browser, MakeCli, Pkce, program, refused, status
 from tests.signin.test_apps import Device, allow, app_start, exchange
+from tests.signin.tried import CODES, REDIRECTED, RETURNED
 
 START = "/api/v1/auth/oauth/start"
 STARTS = (START, "/api/v1/auth/spa/start")
 JSON = {"Content-Type": "application/json"}
+pytestmark = pytest.mark.attack
 CALLBACK = "/api/v1/auth/oauth/callback"
 
 
@@ -98,13 +101,14 @@ def test_codes_do_not_cross_between_flows(browser: Browser, make_cli: MakeCli) -
 MALFORMED: list[Any] = [{}, [], "x", None, {"code": 1, "code_verifier": 2}, {"code": "x"}, {"code": "lone \ud800"}]
 
 
-def test_a_malformed_exchange_is_a_400(signin_hub: HubProcess) -> None:
+def test_a_malformed_exchange_is_a_400(signin_hub: HubProcess, attempts: Attempts) -> None:
     with program(signin_hub.url) as client:
         for path in ("oauth/token", "spa/exchange", "device/token", "device/code"):
             for body in MALFORMED:
                 answer = client.post(f"/api/v1/auth/{path}", content=json.dumps(body), headers=JSON)
                 assert answer.status_code == 400, (path, body)
                 assert set(answer.json()) == {"error", "message"}, (path, body)
+    attempts.count(CODES, 4 * len(MALFORMED))
 
 
 # PKCE and the start.
@@ -127,7 +131,7 @@ BAD_STARTS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a_start_without_sound_pkce_and_state_is_refused(signin_hub: HubProcess) -> None:
+def test_a_start_without_sound_pkce_and_state_is_refused(signin_hub: HubProcess, attempts: Attempts) -> None:
     sound = Pkce().query("http://localhost:1/callback", app_name="x")
     with program(signin_hub.url) as client:
         for path in STARTS:
@@ -135,6 +139,7 @@ def test_a_start_without_sound_pkce_and_state_is_refused(signin_hub: HubProcess)
             for wrong in BAD_STARTS.values():
                 query = {name: value for name, value in (sound | wrong).items() if value is not None}
                 refused(client.get(f"{path}?{urlencode(query, doseq=True)}"), "invalid_request")
+    attempts.count("starts without sound PKCE or state", len(STARTS) * len(BAD_STARTS))
 
 
 REDIRECTS = [
@@ -184,7 +189,7 @@ REDIRECTS = [
 ]
 
 
-def test_a_redirect_that_is_not_plainly_loopback_is_refused(signin_hub: HubProcess) -> None:
+def test_a_redirect_that_is_not_plainly_loopback_is_refused(signin_hub: HubProcess, attempts: Attempts) -> None:
     fine = ("http://localhost:1/callback", "http://127.0.0.1:65535", "http://[::1]:1/", "http://localhost/c")
     with program(signin_hub.url) as client:
         for path in STARTS:
@@ -194,14 +199,16 @@ def test_a_redirect_that_is_not_plainly_loopback_is_refused(signin_hub: HubProce
                 assert "location" not in answer.headers, redirect_uri
         for redirect_uri in fine:  # loopback on any port
             assert client.get(START, params=Pkce().query(redirect_uri)).status_code == 302, redirect_uri
+    attempts.count(REDIRECTED, len(STARTS) * len(REDIRECTS))
 
 
 NEXTS = ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "javascript:alert(1)", "evil"]
 
 
-def test_next_never_leads_off_the_hub(browser: Browser) -> None:
+def test_next_never_leads_off_the_hub(browser: Browser, attempts: Attempts) -> None:
     for wanted in NEXTS:
         assert browser.sign_in("ann", next=wanted).headers["location"] == "/", wanted
+    attempts.count(RETURNED, len(NEXTS))
 
 
 # State.

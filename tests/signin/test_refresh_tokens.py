@@ -106,6 +106,7 @@ def test_each_use_gives_the_next_token_and_both_access_tokens_work(client: Refre
         assert status(client.hub, one["refresh_token"]) == 401
 
 
+@pytest.mark.attack
 def test_a_used_token_that_comes_again_ends_the_family_and_the_user_sees_it(client: Refreshing) -> None:
     other = Refreshing(client.browser)
     stolen, mine = client.tokens, client.refresh()
@@ -122,12 +123,14 @@ def test_a_used_token_that_comes_again_ends_the_family_and_the_user_sees_it(clie
     assert client.status(client.sign_in()) == 200
 
 
+@pytest.mark.attack
 def test_a_token_two_before_ends_the_family_at_once(client: Refreshing) -> None:
     newest = client.refresh(client.refresh()["refresh_token"])
     check_refused(client.send(client.tokens["refresh_token"]))
     check_refused(client.send(newest["refresh_token"]))
 
 
+@pytest.mark.attack
 def test_parallel_uses_get_the_same_next_token(client: Refreshing) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: client.refresh(), range(4)))
@@ -138,6 +141,7 @@ def test_parallel_uses_get_the_same_next_token(client: Refreshing) -> None:
     client.refresh(following)
 
 
+@pytest.mark.attack
 def test_a_scope_is_narrowed_for_one_token_and_never_widened(client: Refreshing) -> None:
     narrow = client.refresh(scope="ask")
     assert narrow["scope"] == "ask"
@@ -150,6 +154,7 @@ def test_a_scope_is_narrowed_for_one_token_and_never_widened(client: Refreshing)
     assert asking.refresh()["scope"] == "ask"  # no refusal used the token up
 
 
+@pytest.mark.attack
 def test_a_token_is_for_its_client_and_for_this_hub(client: Refreshing) -> None:
     token, other = client.tokens["refresh_token"], Refreshing(client.browser)
     check_refused(client.send(token, client_id=other.client_id))
@@ -238,6 +243,7 @@ def test_a_client_that_did_not_register_for_it_gets_one_token_for_thirty_days(br
     assert tokens["expires_in"] == 30 * DAY_S
 
 
+@pytest.mark.attack
 def test_a_stolen_database_gives_no_refresh_token(client: Refreshing) -> None:
     tokens = client.refresh()
     with writing(client.hub._env) as run:

@@ -3,9 +3,13 @@
 import re
 from typing import Any
 
+import pytest
+
 from lab.callers import Json
+from tests.attempts import Attempts
 from tests.signin.clients import Browser, Pkce, program, status
 from tests.signin.registered import BACK, CLIENTS, TOKEN, allow, consent, redeem, register
+from tests.signin.tried import REDIRECTED
 
 
 def test_the_user_sees_who_asks_for_what(browser: Browser) -> None:
@@ -86,12 +90,14 @@ WRONG = [
 ]
 
 
-def test_a_wrong_request_leads_nowhere(browser: Browser) -> None:
+@pytest.mark.attack
+def test_a_wrong_request_leads_nowhere(browser: Browser, attempts: Attempts) -> None:
     browser.sign_in("erin")
     client_id = register(browser).json()["client_id"]
     for more in WRONG:
         page = browser.get(consent(Pkce(), more.get("client_id", client_id), **more))
         assert (page.status_code, "location" in page.headers) == (400, False), more
+    attempts.count("requests for consent that do not fit the client", len(WRONG))
 
 
 UNSAFE: list[list[Any]] = [
@@ -108,18 +114,25 @@ UNSAFE: list[list[Any]] = [
 ]
 
 
-def test_a_client_registers_only_addresses_that_are_safe(browser: Browser) -> None:
+@pytest.mark.attack
+def test_a_client_registers_only_addresses_that_are_safe(browser: Browser, attempts: Attempts) -> None:
     with program(browser.hub.url) as client:
         for addresses in UNSAFE:
             answer = client.post(CLIENTS, json={"redirect_uris": addresses})
             assert answer.status_code == 400, addresses
             assert answer.json()["error"] in ("invalid_redirect_uri", "invalid_request"), addresses
+    attempts.count(REDIRECTED, len(UNSAFE))
+
+
+GRANTS = ["password", "client_credentials", "implicit", "urn:ietf:params:oauth:grant-type:device_code"]
+GRANTS += [f"urn:ietf:params:oauth:grant-type:{name}" for name in ("jwt-bearer", "saml2-bearer", "token-exchange")]
 
 
 def test_other_grants_are_refused(browser: Browser) -> None:
     client_id = register(browser).json()["client_id"]
-    refused = redeem(browser, client_id, "x", Pkce().verifier, grant_type="password")
-    assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
+    for grant in GRANTS:
+        refused = redeem(browser, client_id, "x", Pkce().verifier, grant_type=grant)
+        assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type"), grant
     with program(browser.hub.url) as client:
         assert client.post(TOKEN, json={}).status_code == 415
         form = {"Content-Type": "application/x-www-form-urlencoded"}
