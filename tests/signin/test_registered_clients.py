@@ -124,6 +124,16 @@ def test_a_client_registers_only_addresses_that_are_safe(browser: Browser, attem
     attempts.count(REDIRECTED, len(UNSAFE))
 
 
+@pytest.mark.attack
+def test_the_answer_to_a_client_names_its_issuer(browser: Browser) -> None:
+    browser.sign_in("erin")
+    client_id = register(browser).json()["client_id"]
+    for decision in ("allow", "deny"):
+        assert allow(browser, consent(Pkce(), client_id), decision)["iss"] == browser.hub.url
+    named = browser.get("/.well-known/oauth-authorization-server").json()
+    assert named["authorization_response_iss_parameter_supported"] is True
+
+
 GRANTS = ["password", "client_credentials", "implicit", "urn:ietf:params:oauth:grant-type:device_code"]
 GRANTS += [f"urn:ietf:params:oauth:grant-type:{name}" for name in ("jwt-bearer", "saml2-bearer", "token-exchange")]
 

@@ -1,4 +1,4 @@
-"""Clickjacking: no page of the hub lets another site frame it, whoever asks for it and whatever it answers."""
+"""Clickjacking: no page of the hub can be framed by another site, for each kind of reader and each answer."""
 
 import itertools
 
