@@ -4,14 +4,12 @@ Two invariants are declared here. I15: logs and tables show no token, secret or 
 deadlock.
 """
 
-import subprocess
 from collections.abc import Iterator, Sequence
 
 from lab.faults import answers, audit, exactly_once
 from lab.faults.evidence import Evidence
 from lab.faults.fault import DONE, Fault
 from lab.faults.invariants import Cases, Check, InvariantRow, invariant
-from lab.faults.stack import DATABASE
 
 MUCH = 300  # asks of a load; a twentieth of them are streams of A2A 1.0, a quarter is keyed
 ASKED = b"what did I say?"  # in every question, and in every echo of one
@@ -22,7 +20,7 @@ def no_secret_is_shown(found: Evidence) -> Cases:
     """Search all logs, and a dump of all tables, for every token and secret of the run."""
     assert found.stack is not None, "no hub"
     tokens = {token.encode(): name for name, token in found.stack.tokens.items()}
-    places = {str(log): log.read_bytes() for log in found.stack.logs()} | {"the database": _dump(found)}
+    places = {str(log): log.read_bytes() for log in found.stack.logs()} | {"the database": found.stack.dump()}
     for place, shown in places.items():
         for token, name in tokens.items():
             yield token not in shown, f"the token of {name} is in {place}"
@@ -43,17 +41,10 @@ def no_deadlock_is_logged(found: Evidence) -> Cases:
     """Search the log of PostgreSQL for transactions that it ended because of a deadlock."""
     assert found.stack is not None, "no hub"
     yield from [(True, "")] * len(found.turns)  # the row counts turns
-    for line in (found.stack.folder / "postgres.log").read_text(errors="replace").splitlines():
-        if "deadlock detected" in line:
-            yield False, line
-
-
-def _dump(found: Evidence) -> bytes:
-    """All rows of all tables, as text."""
-    assert found.stack is not None, "no hub"
-    dump = found.stack.postgres.tool("pg_dump")
-    url = found.stack.postgres.url(DATABASE)
-    return subprocess.run([dump, "--data-only", "--inserts", url], capture_output=True, check=True).stdout
+    for log in found.stack.folder.glob("postgres.log"):  # SQLite has one writer at a time
+        for line in log.read_text(errors="replace").splitlines():
+            if "deadlock detected" in line:
+                yield False, line
 
 
 OF_ANY_ASK: Sequence[Check] = (

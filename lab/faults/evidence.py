@@ -4,14 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-import psycopg
-from psycopg.rows import dict_row
-
 from lab.faults.oplog import Line, OpLog, read
-from lab.faults.stack import DATABASE, FaultStack
+from lab.faults.stack import FaultStack
 
 TURNS = """
 SELECT t.*, a.handle, u.login FROM agents_turn t
@@ -36,7 +32,7 @@ class Evidence:
     by_nonce: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
     turns_of: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
-    rows: Rows = lambda statement, values=(): []
+    rows: Rows = lambda statement: []
 
     @property
     def asks(self) -> list[Line]:
@@ -57,16 +53,10 @@ def gather(stack: FaultStack, log: OpLog) -> Evidence:
     for line in read(log.path):
         lines[line["op"]].append(line)
     found = grouped(lines, [])
-    found.stack, found.rows = stack, partial(_rows, stack.postgres.url(DATABASE))
-    found.now = found.rows("SELECT clock_timestamp() AS now")[0]["now"]
+    found.stack, found.rows, found.now = stack, stack.rows, stack.now()
     for turn in found.rows(TURNS):
         found.add_turn(turn)
     return found
-
-
-def _rows(url: str, statement: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
-    with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
-        return connection.execute(statement.encode(), values or None).fetchall()
 
 
 def grouped(lines: Mapping[str, list[Line]], turns: Sequence[dict[str, Any]]) -> Evidence:

@@ -148,8 +148,8 @@ class Fault:
 
     `short` and `long` are the counts of the two sets; 0 leaves the fault out. `fills`: the beginnings of the rows
     that the fault must fill, because a fault that tried nothing broke nothing; without them any row of its own.
-    `stack`: arguments of `FaultStack` beyond the usual ones; faults with the same arguments share a hub. `loops`:
-    how many callers ask at a time, if not as usual.
+    `hub`: the kind of hub; `stack`: its arguments beyond the usual ones. Faults with the same kind and arguments
+    share a hub. `loops`: how many callers ask at a time, if not as usual.
     """
 
     name: str
@@ -158,5 +158,6 @@ class Fault:
     long: int
     run: Callable[[Scene], Awaitable[None]]
     stack: Mapping[str, object] = field(default_factory=dict)
+    hub: type[FaultStack] = FaultStack
     loops: int | None = None
     fills: Sequence[str] = ("",)

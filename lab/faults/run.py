@@ -6,6 +6,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lab.bench.command import show_progress
@@ -25,7 +26,7 @@ TOLD_WITHIN_S = 90
 ARRIVED_WITHIN_S = 120  # the delivery of a message by a process that died is tried again after its lease
 WAITING = "SELECT 1 FROM gateway_letter WHERE state IN ('queued', 'sending') LIMIT 1"
 UNTOLD = "SELECT 1 FROM webhooks_delivery WHERE status IN ('pending', 'sending') LIMIT 1"
-DUE = "UPDATE webhooks_delivery SET next_attempt_at = now() WHERE status = 'pending'"
+DUE = "UPDATE webhooks_delivery SET next_attempt_at = %s WHERE status = 'pending'"
 
 UNSEEN = "every hub was started, and checked after its faults"
 Todo = Sequence[tuple[Fault, int]]
@@ -72,14 +73,15 @@ async def run(todo: Todo, folder: Path, *, asks: int, minutes: float = MANY, sca
 def _by_hub(todo: Todo) -> Iterator[Todo]:
     groups: dict[str, list[tuple[Fault, int]]] = {}
     for fault, count in todo:
-        groups.setdefault(repr(sorted(fault.stack.items())), []).append((fault, count))
+        groups.setdefault(f"{fault.hub} {sorted(fault.stack.items())}", []).append((fault, count))
     yield from groups.values()
 
 
 async def _on_one_hub(
     group: Todo, folder: Path, log: OpLog, asks: int, deadline: float, outcome: RunOutcome, scale: float
 ) -> list[InvariantRow]:
-    stack = FaultStack(folder / "hub", log, scale, **group[0][0].stack)  # type: ignore[arg-type]
+    first, _ = group[0]
+    stack = first.hub(folder / "hub", log, scale, **first.stack)  # type: ignore[arg-type]
     participants = Participants(stack, log)
     async with _ended(stack, participants):
         show_progress("starting PostgreSQL, Redis and the hub")
@@ -144,7 +146,7 @@ async def _settle(scene: Scene) -> None:
     await scene.no_turn_open(CALM_S)
     until = time.monotonic() + TOLD_WITHIN_S
     while time.monotonic() < until and scene.stack.sql(UNTOLD):
-        scene.stack.sql(DUE)  # the pauses between tries are not what is looked at here
+        scene.stack.sql(DUE, datetime.now(UTC))  # the pauses between tries are not what is looked at here
         await asyncio.sleep(1)
     for team in scene.participants.teams:
         team.stays = True

@@ -1,13 +1,16 @@
 """A distributed hub as an operator runs it: web processes, a Celery worker and a beat, on PostgreSQL and Redis."""
 
 import asyncio
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
+from psycopg.rows import dict_row
 
 from kit.durations import seconds
 from lab.faults.oplog import OpLog
@@ -67,13 +70,17 @@ class FaultStack:
             "DATABASE_URL": self.postgres.url(DATABASE, port=seen.postgres_port),
             "REDIS_URL": self.redis.url(port=seen.redis_port),
         })  # fmt: skip
+        await self.create_hub(storage)
+        await asyncio.gather(self.start_worker(), self.start_beat(), *map(self.serve, range(self.processes)))
+        self._supervisor = asyncio.get_running_loop().create_task(self._restart_worker(), name="supervisor")
+
+    async def create_hub(self, storage: HubStorage) -> None:
+        """Make the tables of a hub, and `hub`, whose processes are not started yet."""
         durations = {"TEST_TIME_SCALE": str(self.scale), "REPLY_WAIT_S": str(self.reply_wait_s)}
         own = {name: str(value) for name, value in self.env.items()}
         env = hub_env(SETTINGS | {"PUBLIC_URL": self.urls[0]} | durations | dict(storage.env) | own)
         self.hub = HubProcess(storage, self.urls, is_forked=False, _env=env)
         await asyncio.to_thread(manage, storage.env, "migrate", "--verbosity", "0")
-        await asyncio.gather(self.start_worker(), self.start_beat(), *map(self.serve, range(self.processes)))
-        self._supervisor = asyncio.get_running_loop().create_task(self._restart_worker(), name="supervisor")
 
     def seconds(self, real_s: float, *, at_least_s: float = 0.0) -> float:
         """The length of a documented duration in this hub."""
@@ -181,6 +188,22 @@ class FaultStack:
         with psycopg.connect(self.postgres.url(DATABASE), autocommit=True, connect_timeout=5) as connection:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        """Rows of the hub's database, by column."""
+        url = self.postgres.url(DATABASE)
+        with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    def now(self) -> datetime:
+        """The time of the database."""
+        now: datetime = self.rows("SELECT clock_timestamp() AS now")[0]["now"]
+        return now
+
+    def dump(self) -> bytes:
+        """All rows of all tables, as text."""
+        command = [self.postgres.tool("pg_dump"), "--data-only", "--inserts", self.postgres.url(DATABASE)]
+        return subprocess.run(command, capture_output=True, check=True).stdout
 
     def mint(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Mint tokens into `tokens[login, kind]`."""

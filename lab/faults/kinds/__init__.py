@@ -4,6 +4,7 @@ from lab.faults.fault import Fault
 from lab.faults.kinds import (
     agent_sockets,
     clocks,
+    embedded,
     full,
     programs,
     promises,
@@ -12,7 +13,7 @@ from lab.faults.kinds import (
     servers,
 )
 
-MODULES = (agent_sockets, clocks, full, programs, promises, receivers, replies, servers)
+MODULES = (agent_sockets, clocks, embedded, full, programs, promises, receivers, replies, servers)
 _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
 )

@@ -1,4 +1,4 @@
-"""F1, F2, F15 and F19: web processes, the Celery worker and the beat are killed, restarted, or run twice."""
+"""F1, F2, F15, F19 and F21: web processes, the Celery worker and the beat are killed, restarted, or run twice."""
 
 import asyncio
 import random
@@ -30,6 +30,11 @@ DRAINS = 5
 HELD_WITHIN_S = 60.0
 GONE_WITHIN_S = 25.0
 ASKS_BETWEEN = 60
+
+# F21.
+DOWN_S = (0.0, 3.0)
+SERVED_AGAIN_WITHIN_S = 60.0
+ASKS_AFTER_KILL = 150
 
 # F19.
 TWO_FOR_S = 5.0
@@ -185,6 +190,23 @@ async def _die_unswept(scene: Scene, number: int) -> None:
         scene.note("the next beat ends turns that were left open, within 45 s", clean, dead)
 
 
+async def kill_each(scene: Scene) -> None:
+    """Kill each web process, the worker and the beat in turn, and start each again."""
+    stack = scene.stack
+    for _ in range(scene.count):
+        for url in range(len(stack.urls)):
+            await stack.kill_web(url)
+            await asyncio.sleep(random.uniform(*DOWN_S))
+            await stack.serve(url)
+            await scene.check_served("asks are answered after a web process was killed", SERVED_AGAIN_WITHIN_S)
+            await scene.asked(ASKS_AFTER_KILL)
+        stack.kill_worker()
+        stack.kill_beats()
+        await asyncio.sleep(random.uniform(*DOWN_S))
+        await asyncio.gather(stack.start_worker(), stack.start_beat())
+        await scene.asked(ASKS_AFTER_KILL)
+
+
 FAULTS = [
     Fault("F1", "kill -9 of a web process at six points of a turn", 6, 300, kill_at_points,
           fills=("a process died",)),
@@ -193,4 +215,6 @@ FAULTS = [
     Fault("F15", "rolling restart", 1, 30, rolling_restart, fills=("asks admitted", "a drained process")),
     Fault("F19", "two beats, and none", 1, 10, two_beats_and_none,
           fills=("asks are answered while no beat runs", "the next beat")),
+    Fault("F21", "kill -9 of each process in turn", 0, 30, kill_each,
+          fills=("asks are answered after a web process",)),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""F3 to F7: PostgreSQL and Redis restart; Redis falls silent, or is slow."""
+"""F3 to F7, F22: PostgreSQL and Redis restart; one of them falls silent; Redis is slow."""
 
 import asyncio
 import re
@@ -37,6 +37,10 @@ SLOWER_BY_S = 0.3
 SLOW_P95_S = 2.0
 BUSY = 3  # so many times what an ask takes while Redis is quick may go besides: machines are busy
 SLOW_ASKS = 60
+
+# F22.
+CUT_S = 12.0
+ASKED_AGAIN_WITHIN_S = 30.0
 
 # F6 and F7.
 NORMAL_WITHIN_S = 10.0
@@ -100,7 +104,21 @@ class RedisProxy:
         return Servers(servers.postgres_port, self.redis.port)
 
 
-REDIS_PROXY = RedisProxy()
+class PostgresProxy:
+    """The argument `via` of `FaultStack` that puts a proxy before the PostgreSQL of the hub."""
+
+    postgres: Proxy
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+
+    def __call__(self, servers: Servers) -> Servers:
+        self._open.close()
+        self.postgres = self._open.enter_context(proxied(servers.postgres_port))
+        return Servers(self.postgres.port, servers.redis_port)
+
+
+REDIS_PROXY, POSTGRES_PROXY = RedisProxy(), PostgresProxy()
 VIA = {"via": REDIS_PROXY, "env": {"CALLER_RATE_PER_MINUTE": 100_000}}
 
 
@@ -219,6 +237,19 @@ async def _ask_far(scene: Scene, what: str) -> float:
     return percentile(took, 0.95)
 
 
+async def silence_postgres(scene: Scene) -> None:
+    """No data passes to or from PostgreSQL for a while, and no connection is refused."""
+    for _ in range(scene.count):
+        POSTGRES_PROXY.postgres.silence()
+        try:
+            await asyncio.sleep(CUT_S)
+        finally:
+            POSTGRES_PROXY.postgres.heal()
+        what = "asks are answered again after PostgreSQL was silent"
+        await scene.check_served(what, ASKED_AGAIN_WITHIN_S)
+        await scene.asked(ASKS_BETWEEN)
+
+
 async def restart_fast(scene: Scene) -> None:
     """`pg_ctl restart -m fast` under load."""
     await _restart(scene, "fast")
@@ -253,4 +284,6 @@ FAULTS = [
     Fault("F6", "PostgreSQL restarts (fast)", 1, 30, restart_fast, fills=("asks are answered again",)),
     Fault("F7", "PostgreSQL crashes (immediate)", 1, 20, restart_immediate,
           fills=("asks are answered again",)),
+    Fault("F22", "PostgreSQL is silent for 12 s", 0, 10, silence_postgres,
+          stack={"via": POSTGRES_PROXY}, fills=("asks are answered again",)),
 ]  # fmt: skip

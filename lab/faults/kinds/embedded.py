@@ -1,0 +1,73 @@
+"""F23 and F24: an embedded hub, which is one process with SQLite, is killed; its disk is full."""
+
+import asyncio
+import random
+import resource
+import time
+from functools import partial
+
+from lab.faults.embedded_stack import EmbeddedStack
+from lab.faults.fault import Fault, Scene, became_true
+from lab.hub_storage import SQLITE_FILE
+
+SERVED_WITHIN_S = 60.0
+DOWN_S = (0.0, 3.0)
+ASKS_BETWEEN = 150
+FULL_FOR_S = 8.0
+FULL_WITHIN_S = 60.0
+ROOM_BYTES = (0, 200, 4_000, 20_000, 200_000)
+
+
+async def kill_embedded(scene: Scene) -> None:
+    """The only process is killed while it is asked, and started again."""
+    for _ in range(scene.count):
+        await scene.asked(ASKS_BETWEEN)
+        await scene.stack.kill_web(0)
+        await asyncio.sleep(random.uniform(*DOWN_S))
+        await scene.stack.serve(0)
+        await scene.check_served("an embedded hub answers again after it was killed", SERVED_WITHIN_S)
+
+
+async def fill_embedded(scene: Scene) -> None:
+    """The files of the only process cannot grow for a while, as on a full disk; then they can again."""
+    for number in scene.numbers:
+        await scene.asked(ASKS_BETWEEN)
+        room = ROOM_BYTES[number % len(ROOM_BYTES)]
+        size = (scene.stack.hub.home.folder / SQLITE_FILE).stat().st_size
+        limit_files(scene, size + room + random.randrange(100) if room else 1)
+        try:
+            is_full = await became_true(partial(_is_refused, scene), FULL_WITHIN_S)
+            scene.note("the embedded hub's disk was full", is_full, f"{size} and {room} bytes")
+            until = time.monotonic() + FULL_FOR_S
+            while time.monotonic() < until:
+                await _is_refused(scene)
+        finally:
+            limit_files(scene, resource.RLIM_INFINITY)
+        await scene.check_served("an embedded hub whose disk has room again answers", SERVED_WITHIN_S)
+    ((sound,),) = scene.stack.sql("PRAGMA integrity_check")
+    scene.note("the database of an embedded hub whose disk was full is sound", sound == "ok", str(sound))
+
+
+async def _is_refused(scene: Scene) -> bool:
+    """Ask; True if the ask was refused with 503."""
+    answer = await scene.ask(scene.agent(number := random.randrange(1000)), number)
+    is_refused = answer.status == 503 and answer.retry_after
+    ok = is_refused or answer.outcome in ("completed", "failed")
+    scene.note("an ask while an embedded hub's disk is full: 503 with Retry-After, or its end", ok, answer.summary)
+    return is_refused
+
+
+def limit_files(scene: Scene, size: int) -> None:
+    """No file of the process may grow beyond this many bytes."""
+    pid = scene.stack.process_of().pid
+    _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
+
+
+FAULTS = [
+    Fault("F23", "an embedded hub: kill -9", 1, 60, kill_embedded,
+          hub=EmbeddedStack, fills=("an embedded hub answers again",)),
+    Fault("F24", "an embedded hub under load: a full disk", 1, 20, fill_embedded,
+          hub=EmbeddedStack,
+          fills=("an ask while an embedded hub's disk is full", "the embedded hub's disk was full")),
+]  # fmt: skip
