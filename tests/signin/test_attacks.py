@@ -1,4 +1,4 @@
-"""Attacks that must fail. docs/reference/security.md names each of these tests beside its attack."""
+"""Attacks that must fail. docs/topics/security.md names each of these tests beside its attack."""
 
 import json
 import re
