@@ -69,7 +69,8 @@ class BufferedTransport:
     def _flush(self) -> None:
         if self._waiting:
             data, self._waiting, self._size = b"".join(self._waiting), [], 0
-            self._transport.write(data)
+            if not self.is_closing():  # the client may have left since the data was buffered
+                self._transport.write(data)
 
 
 class HttpExchange(RequestResponseCycle):

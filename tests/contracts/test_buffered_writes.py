@@ -3,14 +3,23 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import uvloop
 
 from hub.http_exchange import MAX_WAITING_BYTES, BufferedTransport
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[tuple[BufferedTransport, socket.socket]]:
+    async with connected() as ends:
+        yield ends
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[BufferedTransport, socket.socket]]:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
@@ -62,3 +71,19 @@ async def test_the_end_of_a_response_leaves_at_once_after_what_waits(
     ours.write(b"head ")
     ours.write_whole(b"body")
     assert arrived(far) == b"head body"
+
+
+def test_data_for_a_client_that_left_is_dropped() -> None:
+    """On uvloop, whose transports do not take data once they are closed."""
+    failures: list[dict[str, Any]] = []
+
+    async def write_late() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
+        async with connected() as (ours, _):
+            ours.abort()
+            await asyncio.sleep(0.01)
+            ours.write(b"late")
+            await asyncio.sleep(0.01)
+
+    uvloop.run(write_late())
+    assert failures == []
