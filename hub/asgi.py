@@ -88,7 +88,7 @@ watching = MonitoringEndpoints(
     runtime.ensure_started,
 )
 bounded_django = BoundedDjango(
-    OneThreadHandler(),
+    OneThreadHandler(runtime.hub_services.turns),
     path_prefix=PATH_PREFIX,
     max_body_bytes=MAX_BODY_BYTES,
     max_upload_bytes=settings.MAX_UPLOAD_BYTES,

@@ -10,6 +10,8 @@ import asyncio
 import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from time import thread_time
 from typing import IO, Any
 
 from django.core.exceptions import RequestAborted
@@ -20,7 +22,9 @@ from django.urls import set_script_prefix
 from django.utils.http import parse_header_parameters
 
 from accounts.authn import AGENT_KINDS, CALLER_KINDS, find_holder, presented
+from accounts.models import User
 from hub.limits import UPLOADS
+from hub.request_turns import RequestTurns
 from kit.asgi import (
     ALLOW_ALL,
     BODY_WITHIN_S,
@@ -37,7 +41,7 @@ from kit.asgi import (
     respond_refused,
     two_values,
 )
-from kit.async_db import db_call, request_call
+from kit.async_db import db_call, leave_thread, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -62,9 +66,10 @@ class OneThreadHandler(ASGIHandler):
     twenty times, for as much processor time as the rest of a small request takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: RequestTurns) -> None:
         super().__init__()
         self._respond = request_call(self._call_view)
+        self._turns = turns
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Load the middleware for calls from a thread, which Django's constructor does not ask for."""
@@ -77,25 +82,36 @@ class OneThreadHandler(ASGIHandler):
         except RequestAborted:
             return
         set_script_prefix(get_script_prefix(scope))
-        response = await self._respond(scope, body)
+        turn = await self._turns.begin(scope, receive)
+        ended = partial(self._turns.end, turn)
+        go_on = asyncio.get_running_loop().call_soon_threadsafe
+        leave_thread.set(partial(go_on, self._turns.release, turn))
+        try:
+            response, *used = await self._respond(scope, body)
+            ended = partial(ended, *used)
+        finally:
+            ended()
         if response.closed:
             await self.send_response(response, send)
         else:
             await self._stream(response, receive, send)
 
-    def _call_view(self, scope: Scope, body: IO[bytes]) -> Any:
-        """The answer, closed unless it is read from a database while it is sent."""
+    def _call_view(self, scope: Scope, body: IO[bytes]) -> tuple[Any, float, int | None]:
+        """The answer, closed unless it is read from a database while it is sent; processor seconds; the user's id.
+
+        The user is that of the token, as far as the view asked for it.
+        """
+        began_s = thread_time()
         request_started.send(sender=self.__class__, scope=scope)
         with body:
             request, refused = self.create_request(scope, body)
             response: Any = refused if request is None else self.get_response(request)
             response._handler_class = self.__class__
-            if response.streaming:
-                if response.is_async:
-                    return response
+            if response.streaming and not response.is_async:
                 response.streaming_content = list(response.streaming_content)  # a file's
-            response.close()
-        return response
+            if not response.streaming or not response.is_async:
+                response.close()
+        return response, thread_time() - began_s, _user_of(request)
 
     async def _stream(self, response: Any, receive: Receive, send: Send) -> None:
         """Send the parts of an answer until the client has all of them or has left."""
@@ -242,6 +258,15 @@ def is_in_utf_8(content_type: str) -> bool:
 
 def _too_many_uploads(most: int) -> RequestRefused:
     return RequestRefused(429, "rate_limited", TOO_MANY, RETRY_SOON)
+
+
+def _user_of(request: Any) -> int | None:
+    """The user that authentication found for a request; None if no view asked, or there is none."""
+    known = vars(request) if request is not None else {}
+    if (caller := known.get("caller")) is not None:
+        return int(caller.user.pk)
+    user = known.get("user")  # of REST; on pages it is looked up only when it is used
+    return int(user.pk) if type(user) is User else None
 
 
 def _find_uploader(request: HttpRequest) -> int | None:

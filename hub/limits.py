@@ -24,3 +24,10 @@ CARD_LOOKUPS = AccountLimit(
     counts="fetching the card of a remote A2A server",
     one_more=RETRY_LATER,
 )
+REQUESTS = AccountLimit(
+    "requests under way",
+    100,
+    is_of_process=True,
+    counts="pages and calls of the REST API, those that wait for their turn among them",
+    one_more=RETRY_LATER,
+)

@@ -68,6 +68,7 @@ from hub.caller_rate import CallerRate
 from hub.job_thread import MessageSender, make_sender_thread
 from hub.monitoring.ledger import Counts, MeasuredLink
 from hub.monitoring.metrics import Gauges
+from hub.request_turns import RequestTurns
 from kit import trace
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.ids import unguessable
@@ -199,7 +200,8 @@ class HubServices:
         self.models = ModelEndpoint(
             runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
         )
-        self.questions = QuestionList(reader, rest, _preview)
+        self.turns = RequestTurns()
+        self.questions = QuestionList(reader, rest, _preview, self.turns.call)
         self.sharing = ShareEndpoint(reader, rest)
         self.operators = Operators(prompt_service, rest)
         self.agent_socket = partial(

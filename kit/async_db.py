@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from channels.db import database_sync_to_async
 from django.db import connection
 
+from kit.asgi import Receive
 from kit.sql import DATABASE_UNAVAILABLE
 
 P = ParamSpec("P")
@@ -48,6 +50,20 @@ class DbCalls:
             return await db_call(function)(*args, **kwargs)
 
 
+class AccountCall(Protocol):
+    """Runs one whole synchronous database function for an account in a thread, when it is the account's turn."""
+
+    async def __call__(
+        self, account_id: int, receive: Receive, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run the function, and return its result. `receive`: of the request, whose body was read.
+
+        Raises:
+            RequestRefused: too many requests of the account are under way.
+            ClientLeft: the client disconnected before it was the account's turn.
+        """
+
+
 def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """Wrap a synchronous function that may wait long, also for another server, as Django wraps its views."""
     wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
@@ -56,10 +72,17 @@ def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     return wrapped
 
 
+leave_thread: ContextVar[Callable[[], object] | None] = ContextVar("leave_thread", default=None)
+
+
 def release_before_waiting() -> None:
-    """Return this thread's connection to the pool before waiting for another server; not inside a transaction."""
+    """Let other requests have what this one holds before it waits for another server: its connection, if it is
+    not inside a transaction, and its place among the requests of its account.
+    """
     if not connection.in_atomic_block:
         connection.close()
+    if (leave := leave_thread.get()) is not None:
+        leave()
 
 
 async def stream_slices(slices: Iterator[Slice]) -> AsyncIterator[Slice]:

@@ -32,7 +32,7 @@ from agents.transcript.pieces import text_in
 from clawbridge.shapes import QuestionState
 from kit import asgi
 from kit.asgi import RequestRefused, Send
-from kit.async_db import db_call
+from kit.async_db import AccountCall
 from kit.clock import iso
 from kit.describe import DescribedAnswer, DescribedOperation, ErrorBody, Parameter, Time, Url
 
@@ -114,11 +114,12 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """Serves the list. `preview`: `to_line` of `kit.markdown`."""
+    """Serves the list. `preview`: `to_line` of `kit.markdown`; `search`: runs the search, which may be slow."""
 
     reader: TaskReader
     http: RestServer
     preview: Callable[[str, int], str]
+    search: AccountCall
 
     async def __call__(self, request: asgi.HttpRequest, send: Send) -> None:
         """Answer one request; nothing a client sends makes this raise."""
@@ -128,7 +129,7 @@ class QuestionList:
         await request.read_checked(METHODS)
         caller = await self.http.get_caller(request, TokenScope.READ)
         query = query_of(request)
-        page = await db_call(find_questions)(caller.user_id, query)
+        page = await self.search(caller.user_id, request.receive, find_questions, caller.user_id, query)
         # One after the other: tasks may be large, and only the beginning of each reply stays in memory.
         items = [await self._show(one, caller.user_id) for one in page.questions]
         return json_answer(Questions([one for one in items if query.state in (None, one.state)], page.next))

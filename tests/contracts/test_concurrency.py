@@ -14,6 +14,7 @@ from django.urls import path
 from accounts.models import User
 from agents.links.remote.card import NO_AUTH, BadCard, fetch_card
 from hub.bounded_django import Application, BoundedDjango, OneThreadHandler, RequestSlots
+from hub.request_turns import RequestTurns
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import request_call, stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, TooManyAtOnce
@@ -192,7 +193,7 @@ async def test_a_long_answer_holds_no_connection_while_it_is_taken(settings: Any
         sent.append(message)
         IDLE.append(await request_call(is_idle)())
 
-    await OneThreadHandler()(SCOPE, receive, send)
+    await OneThreadHandler(RequestTurns())(SCOPE, receive, send)
     assert b"".join(one.get("body", b"") for one in sent) == b"000"
     assert [False, *[True] * len(sent)] == IDLE
 
@@ -217,7 +218,7 @@ async def test_an_answer_is_read_no_further_when_its_client_leaves(settings: Any
             has_left.set()
             await asyncio.Future()  # what it did not take stays in the buffers
 
-    await asyncio.wait_for(OneThreadHandler()(SCOPE, receive, send), WITHIN_S)
+    await asyncio.wait_for(OneThreadHandler(RequestTurns())(SCOPE, receive, send), WITHIN_S)
     assert [one.get("body") for one in sent] == [None, b"0"]
 
 

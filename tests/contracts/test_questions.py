@@ -24,6 +24,7 @@ from agents.core.ledger import Ledger
 from agents.core.rest_server import RestServer
 from agents.models import QueuedAsk, Turn
 from agents.transcript.pieces import Part
+from hub.request_turns import RequestTurns
 from hub.wiring import HubServices
 from kit.asgi import HttpRequest
 from kit.async_db import db_call
@@ -244,7 +245,7 @@ class Served:
         self.store = MemoryTaskStore(time.monotonic)
         reader = TaskReader(StoresById(self.store, {}), Feeds(), reply_wait_s=60)
         http = RestServer(ledger, OpenRequests(), PUBLIC_URL, ["https://app.example"])
-        self._list = QuestionList(reader, http, to_line)
+        self._list = QuestionList(reader, http, to_line, RequestTurns().call)
 
     async def get(self, token: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, Any]:
         """Status, headers and the decoded body."""

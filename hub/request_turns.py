@@ -1,0 +1,171 @@
+"""Whose request a thread serves next: threads and the processor are shared by accounts, not by requests.
+
+An account has two threads at once; while it uses much of the processor it has one, because threads that compute
+delay each other and the event loop. A request that waits for another server leaves its thread to the next one. The
+further requests of an account wait here, without a thread; a request whose client left meanwhile is not served.
+
+A token is known once a request with it was served. Until then, and without a token, requests are counted by the
+address of their client, which many users may share.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from time import thread_time
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from accounts.authn import presented
+from hub.limits import REQUESTS
+from kit.asgi import RETRY_SOON, ClientLeft, Receive, RequestRefused, Scope, headers_of
+from kit.async_db import request_call
+from kit.concurrency import network_of
+from kit.newest import NewestEntries
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SHARE = 0.5  # of a core: an account that uses no more is never busy
+BUSY_S, MOST_BUSY_S = 0.5, 5.0  # processor seconds beyond the share: an account is busy from the first number on
+TOKENS_KNOWN, ACCOUNTS_KNOWN = 20_000, 10_000
+TOO_MANY = "{most} of your requests are under way: send further ones once some were answered"
+
+
+class Share(NamedTuple):
+    """The part of the threads for one account. `waiting`: the most requests under way, with those that wait."""
+
+    threads: int
+    threads_while_busy: int
+    waiting: int
+
+
+OF_ACCOUNT = Share(2, 1, REQUESTS.most)
+OF_NEW_TOKENS = Share(2, 1, 1_000)  # of all unknown tokens of one address
+OF_ADDRESS = Share(20, 4, 1_000)  # without a token
+
+
+@dataclass(slots=True, eq=False)
+class AccountTurns:
+    """The requests of one account. `used_s`: its processor time beyond its share, as of `counted_at`."""
+
+    share: Share
+    counted_at: float
+    used_s: float = 0.0
+    running: int = 0
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class RequestTurn:
+    """A request that is being served. `digest`: of its token; empty without one. `has_thread`: counted as such."""
+
+    account: AccountTurns
+    digest: str = ""
+    has_thread: bool = True
+
+
+class RequestTurns:
+    """Gives requests their turns; used in the event loop alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._accounts = NewestEntries[Hashable, AccountTurns](ACCOUNTS_KNOWN)
+        self._users = NewestEntries[str, int](TOKENS_KNOWN)
+
+    async def begin(self, scope: Scope, receive: Receive) -> RequestTurn:
+        """Wait for the turn of a request whose body was read.
+
+        Raises:
+            RequestRefused: too many requests of the account are under way.
+            ClientLeft: the client disconnected meanwhile.
+        """
+        token = presented(headers_of(scope))
+        digest = token.digest if token else ""
+        client = scope.get("client")
+        network = network_of(client[0] if client else "")
+        if (user_id := self._users.get(digest)) is not None:
+            account = self._find_or_add(user_id, OF_ACCOUNT)
+        else:
+            account = self._find_or_add((network, bool(digest)), OF_NEW_TOKENS if digest else OF_ADDRESS)
+        await self._begin(account, receive)
+        return RequestTurn(account, digest)
+
+    def end(self, turn: RequestTurn, spent_s: float = 0.0, user_id: int | None = None) -> None:
+        """Count a request that was served. `spent_s`: processor time; `user_id`: of its token, if valid."""
+        account = turn.account
+        account.used_s = min(self._used_s(account) + spent_s, MOST_BUSY_S)
+        account.counted_at = self._clock()
+        if user_id is not None and turn.digest:
+            self._users[turn.digest] = user_id
+        self.release(turn)
+
+    def release(self, turn: RequestTurn) -> None:
+        """Leave the thread of a request to the next one, before its end or then."""
+        if turn.has_thread:
+            turn.has_thread = False
+            self._release(turn.account)
+
+    async def call(
+        self, account_id: int, receive: Receive, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """See `kit.async_db.AccountCall`."""
+
+        def timed() -> tuple[R, float]:
+            began_s = thread_time()
+            return function(*args, **kwargs), thread_time() - began_s
+
+        account, spent_s = self._find_or_add(account_id, OF_ACCOUNT), 0.0
+        await self._begin(account, receive)
+        try:
+            result, spent_s = await request_call(timed)()
+        finally:
+            self.end(RequestTurn(account), spent_s)
+        return result
+
+    async def _begin(self, account: AccountTurns, receive: Receive) -> None:
+        if account.running < self._at_once(account):
+            account.running += 1
+        elif account.running + len(account.waiting) < account.share.waiting:
+            await self._wait(account, receive)
+        else:
+            raise RequestRefused(429, "rate_limited", TOO_MANY.format(most=account.share.waiting), RETRY_SOON)
+
+    def _find_or_add(self, key: Hashable, share: Share) -> AccountTurns:
+        account = self._accounts.get(key)
+        if account is None:
+            account = AccountTurns(share, self._clock())
+        self._accounts[key] = account  # the newest entry again
+        return account
+
+    async def _wait(self, account: AccountTurns, receive: Receive) -> None:
+        """Wait until `_release` counts this request as running."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        account.waiting.append(turn)
+        left = asyncio.ensure_future(receive())  # only a disconnect is still to come
+        try:
+            await asyncio.wait((turn, left), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if turn.done():
+                self._release(account)
+            raise
+        finally:
+            left.cancel()
+            if not turn.done():
+                account.waiting.remove(turn)
+        if not turn.done():
+            raise ClientLeft
+
+    def _release(self, account: AccountTurns) -> None:
+        """Give a thread back, and those that are free to the requests that waited longest."""
+        account.running -= 1
+        while account.waiting and account.running < self._at_once(account):
+            account.running += 1
+            account.waiting.popleft().set_result(None)
+
+    def _at_once(self, account: AccountTurns) -> int:
+        is_busy = self._used_s(account) >= BUSY_S
+        return account.share.threads_while_busy if is_busy else account.share.threads
+
+    def _used_s(self, account: AccountTurns) -> float:
+        return max(0.0, account.used_s - (self._clock() - account.counted_at) * SHARE)

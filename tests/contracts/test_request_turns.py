@@ -1,0 +1,168 @@
+"""Requests of Django get their turn by account: a few threads each, one while the account computes much."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from hub.limits import REQUESTS
+from hub.request_turns import (
+    BUSY_S,
+    MOST_BUSY_S,
+    OF_ACCOUNT,
+    OF_ADDRESS,
+    OF_NEW_TOKENS,
+    SHARE,
+    RequestTurn,
+    RequestTurns,
+)
+from kit.asgi import ClientLeft, Message, Receive, RequestRefused, Scope
+
+ALICE, BOB = 1, 2
+AT_ONCE, WHILE_BUSY, _ = OF_ACCOUNT
+LONG_S = 1.3
+
+
+def scope_of(token: str = "", address: str = "192.0.2.1") -> Scope:
+    headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+    return {"type": "http", "headers": headers, "client": (address, 4711)}
+
+
+async def stay() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def leave() -> Message:
+    return {"type": "http.disconnect"}
+
+
+class Visits:
+    """Requests of several accounts, with a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.turns = RequestTurns(lambda: self.now_s)
+
+    async def sign_in(self, token: str, user_id: int) -> None:
+        """Serve a first request, by which the hub learns whose token it is."""
+        self.turns.end(await self.turns.begin(scope_of(token), stay), 0.0, user_id)
+
+    async def begin(self, token: str, receive: Receive = stay) -> RequestTurn:
+        return await self.turns.begin(scope_of(token), receive)
+
+    async def begin_many(self, number: int, token: str) -> list[RequestTurn]:
+        return [await self.begin(token) for _ in range(number)]
+
+
+@pytest.fixture
+async def visits() -> Visits:
+    visits = Visits()
+    await visits.sign_in("alice", ALICE)
+    await visits.sign_in("alice-too", ALICE)
+    await visits.sign_in("bob", BOB)
+    return visits
+
+
+async def waits(start: Callable[[], asyncio.Task[RequestTurn]]) -> asyncio.Task[RequestTurn]:
+    """A request that was started, and that waits."""
+    task = start()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+async def test_an_account_has_a_few_threads_by_all_its_tokens_and_others_are_served(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice-too")))
+    await visits.begin_many(AT_ONCE, "bob")
+    visits.turns.end(running[0])
+    await waiting
+
+
+async def test_an_account_that_computes_much_has_one_thread_until_it_has_rested(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    for turn in running:
+        visits.turns.end(turn, LONG_S)
+    [only] = await visits.begin_many(WHILE_BUSY, "alice")
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    visits.now_s += (MOST_BUSY_S - BUSY_S) / SHARE + 1
+    visits.turns.end(only)
+    await waiting
+    await visits.begin_many(AT_ONCE - 1, "alice")
+
+
+async def test_short_requests_make_no_account_busy(visits: Visits) -> None:
+    for _ in range(1_000):
+        visits.turns.end(await visits.begin("alice"), 0.002)
+        visits.now_s += 0.01
+    await visits.begin_many(AT_ONCE, "alice")
+
+
+async def test_an_unknown_token_is_counted_by_the_address_of_its_client(visits: Visits) -> None:
+    for number in range(OF_NEW_TOKENS.threads):
+        await visits.begin(f"guessed-{number}")
+    await waits(lambda: asyncio.create_task(visits.begin("guessed-once-more")))
+    await visits.begin("alice")
+    await visits.turns.begin(scope_of("guessed", address="192.0.2.2"), stay)
+
+
+async def test_requests_without_a_token_have_more_threads_for_an_address(visits: Visits) -> None:
+    await visits.begin_many(OF_ADDRESS.threads, "")
+    await waits(lambda: asyncio.create_task(visits.begin("")))
+    await visits.begin("alice")
+
+
+async def test_a_request_that_waits_for_another_server_leaves_its_thread(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    visits.turns.release(running[0])
+    await waiting
+    more = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    visits.turns.end(running[0])
+    await asyncio.sleep(0)
+    assert not more.done()
+    more.cancel()
+
+
+async def test_a_request_whose_client_left_is_not_served(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    with pytest.raises(ClientLeft):
+        await visits.begin("alice", leave)
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    visits.turns.end(running[0])
+    await waiting
+
+
+async def test_a_cancelled_request_leaves_its_turn_to_the_next(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    first = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    second = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    visits.turns.end(running[0])
+    first.cancel()
+    await second
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_too_many_requests_of_one_account_are_429(visits: Visits) -> None:
+    waiting = [asyncio.create_task(visits.begin("alice")) for _ in range(REQUESTS.most)]
+    await asyncio.sleep(0)
+    with pytest.raises(RequestRefused, match="are under way") as refused:
+        await visits.begin("alice")
+    assert refused.value.status == 429
+    await visits.begin("bob")
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_a_call_for_an_account_takes_one_of_its_threads(visits: Visits) -> None:
+    running = await visits.begin_many(AT_ONCE, "alice")
+    waiting = asyncio.create_task(visits.turns.call(ALICE, stay, divmod, 7, 2))
+    await asyncio.sleep(0)
+    assert await visits.turns.call(BOB, stay, divmod, 9, 2) == (4, 1)
+    assert not waiting.done()
+    visits.turns.end(running[0])
+    assert await waiting == (3, 1)
