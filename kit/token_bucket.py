@@ -21,6 +21,13 @@ class TokenBucket:
             return 0.0
         return (1 - self._tokens) / self._a_second
 
+    def reserve(self, number: int) -> float:
+        """Take tokens, also those that are not there yet; the seconds until those that were taken before are."""
+        self._fill()
+        missing = max(0.0, -self._tokens)
+        self._tokens -= number
+        return missing / self._a_second
+
     @property
     def is_full(self) -> bool:
         """True if all tokens are in the bucket."""

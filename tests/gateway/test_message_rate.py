@@ -1,10 +1,12 @@
 """Messages between agents of one owner are not limited like asks of strangers."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from gateway.service.client import PUSHES_A_SECOND, PUSHES_AT_ONCE, BroadcastPace
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
 from lab.waiting import eventually
@@ -55,6 +57,16 @@ async def test_many_messages_to_one_agent_are_open_at_once(limited_hub: HubProce
         for message in beta.of("message"):
             await beta.respond(message)
         assert [one["content"]["content"] for one in await asyncio.gather(*asked)] == ["done"] * OPEN
+
+
+async def test_broadcasts_to_many_wait_for_each_other_and_for_no_other_owner() -> None:
+    pace, began, late_s = BroadcastPace(time.monotonic), time.monotonic(), 0.3
+    await pace.keep(1, int(PUSHES_AT_ONCE + late_s * PUSHES_A_SECOND))
+    late = asyncio.create_task(pace.keep(1, 5))
+    await pace.keep(2, 5)
+    assert not late.done()
+    await late
+    assert time.monotonic() - began >= late_s
 
 
 async def test_a_message_to_the_agent_of_another_owner_is_an_ask_of_its_caller(limited_hub: HubProcess) -> None:
