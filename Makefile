@@ -94,6 +94,7 @@ faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what brok
 
 attack: $(VENV)/.sdks ## Attack hubs: strangers, floods, hostile content, generated requests; print what was tried and what broke
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m attack --attacks long
+	@$(BIN)/python -m lab.attacks --minutes 7
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

@@ -27,14 +27,14 @@ ANSWER = (
 )
 
 
-def seed_threads(questions: int, callers: int, long_thread: int) -> dict[str, str]:
+def seed_threads(questions: int, callers: int, long_thread: int, answer: str = ANSWER) -> dict[str, str]:
     """Write so many questions with their answers; the token of the first caller, and the id of its long thread."""
     with transaction.atomic():
         people = [tokens.get_or_create_local_user(f"reader-{number}") for number in range(callers)]
         [agent] = add_agents(1)
         Agent.objects.filter(pk=agent.pk).update(status=Agent.Status.PUBLISHED, access=Agent.Access.PUBLIC)
         write_rows(Turn, _turns(people, agent, questions, long_thread))
-        write_rows(StoredTask, _tasks(people, agent, questions, long_thread))
+        write_rows(StoredTask, _tasks(people, agent, questions, long_thread, answer))
     index_all()
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
@@ -73,7 +73,9 @@ def _turns(people: list[User], agent: Agent, questions: int, long_thread: int) -
         )
 
 
-def _tasks(people: list[User], agent: Agent, questions: int, long_thread: int) -> Iterator[StoredTask]:
+def _tasks(
+    people: list[User], agent: Agent, questions: int, long_thread: int, answer: str
+) -> Iterator[StoredTask]:
     for number, caller, context, at in _places(people, questions, long_thread):
         texts = {"number": number, "topic": number % TOPICS}
         asked = Message(f"m-{number}", Role.USER, (Part(text=QUESTION.format(**texts)),))
@@ -87,7 +89,7 @@ def _tasks(people: list[User], agent: Agent, questions: int, long_thread: int) -
             state=State.COMPLETED,
             updated_at=at.isoformat(),
             history=(asked,),
-            artifacts=(Artifact("reply-1", (Part(text=ANSWER.format(**texts)),)),),
+            artifacts=(Artifact("reply-1", (Part(text=answer.format(**texts)),)),),
         )
         snapshot = encode(task).decode()
         yield StoredTask(
