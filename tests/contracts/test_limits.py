@@ -15,6 +15,7 @@ from hub.distributed import STORE_WITHIN_S, RedisRate
 from lab.hub_storage import DistributedStorages
 from lab.processes import free_port
 from lab.proxy import Proxy, proxied
+from tests.attempts import Attempts
 
 MakeRate = Callable[..., CallerRate]
 
@@ -103,25 +104,31 @@ def redis_behind_proxy(distributed_storages: DistributedStorages) -> Iterator[Pr
         yield proxy
 
 
+@pytest.mark.attack
 @pytest.mark.distributed
 @pytest.mark.slow
-async def test_a_burst_passes_no_more_than_the_rate(make_rate: MakeRate, redis_behind_proxy: Proxy) -> None:
+async def test_a_burst_passes_no_more_than_the_rate(
+    make_rate: MakeRate, redis_behind_proxy: Proxy, attempts: Attempts
+) -> None:
     rates = [make_rate(20, f"redis://127.0.0.1:{redis_behind_proxy.port}/504") for _ in range(2)]
     assert [await rate.retry_in_s(ask(99)) for rate in rates] == [0, 0]  # connected
     redis_behind_proxy.spoil(latency_s=0.02)  # one answer in 40 ms: all hundred take longer than one may
     waits = await asyncio.gather(*(rates[number % 2].retry_in_s(ask()) for number in range(100)))
+    attempts.count("a burst of asks, to be counted by each process alone", 100, max(0, waits.count(0) - 20))
     assert waits.count(0) == 20
 
 
+@pytest.mark.attack
 @pytest.mark.distributed
 @pytest.mark.slow
 async def test_a_redis_that_is_lost_leaves_a_process_what_it_let_pass(
-    make_rate: MakeRate, redis_behind_proxy: Proxy
+    make_rate: MakeRate, redis_behind_proxy: Proxy, attempts: Attempts
 ) -> None:
     rate = make_rate(20, f"redis://127.0.0.1:{redis_behind_proxy.port}/505", within_s=0.2)
     assert [await rate.retry_in_s(ask()) for _ in range(15)] == [0] * 15
     redis_behind_proxy.silence()
     waits = await asyncio.gather(*(rate.retry_in_s(ask()) for _ in range(20)))
+    attempts.count("asks while Redis is lost, beyond what was asked before", 20, max(0, waits.count(0) - 5))
     assert waits.count(0) == 5
 
 

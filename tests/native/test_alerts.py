@@ -20,6 +20,7 @@ from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.mail import MailOutbox, queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
 from kit.outbox import AttemptResult, SendLimits, lease, settle
+from tests.attempts import Attempts
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
 from webhooks.models import Delivery
@@ -398,7 +399,8 @@ def test_an_address_is_mailed_to_once_its_owner_confirmed_it(alice: Person, bob:
     assert AlertAddress.objects.get().confirmed_at is None
 
 
-def test_a_hub_mails_few_links(alice: Person, signed_in: Client) -> None:
+@pytest.mark.attack
+def test_a_hub_mails_few_links(alice: Person, signed_in: Client, attempts: Attempts) -> None:
     for number in range(CONFIRMATIONS_PER_HOUR):
         assert signed_in.post("/desk/alerts", FORM | {"email": f"to-{number}@example.org"}).status_code == 302
     other = FORM | {"email": "other@example.org", "offline_threshold": "99"}
@@ -408,7 +410,12 @@ def test_a_hub_mails_few_links(alice: Person, signed_in: Client) -> None:
     assert signed_in.post("/desk/alerts", FORM).status_code == 302
     assert signed_in.post("/desk/alerts", other).status_code == 429, "emptying it is no way around"
     assert rules(alice.user)["offline"] == 10
-    assert Mail.objects.count() == CONFIRMATIONS_PER_HOUR
+    others = [FORM | {"email": f"victim-{number}@example.org"} for number in range(attempts.number(20, 144))]
+    assert {signed_in.post("/desk/alerts", one).status_code for one in others} == {429}
+    sent = Mail.objects.count()
+    times = CONFIRMATIONS_PER_HOUR + len(others) + 2
+    attempts.count("mailing strangers by confirmations of an address", times, sent - CONFIRMATIONS_PER_HOUR)
+    assert sent == CONFIRMATIONS_PER_HOUR
 
 
 def test_a_second_save_of_an_address_mails_no_second_link(alice: Person, signed_in: Client) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts import invitations, throttle
 from accounts.authn import digest
 from accounts.models import Credential, Invitation, ProviderIdentity, User
+from tests.attempts import Attempts
 from tests.native.rows import Person, browser, person
 from tests.signin.invited import CHOSEN, COOKIE, GOOD, invite, path_of, sign_in_by_password
 
@@ -223,7 +224,8 @@ def test_tries_of_a_password_are_counted_by_login_from_wherever_they_come() -> N
     assert sign_in_by_password(browser(), "ben").status_code == 400
 
 
-def test_one_address_locks_no_user_out() -> None:
+@pytest.mark.attack
+def test_one_address_locks_no_user_out(attempts: Attempts) -> None:
     browser().post(invite(), CHOSEN)
     attacker = browser(REMOTE_ADDR="192.0.2.1")
     statuses = [
@@ -231,16 +233,22 @@ def test_one_address_locks_no_user_out() -> None:
         for _ in range(2 * throttle.PASSWORDS_PER_MINUTE)
     ]
     assert statuses == [400] * 5 + [429] * 15
-    assert COOKIE in sign_in_by_password(browser()).cookies
+    is_in = COOKIE in sign_in_by_password(browser()).cookies
+    attempts.count("wrong passwords from one address, to lock a user out", len(statuses), not is_in)
+    assert is_in
 
 
-def test_a_user_who_is_locked_out_comes_in_by_a_new_link() -> None:
+@pytest.mark.attack
+def test_a_user_who_is_locked_out_comes_in_by_a_new_link(attempts: Attempts) -> None:
     browser().post(invite(), CHOSEN)
     for number in range(throttle.PASSWORDS_PER_MINUTE):
         tried = browser(REMOTE_ADDR=f"192.0.2.{number}")
         tried.post("/signin/password", {"login": "ann", "password": "x"})
     assert sign_in_by_password(browser()).status_code == 429
-    assert COOKIE in browser().post(invite(), CHOSEN).cookies
+    is_in = COOKIE in browser().post(invite(), CHOSEN).cookies
+    tries = throttle.PASSWORDS_PER_MINUTE
+    attempts.count("wrong passwords from many addresses, to lock a user out for good", tries, not is_in)
+    assert is_in
 
 
 def test_passwords_are_refused_when_tries_cannot_be_counted(settings: Any) -> None:
