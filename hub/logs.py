@@ -13,6 +13,7 @@ import msgspec
 from kit import trace
 from kit.redaction import without_secrets
 
+NOT_IMPLEMENTED = 501
 ERRORS_KEPT = 10_000
 ERRORS_WINDOW_S = 3600.0
 
@@ -71,6 +72,14 @@ class JobRecords(logging.Filter):
             record.job = data.get("name", "")
         is_of_schedule = record.levelno == logging.INFO and str(record.msg).startswith("Scheduler: Sending")
         return not is_of_schedule or logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
+
+
+class Faults(logging.Filter):
+    """Leaves out Django's record of a response 501: the caller asked for what the hub does not do."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """False: the record is not logged."""
+        return getattr(record, "status_code", None) != NOT_IMPLEMENTED
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:

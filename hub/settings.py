@@ -220,7 +220,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"event": {"()": f"hub.logs.{FORMATTERS[LOG_FORMAT]}"}},
-    "filters": {"jobs": {"()": "hub.logs.JobRecords"}},
+    "filters": {"jobs": {"()": "hub.logs.JobRecords"}, "faults": {"()": "hub.logs.Faults"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "event"},
         "counts": {"class": "hub.logs.ErrorCounts", "level": "ERROR"},
@@ -228,7 +228,7 @@ LOGGING = {
     "root": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL},
     "loggers": {
         "django": {"handlers": ["stderr", "counts"], "level": LOG_LEVEL, "propagate": False},
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["faults"]},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "websockets": {"level": "INFO"},  # at DEBUG it logs the headers of every handshake
         "celery.app.trace": {"filters": ["jobs"]},

@@ -12,6 +12,7 @@ from accounts.models import Credential, Group, Membership, ScimGroup, ScimUser, 
 from accounts.scim import listing
 from accounts.scim.groups import MAX_OTHER_OPERATIONS
 from accounts.scim_tokens import end_scim_token, make_scim_token
+from hub.logs import error_totals
 from tests.native.rows import person
 from tests.scim.conftest import BASE, Directory
 
@@ -272,3 +273,9 @@ def test_a_group_takes_no_more_members_than_a_group_may(directory: Directory) ->
     assert not Membership.objects.filter(user__login="late").exists()
     Membership.objects.filter(user=users[0]).delete()
     assert directory.patch(path, added).status_code == 200
+
+
+def test_a_request_for_what_the_hub_does_not_do_is_no_error_of_the_hub(directory: Directory) -> None:
+    before = error_totals()
+    check(directory.send("POST", "/Bulk", {}), 501)
+    assert error_totals() == before
