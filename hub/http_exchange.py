@@ -45,7 +45,10 @@ class BufferedTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Buffer the data until the end of this iteration of the loop."""
+        """Buffer the data until the end of this iteration of the loop.
+
+        The data is dropped if the connection ends before: uvloop raises when a closed transport is written to.
+        """
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -58,7 +61,7 @@ class BufferedTransport:
         if self._waiting:
             self._waiting.append(data)
             self._flush()
-        else:
+        elif not self.is_closing():
             self._transport.write(data)
 
     def close(self) -> None:
@@ -69,7 +72,7 @@ class BufferedTransport:
     def _flush(self) -> None:
         if self._waiting:
             data, self._waiting, self._size = b"".join(self._waiting), [], 0
-            if not self.is_closing():  # the client may have left since the data was buffered
+            if not self.is_closing():
                 self._transport.write(data)
 
 

@@ -84,6 +84,7 @@ def test_data_for_a_client_that_left_is_dropped() -> None:
             await asyncio.sleep(0.01)
             ours.write(b"late")
             await asyncio.sleep(0.01)
+            ours.write_whole(b"at once")
 
     uvloop.run(write_late())
     assert failures == []
