@@ -75,6 +75,7 @@ class HubHttpProtocol(HttpToolsProtocol):
         "_paused_at",
         "_read_proxy_headers",
         "_received",
+        "_served",
         "_unstarted",
         "closing_since",
         "head_since",
@@ -85,6 +86,7 @@ class HubHttpProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._unstarted: HttpExchange | None = None  # its body is not complete
+        self._served: RequestResponseCycle | None = None  # the request that is served; `cycle` may be a later one
         self._answer: Callable[[bytes, Any], Coroutine[Any, Any, None] | None]
         config = self.config
         self._find = None if config.root_path or config.limit_concurrency is not None else self.find_direct
@@ -160,6 +162,7 @@ class HubHttpProtocol(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         exchange.start_task = self.start_task
+        self._served = exchange
 
     def on_body(self, body: bytes) -> None:
         """Keep a piece of the body."""
@@ -192,6 +195,10 @@ class HubHttpProtocol(HttpToolsProtocol):
 
     def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Serve a request by an application, in a task."""
+        self._start_asgi_task(cycle, app)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._served = cycle
         super()._start_asgi_task(cycle, app)
 
     def send_400_response(self, msg: str) -> None:
@@ -219,9 +226,16 @@ class HubHttpProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Clean up after a connection that either side closed."""
+        """Clean up after a connection that either side closed.
+
+        uvicorn tells only the newest request of the connection, which may still wait for the one that is served.
+        """
         self._cancel_abort()
         super().connection_lost(exc)
+        served, self._served = self._served, None
+        if served is not None and not served.response_complete:
+            served.disconnected = True
+            served.message_event.set()
         self.cycle = None  # type: ignore[assignment]  # the exchange names this protocol
 
     def extend_deadlines(self, time_s: float) -> None:

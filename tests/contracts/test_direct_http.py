@@ -18,6 +18,7 @@ KEEP_ALIVE_S = 75
 LONG = 4_000
 LIMIT = 64 * 1024 * 1024
 waiting: list[Exchange] = []
+followed: list[str] = []
 scopes: list[Scope] = []
 
 
@@ -33,6 +34,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         body += message["body"]
         if not message["more_body"]:
             break
+    if scope["path"] == "/followed":
+        followed.append("began")
+        followed.append((await receive())["type"])
     await respond(send, 200, b"application " + body)
 
 
@@ -73,7 +77,7 @@ def find_direct(scope: Scope) -> AnswerWhole | None:
             case _:
                 say(exchange, b"direct " + body)
 
-    return answer if scope["path"] != "/other" else None
+    return answer if scope["path"] not in ("/other", "/followed") else None
 
 
 def say(exchange: Exchange, body: bytes) -> None:
@@ -89,6 +93,7 @@ class DirectProtocol(HubHttpProtocol):
 @pytest.fixture
 async def server() -> AsyncIterator[uvicorn.Server]:
     waiting.clear()
+    followed.clear()
     scopes.clear()
     async with serving(application, DirectProtocol, timeout_keep_alive=KEEP_ALIVE_S) as server:
         yield server
@@ -236,6 +241,23 @@ async def test_a_second_response_and_one_to_a_client_that_left_write_nothing(ser
     await eventually(is_gone, "the server knows that the client left")
     say(waiting[1], b"third")
     assert (await waiting[1].receive())["type"] == "http.disconnect"
+
+
+async def test_the_request_that_is_served_is_told_that_its_client_left_before_the_next_one(
+    server: uvicorn.Server,
+) -> None:
+    async with connected(server) as (_, writer):
+        writer.write(ask(b"/followed") + ask(b"/other", b"2"))
+
+        async def has_begun() -> bool:
+            return followed == ["began"]
+
+        await eventually(has_begun, "the first request is served")
+
+    async def is_told() -> bool:
+        return followed == ["began", "http.disconnect"]
+
+    await eventually(is_told, "the application knows that the client left", within_s=5)
 
 
 async def test_a_client_that_keeps_no_connection_is_told_that_it_closes(server: uvicorn.Server) -> None:
