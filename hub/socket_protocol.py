@@ -30,6 +30,7 @@ PONG_WITHIN_S = seconds(20.0, at_least_s=10.0)
 MIN_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
 HEARTBEAT_TIMEOUT = 4008  # a close code that only `a2a-v1` has
+INVALID_DATA = 1007  # a close code of RFC 6455
 
 # The header of a frame (RFC 6455, section 5.2).
 TEXT = 0x81  # of a whole message, without extensions
@@ -83,7 +84,9 @@ class HubSockets(WebSocketsSansIOProtocol):
     be a whole message.
     """
 
-    __slots__ = ("_has_heartbeat", "_is_plain", "_max_plain_bytes", "_reads_plain", "_sending", "receive_now")
+    __slots__ = (
+        *("_has_heartbeat", "_is_plain", "_max_plain_bytes", "_pong", "_reads_plain", "_sending", "receive_now"),
+    )
 
     queue: MessageQueue  # type: ignore[assignment]
 
@@ -95,6 +98,7 @@ class HubSockets(WebSocketsSansIOProtocol):
         self._max_plain_bytes = min(MAX_PLAIN_BYTES, self.config.ws_max_size)
         self.queue = MessageQueue()
         self.receive_now: ReceiveNow | None = None  # see `kit.sockets.SocketConsumer`
+        self._pong = b""  # the last one, for a client that does not read
 
     def send_now(self, text: bytes) -> bool:
         """See `kit.sockets.SocketConsumer`."""
@@ -142,6 +146,31 @@ class HubSockets(WebSocketsSansIOProtocol):
             waits = waits.gi_yieldfrom
         return self.conn.current_size is None and waits.gi_code is StreamReader.at_eof.__code__
 
+    def send_receive_event_to_app(self) -> None:
+        """Give the application a whole message. A text that is no UTF-8 closes the socket; uvicorn logs it as an error."""
+        text = b"".join(self.frames) if self.curr_msg_data_type == "text" and not self.close_sent else b""
+        if is_utf_8(text):
+            super().send_receive_event_to_app()
+            return
+        self.frames = []
+        if self.conn.close_sent is None:  # the client's own close may have come with the text
+            self.conn.send_close(INVALID_DATA)
+        self.handle_parser_exception()
+
+    def handle_ping(self) -> None:
+        """Answer a ping. A client that reads nothing gets the last pong alone, once it reads (RFC 6455, 5.5.3)."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self._pong = b"".join(self.conn.data_to_send())
+
+    def resume_writing(self) -> None:
+        """Let senders go on, as the buffer has room again."""
+        super().resume_writing()
+        pong, self._pong = self._pong, b""
+        if pong and not self.transport.is_closing():
+            self.transport.write(pong)
+
     def set_heartbeat(self, every_s: float) -> None:
         """See `kit.sockets.find_set_heartbeat`. The pong is due after the same time, but at least 10 and at most
         20 s.
@@ -182,3 +211,11 @@ class HubSockets(WebSocketsSansIOProtocol):
             del self.request, self.response  # 3 KiB of headers, which uvicorn needs only to accept
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # else uvicorn logs an error
+
+
+def is_utf_8(text: bytes) -> bool:
+    """True if it is text in UTF-8."""
+    try:
+        return text.isascii() or bool(text.decode())
+    except UnicodeDecodeError:
+        return False

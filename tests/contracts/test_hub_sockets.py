@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosedError
 from gateway.surface.prototype import serve_prototype
 from hub.socket_protocol import HEARTBEAT_TIMEOUT, HubSockets
 from kit.sockets import find_set_heartbeat
+from lab.waiting import eventually
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
@@ -110,3 +111,38 @@ async def test_an_accepted_socket_forgets_the_headers_of_its_handshake() -> None
         await client.send("hello")
         assert await client.recv() == "hello"
         assert not {"request", "response"} & vars(made[0]).keys()
+
+
+PING = b"\x89\xfd\0\0\0\0" + b"x" * 125  # with a mask of zeros
+PINGS = 100_000
+INVALID_DATA = 1007
+BUFFERED = 262_144  # what the server keeps for a client that does not read
+
+
+@pytest.mark.parametrize("text", [b"\xff", [b'{"a": "', b"\xf0\x9f", b'"}']], ids=["one frame", "fragments"])
+async def test_a_text_that_is_no_utf_8_closes_the_socket_and_is_no_error_of_the_hub(
+    caplog: pytest.LogCaptureFixture, text: Any
+) -> None:
+    async with serving(echo) as (_, url), connect(f"{url}/cli", compression=None) as client:
+        await client.send("hello")
+        await client.recv()
+        await client.send(text, text=True)
+        with pytest.raises(ConnectionClosedError):
+            await client.recv()
+        assert client.close_code == INVALID_DATA
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_a_client_that_sends_pings_and_reads_nothing_fills_no_memory() -> None:
+    async with serving(echo) as (made, url), connect(f"{url}/cli", compression=None) as client:
+        client.transport.pause_reading()
+        client.transport.write(PING * PINGS)
+
+        async def is_sent() -> bool:
+            return client.transport.get_write_buffer_size() == 0
+
+        await eventually(is_sent, "the server has read all pings")
+        assert made[0].transport.get_write_buffer_size() < BUFFERED
+        last = await client.ping()
+        client.transport.resume_reading()
+        await asyncio.wait_for(last, 10)
