@@ -271,7 +271,9 @@ def error_response(failure: Exception, context: Mapping[str, Any]) -> Response:
         return Response({"error": INTERNAL, "message": INTERNAL_TEXT}, status=500)
     code = getattr(failure, "public_code", CODES.get(failure.status_code, INTERNAL))
     detail = NO_CREDENTIAL if isinstance(failure, exceptions.NotAuthenticated) else failure.detail
-    body = {"error": code, "message": " ".join(_sentences(detail))}
+    # A sentence may quote a string of the request, which may hold a lone surrogate.
+    message = " ".join(_sentences(detail)).encode(errors="backslashreplace").decode()
+    body = {"error": code, "message": message}
     return Response(body, status=failure.status_code, headers=_headers(failure))
 
 

@@ -57,6 +57,11 @@ def test_a_body_that_cannot_be_read_is_a_400(alice: Person) -> None:
         assert_error(post(alice, body), 400, "validation_failed")
 
 
+def test_an_error_may_quote_half_a_character(alice: Person) -> None:
+    answer = post(alice, b'{"name": "a", "sessionId": "x", "access": "\\ud800"}')
+    assert r"\ud800" in assert_error(answer, 400, "validation_failed")
+
+
 def test_a_401_says_what_to_send(alice: Person) -> None:
     for token in (None, "cw_sess_" + "0" * 32, "nonsense"):
         sent = {"HTTP_AUTHORIZATION": f"Bearer {token}"} if token else {}
