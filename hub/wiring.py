@@ -335,13 +335,11 @@ def _tasks() -> StoresById:
 
 def concurrency_limits() -> dict[str, ConcurrencyLimit]:
     """The limits of long requests that run at once, by kind."""
-    numbers = {
+    most = {
         DOWNLOADS: (hub_limits.DOWNLOADS.most, settings.DOWNLOADS_PER_PROCESS),
         CARD_LOOKUPS: (hub_limits.CARD_LOOKUPS.most, CARD_LOOKUPS_OF_PROCESS),
     }
-    return {
-        kind: ConcurrencyLimit(kind, per_account=each, per_process=most) for kind, (each, most) in numbers.items()
-    }
+    return {kind: ConcurrencyLimit(kind, per_account=own, per_process=all_) for kind, (own, all_) in most.items()}
 
 
 def _limits() -> AskLimits:

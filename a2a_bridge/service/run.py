@@ -170,9 +170,7 @@ class TaskRun(RunningTurn):
     def keep_end(self, settled: SettledTurn) -> Coroutine[Any, Any, None] | None:
         """Keep the task's end, release a key under which nothing was sent, and mark the follow-ups as shown."""
         must_wait = self._is_busy or self._claim is not None or self._follow_ups
-        if must_wait or not self._keep_task_now(settled):
-            return self._keep_all(settled)
-        return None
+        return self._keep_all(settled) if must_wait or not self._keep_task_now(settled) else None
 
     @property
     def _is_busy(self) -> bool:

@@ -5,6 +5,7 @@ Clients cancel open calls. A client of MCP 2026 closes the stream of the call. A
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,12 +34,17 @@ from agents.models.session import alive_since
 from agents.transcript.announcements import SurfaceMessage
 from kit.async_db import db_call
 from kit.clock import db_now
+from kit.durations import seconds
 from kit.jsonrpc import RpcError
 
 SURFACE = "mcp.cancel"
 SESSION_HEADER = "mcp-session-id"
 NOTIFICATION = "notifications/cancelled"
 MAX_NAME_CHARS = 500
+RETURNS_WITHIN_S = seconds(50.0, at_least_s=1.0)
+# Codex documents 60 s (`tool_timeout_sec`). `node` and `undici` are the `fetch` of Node.js: programs with the
+# official TypeScript SDK, whose requests end after 60 s unless the program chooses another time.
+_GIVES_UP_AFTER_60_S = re.compile(r"codex-mcp-client(/.*)?|node|undici", re.IGNORECASE)
 OPERATIONS: dict[type[Request], Operation] = {
     Send: Operation.SEND,
     GetTask: Operation.GET,
@@ -324,3 +330,8 @@ class ToolCalls:
         if result.task is None:  # the call failed; the client has to know which task still waits
             result.task = task
         return result
+
+
+def find_return_s(user_agent: str) -> float | None:
+    """The seconds after which a call returns the task as it is; None if the client has no known time-out."""
+    return RETURNS_WITHIN_S if _GIVES_UP_AFTER_60_S.fullmatch(user_agent) else None

@@ -1,7 +1,6 @@
 """`POST /mcp`: Streamable HTTP of MCP. The guard of all surfaces checks a request, then the SDK answers it."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ from kit.asgi import (
     receive_of,
     respond,
 )
-from kit.durations import seconds
 from kit.jsonrpc import INVALID_REQUEST, RpcError, read_value
 from kit.tasks import TaskSet
 from mcp_server.service.calls import (
@@ -45,6 +43,7 @@ from mcp_server.service.calls import (
     RequestName,
     ToolCaller,
     ToolCalls,
+    find_return_s,
     name_request,
 )
 from mcp_server.service.elicitation import SESSION_PREFIX, Elicitations, find_session_id
@@ -58,10 +57,6 @@ SCOPES = [TokenScope.ASK, TokenScope.READ]  # what the tools need
 AGENTS_AS_TOOLS = "tools"  # of the query parameter `agents`
 # Versions of MCP are dates. By those of this year on, a client cancels its request by leaving.
 CANCELS_BY_LEAVING = "2026"
-RETURNS_WITHIN_S = seconds(50.0, at_least_s=1.0)
-# Codex documents 60 s (`tool_timeout_sec`). `node` and `undici` are the `fetch` of Node.js: programs with the
-# official TypeScript SDK, whose requests end after 60 s unless the program chooses another time.
-_GIVES_UP_AFTER_60_S = re.compile(r"codex-mcp-client(/.*)?|node|undici", re.IGNORECASE)
 EXPOSED = (b"access-control-expose-headers", b"WWW-Authenticate, Mcp-Session-Id, traceparent")
 PREFLIGHT = [
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),  # a client that ends its session accepts 405
@@ -287,11 +282,6 @@ def name_canceled(caller: ToolCaller, request: HttpRequest, message: Mapping[str
     params = message.get("params")
     request_id = params.get("requestId") if isinstance(params, dict) else None
     return name_request(caller.identity.credential_id, request.headers, request_id)
-
-
-def find_return_s(user_agent: str) -> float | None:
-    """The seconds after which a call returns the task as it is; None if the client has no known time-out."""
-    return RETURNS_WITHIN_S if _GIVES_UP_AFTER_60_S.fullmatch(user_agent) else None
 
 
 def sdk_scope(request: HttpRequest) -> Scope:

@@ -7,7 +7,7 @@ import pytest
 from lab.agents import Slow, TaskPeer, online
 from lab.hub_process import HubProcess
 from lab.waiting import eventually
-from mcp_server.surface.endpoint import RETURNS_WITHIN_S, find_return_s
+from mcp_server.service.calls import RETURNS_WITHIN_S, find_return_s
 from tests.mcp.clients import HANDSHAKE, mcp_client, run_typescript, text_of
 from tests.v1.test_slow_agents import TAKES_S
 
