@@ -16,19 +16,19 @@ import pytest
 
 from tests import conftest
 
-conftest.LONGEST_CALL_S = 0.01
+conftest.LONGEST_CALL_S = 0.002
 
 def test_quick():
     pass
 
 
 def test_slow():
-    time.sleep(0.3)
+    time.sleep(0.5)
 
 
 @pytest.mark.deep
 def test_deep():
-    time.sleep(0.3)
+    time.sleep(0.5)
 """
 
 
