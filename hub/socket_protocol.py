@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from django.conf import settings
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.streams import StreamReader
 
@@ -147,7 +148,10 @@ class HubSockets(WebSocketsSansIOProtocol):
         return self.conn.current_size is None and waits.gi_code is StreamReader.at_eof.__code__
 
     def send_receive_event_to_app(self) -> None:
-        """Give the application a whole message. A text that is no UTF-8 closes the socket; uvicorn logs it as an error."""
+        """Give the application a whole message. A text that is no UTF-8 closes the socket.
+
+        uvicorn would close the socket, too, and log an error.
+        """
         text = b"".join(self.frames) if self.curr_msg_data_type == "text" and not self.close_sent else b""
         if is_utf_8(text):
             super().send_receive_event_to_app()
@@ -199,7 +203,13 @@ class HubSockets(WebSocketsSansIOProtocol):
             super().start_keepalive()
 
     async def send(self, message: Any) -> None:
-        """Send a message of the application; also an HTTP response that refuses an upgrade."""
+        """Send a message of the application; also an HTTP response that refuses an upgrade.
+
+        Raises:
+            ClientDisconnected: also when the server has closed the socket, of which the application was not told yet.
+        """
+        if self.close_sent and self.transport.is_closing():
+            raise ClientDisconnected
         self._sending += 1
         try:
             await super().send(message)

@@ -133,6 +133,25 @@ async def test_a_text_that_is_no_utf_8_closes_the_socket_and_is_no_error_of_the_
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+async def test_an_application_may_close_a_socket_that_the_server_has_closed() -> None:
+    ended: list[str] = []
+
+    async def close_later(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+        try:
+            await send({"type": "websocket.close"})
+        except OSError:
+            ended.append("the client is gone")
+
+    async with serving(close_later) as (_, url), connect(f"{url}/cli", compression=None) as client:
+        client.transport.write(b"\x81\x85\0\0\0\0hello" + b"\x81\x81\0\0\0\0\xff")  # the second is no UTF-8
+        with pytest.raises(ConnectionClosedError):
+            await client.recv()
+    assert ended
+
+
 async def test_a_client_that_sends_pings_and_reads_nothing_fills_no_memory() -> None:
     async with serving(echo) as (made, url), connect(f"{url}/cli", compression=None) as client:
         client.transport.pause_reading()
