@@ -19,7 +19,7 @@ LATE_S = 0.3
 MAX_BYTES = 65_536
 STATUS = re.compile(rb"(?:\A|(?<=[^\n]))HTTP/1\.1 (\d{3}) ")
 MAY_ANSWER = frozenset({503})
-INTERNAL_ERROR = b"\x03\xf3"  # 1011, in a close frame of the hub, whose texts are ASCII
+INTERNAL_ERROR = b"\x03\xf3"  # 1011, in a close frame; no drawn frame has it, which the hub would send back
 
 
 @dataclass
