@@ -152,7 +152,7 @@ class Runtime:
             await end("exchanges", hub_services.exchange_log.close())
         await end("limits", hub_services.limits.close())
         await end("presence", db_call(presence.remove_process)(hub_services.process_id))
-        await end("ledger", asyncio.to_thread(hub_services.ledger.close))
+        await end("ledger", hub_services.ledger.end())
         if hub_services.spans is not None:
             await end("spans", asyncio.to_thread(hub_services.spans.close))
 

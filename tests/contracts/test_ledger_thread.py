@@ -267,6 +267,21 @@ async def test_a_surface_that_cannot_say_what_to_write_holds_up_no_turn(ledger: 
     assert not await asyncio.to_thread(Turn.objects.open().exists)
 
 
+async def test_work_that_is_put_while_the_ledger_ends_is_done(ledger: Ledger) -> None:
+    first = await asyncio.to_thread(lambda: ask(published()))
+    turn = await ledger.admit(first)
+    with locked():
+        settled = asyncio.ensure_future(settling(ledger, turn, COMPLETED))
+        await asyncio.sleep(0)
+        ending = asyncio.ensure_future(ledger.end())
+        await asyncio.sleep(0)  # from now on the thread ends after the work that it has
+        late = asyncio.ensure_future(ledger.look_up(None, first.target.handle))
+        await asyncio.sleep(0)
+    assert (await asyncio.wait_for(settled, 20)).outcome == Outcome.COMPLETED
+    await asyncio.wait_for(ending, 20)
+    assert (await asyncio.wait_for(late, 20)).agent is not None
+
+
 async def test_a_ledger_that_is_left_unfinished_says_how_much_was_not_begun(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:

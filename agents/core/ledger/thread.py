@@ -76,7 +76,7 @@ class LedgerCounts:
 class Ledger:
     """Admits and settles turns durably, and counts them; with `spans` also records their times.
 
-    Only the event loop may call the methods; `close` may be called elsewhere.
+    Only the event loop may call the methods; `close` also a caller without one.
     """
 
     def __init__(
@@ -211,7 +211,13 @@ class Ledger:
 
     def close(self, within_s: float = CLOSED_WITHIN_S) -> None:
         """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
-        self._worker.close(within_s)
+        self._worker.begin_close()
+        self._worker.finish_close(within_s)
+
+    async def end(self, within_s: float = CLOSED_WITHIN_S) -> None:
+        """Close without blocking the event loop; work that comes meanwhile is served by another thread."""
+        self._worker.begin_close()
+        await asyncio.to_thread(self._worker.finish_close, within_s)
 
     async def _decided(self, work: Admit | LookUp) -> OpenTurn:
         began_ns = time.time_ns()

@@ -66,7 +66,7 @@ _work_of = attrgetter("work")
 
 
 class Worker:
-    """The queue and the thread. `put` and `close` are for the event loop; the thread calls everything else."""
+    """The queue and the thread. The event loop calls `put` and `begin_close`, the thread what is private."""
 
     def __init__(
         self, *, home: str, carry: Carrier | None, on_batch: OnBatch, reserve: DiskReserve | None = None
@@ -80,6 +80,7 @@ class Worker:
         self._reserve = reserve
         self._postponed: list[Item] = []
         self._thread: threading.Thread | None = None
+        self._ending: threading.Thread | None = None  # that was told to end
 
     @property
     def waiting(self) -> int:
@@ -105,7 +106,8 @@ class Worker:
             loop.call_soon(self._resolve, [item])
             return item
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            args = (self._queue, self._ending)
+            self._thread = threading.Thread(target=self._run, args=args, name="ledger", daemon=True)
             self._thread.start()
         self._put += 1
         if not self._collected:
@@ -118,18 +120,28 @@ class Worker:
         for start in range(0, len(items), HANDED_OVER):
             self._queue.put(items[start : start + HANDED_OVER])
 
-    def close(self, within_s: float) -> None:
-        """Serve the waiting work, then end the thread; a thread that takes too long is abandoned and logged."""
+    def begin_close(self) -> None:
+        """Let the thread end after the waiting work; later work is for another thread, and another queue.
+
+        Not for another thread than that of the event loop: what is put in that moment would be lost.
+        """
         if self._thread is not None:
             self._hand_over()
             self._queue.put(None)
-            self._thread.join(timeout=within_s)
-            if self._thread.is_alive():
-                logger.error("ledger.unfinished", extra={"waiting": self.waiting})
-            self._thread = None
+            self._queue = SimpleQueue()
+            self._ending, self._thread = self._thread, None
 
-    def _run(self) -> None:
-        while (items := self._take()) is not None:
+    def finish_close(self, within_s: float) -> None:
+        """Wait for the thread that ends; one that takes too long is abandoned and logged. Any thread may wait."""
+        if self._ending is not None:
+            self._ending.join(timeout=within_s)
+            if self._ending.is_alive():
+                logger.error("ledger.unfinished", extra={"waiting": self.waiting})
+
+    def _run(self, queue: "SimpleQueue[list[Item] | None]", before: threading.Thread | None) -> None:
+        if before is not None:
+            before.join()
+        while (items := self._take(queue)) is not None:
             try:
                 self._serve(items)
             except Exception:  # no exception of a batch may end the thread
@@ -137,7 +149,7 @@ class Worker:
                 self._answer(items, [Unavailable()] * len(items))
         connection.close()
 
-    def _take(self) -> list[Item] | None:
+    def _take(self, queue: "SimpleQueue[list[Item] | None]") -> list[Item] | None:
         """Wait for work; None at the end marker.
 
         Postponed work goes first, because it holds claims. The pause before it delays new asks, which would fail
@@ -147,15 +159,15 @@ class Worker:
             time.sleep(RETRY_PAUSE_S)
         items, self._postponed = self._postponed, []
         if not items:
-            first = self._queue.get()
+            first = queue.get()
             if first is None:
                 return None
             items = first
             self._taken += len(items)
-        while len(items) <= MAX_BATCH - HANDED_OVER and not self._queue.empty():
-            more = self._queue.get()
+        while len(items) <= MAX_BATCH - HANDED_OVER and not queue.empty():
+            more = queue.get()
             if more is None:
-                self._queue.put(None)  # the next call takes the end marker, after this work is done
+                queue.put(None)  # the next call takes the end marker, after this work is done
                 break
             items += more
             self._taken += len(more)
