@@ -115,8 +115,9 @@ class ModelEndpoint:
         send, wanted = make_send(asked, conversation_id, key), asked.format
         call = partial(make_call, request, token, body_bytes, handle, answer)
         if wanted is not None:
-            await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
-            await answer_in_format(answer, wanted, send, key, partial(self._ask_once, answer, call))
+            caller = await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
+            ask = partial(self._ask_once, answer, call)
+            await answer_in_format(answer, caller.user_id, wanted, send, key, ask)
             return
         incoming = call(send, key)
         del body, asked, call, send  # an answer may take long; a stream need not hold them

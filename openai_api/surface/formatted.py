@@ -1,16 +1,17 @@
 """Answers in a format that the caller demands: held back, checked, and asked for once more if they do not have it.
 
 Two ordinary asks are made (docs/adr/0186). One thread runs one check after the other: several threads would hold
-up the event loop. The first check imports `jsonschema`.
+up the event loop. Of each caller one check at a time waits for the thread. The first check imports `jsonschema`.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from a2a_bridge.service.calls import AwaitedAnswer, StreamedAnswer, Wire
 from a2a_bridge.wire.dialects.reading import invalid
@@ -20,6 +21,7 @@ from a2a_bridge.wire.task import Task
 from agents.core.errors import Denied
 from kit.asgi import ClientLeft
 from kit.jsonrpc import RpcError
+from kit.newest import NewestEntries
 from kit.strict_json import UnreadableText, bare_json
 from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
 from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
@@ -27,8 +29,36 @@ from openai_api.wire.formats import ReplyFormat, read_json
 from openai_api.wire.messages import make_repair
 
 SCHEMAS = "kit.json_schemas"
+R = TypeVar("R")
+ConnectionCheck = Callable[[], Awaitable[None]]
 
-_thread = ThreadPoolExecutor(1, "formats")
+CALLERS_KNOWN = 10_000
+
+
+class CheckThread:
+    """One thread for the checks of all callers. A check takes up to a second, and no rate limits checks: without
+    turns, the checks of one caller would keep those of the others waiting.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "formats")
+        self._turns = NewestEntries[int, asyncio.Lock](CALLERS_KNOWN)
+
+    async def run(
+        self, caller_id: int, check_connected: ConnectionCheck, check: Callable[..., R], *args: object
+    ) -> R:
+        """Run a check when it is its turn, unless its client has left by then.
+
+        Raises:
+            ClientLeft
+        """
+        turn = self._turns[caller_id] = self._turns.get(caller_id) or asyncio.Lock()
+        async with turn:
+            await check_connected()
+            return await asyncio.get_running_loop().run_in_executor(self._thread, partial(check, *args))
+
+
+_checks = CheckThread()
 
 
 class CheckedReply(NamedTuple):
@@ -39,14 +69,14 @@ class CheckedReply(NamedTuple):
     is_final: bool = False
 
 
-async def check_format(wanted: ReplyFormat) -> None:
+async def check_format(answer: ChatAnswer, caller_id: int, wanted: ReplyFormat) -> None:
     """Check the schema of a format.
 
     Raises:
         RpcError: -32602, it is not sound, or demands too much work.
     """
     if wanted.schema is not None:
-        flaw = await asyncio.get_running_loop().run_in_executor(_thread, _find_schema_flaw, wanted.schema)
+        flaw = await _checks.run(caller_id, answer.check_connected, _find_schema_flaw, wanted.schema)
         if flaw:
             raise invalid(wanted.field, f"{wanted.field}: {flaw}")
 
@@ -108,7 +138,9 @@ class HeldReply:
 AskOnce = Callable[[Send, str], Awaitable[HeldReply]]
 
 
-async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, key: str, ask: AskOnce) -> None:
+async def answer_in_format(
+    answer: ChatAnswer, caller_id: int, wanted: ReplyFormat, send: Send, key: str, ask: AskOnce
+) -> None:
     """Ask, and answer with the JSON of the reply. An agent that asks back is not checked.
 
     `ask`: asks the agent with an Idempotency-Key, which may be empty. A repeated key finds both asks.
@@ -117,9 +149,9 @@ async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, 
         RpcError: the format is not sound, nothing was asked.
         ModelRefused: the agent was asked, and its reply does not have the format.
     """
-    await check_format(wanted)
+    await check_format(answer, caller_id, wanted)
     first = await ask(send, key)
-    flaw = await _find_flaw(answer, wanted, first)
+    flaw = await _find_flaw(answer, caller_id, wanted, first)
     if not flaw or first.task is None:
         await answer.answer_held(first.task, first.denied)
         return
@@ -135,12 +167,12 @@ async def answer_in_format(answer: ChatAnswer, wanted: ReplyFormat, send: Send, 
         raise refusal if refusal.status == HTTPStatus.UNAUTHORIZED else _not_repaired(flaw, refusal) from None
     if second.task is not None and second.denied is not None:
         raise _not_repaired(flaw, refusal_after(second.task, second.denied))
-    if flaw := await _find_flaw(answer, wanted, second):
+    if flaw := await _find_flaw(answer, caller_id, wanted, second):
         raise _refusal(f"{flaw}. The agent was asked twice")
     await answer.answer_held(second.task, None)
 
 
-async def _find_flaw(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -> str:
+async def _find_flaw(answer: ChatAnswer, caller_id: int, wanted: ReplyFormat, held: HeldReply) -> str:
     """The flaw of a reply; empty without one, or without a reply to check.
 
     Raises:
@@ -150,7 +182,7 @@ async def _find_flaw(answer: ChatAnswer, wanted: ReplyFormat, held: HeldReply) -
     if task is None or task.is_interrupted or refusal_after(task, held.denied) is not None:
         return ""
     reply = answer.chat.content(task)
-    checked = await asyncio.get_running_loop().run_in_executor(_thread, _check, wanted, reply)
+    checked = await _checks.run(caller_id, answer.check_connected, _check, wanted, reply)
     if checked.is_final:
         raise _refusal(checked.flaw)
     answer.chat.checked = checked.content

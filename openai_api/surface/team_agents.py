@@ -120,7 +120,7 @@ class TeamModels:
             slot = self.streams.hold(identity.user_id) if asked.is_stream else nullcontext()
             ask = partial(self._ask_once, request, identity, answer, name)
             with slot:
-                await answer_in_format(answer, asked.format, wanted, "", ask)
+                await answer_in_format(answer, identity.user_id, asked.format, wanted, "", ask)
             return
         if not asked.is_stream:
             running, settled = await self._start(request, identity, answer, name, wanted)
