@@ -25,6 +25,7 @@ KINDS: Mapping[str, Kind] = {
         sending.pictures,
         costly.searches,
         costly.regular_expressions,
+        costly.reply_formats,
         costly.markdown,
         costly.pages,
         costly.slow_cards,

@@ -13,6 +13,7 @@ from lab.bench.client import request
 AT_ONCE = 150  # more than the threads of a process
 WEBHOOKS = 50
 QUESTIONS = 100
+SCHEMAS = 14  # each twice in the one before it
 EXPRESSION = "(?:" + "|".join(f"[a-z]{{1,40}}x{number}" for number in range(20)) + ")+$"
 MARKDOWN = "|a" * 20 + "|\n" + "|-" * 20 + "|\n" + "x\n" * 10_000  # a table of 65,536 cells, most of them empty
 WORDS = ("build", "night", "failed", "step", "topic", "compiled", "cache", "old", "clean", "make", "log", "reason")
@@ -40,6 +41,21 @@ async def regular_expressions(hub: AttackedHub, attacker: Attacker) -> None:
             return request("POST", "/api/v1/evaluations", attacker.headers, body)
 
         await attacker.flood(hub, AT_ONCE, save)
+
+
+async def reply_formats(hub: AttackedHub, attacker: Attacker) -> None:
+    """chat completions whose JSON Schema takes long to check"""
+    parts = [{"$ref": f"#/$defs/d{number + 1}"} for number in range(SCHEMAS)]
+    defs = {f"d{number}": {"anyOf": [part, part]} for number, part in enumerate(parts)} | {f"d{SCHEMAS}": False}
+    schema = {"$defs": defs, "$ref": "#/$defs/d0"}
+    wanted = {"type": "json_schema", "json_schema": {"name": "slow", "schema": schema}}
+
+    def ask(number: int) -> bytes:
+        messages = [{"role": "user", "content": f"question {number}"}]
+        body = {"model": f"agent/{hub.handle}", "messages": messages, "response_format": wanted}
+        return request("POST", "/v1/chat/completions", attacker.headers, body)
+
+    await attacker.flood(hub, AT_ONCE, ask)
 
 
 async def markdown(hub: AttackedHub, attacker: Attacker) -> None:
