@@ -122,8 +122,9 @@ class Attacker:
         await together(at_once, drip)
 
     async def open_socket(self, hub: AttackedHub, path: str, **options: Any) -> ClientConnection | None:
-        """A WebSocket that reads nothing beyond its buffer; None if it was refused."""
-        headers = bearer(options.pop("token", self.token))
+        """A WebSocket that reads nothing beyond its buffer; None if it was refused. `token`: empty for none."""
+        token = options.pop("token", self.token)
+        headers = bearer(token) if token else {}
         url = f"ws://127.0.0.1:{hub.port}{path}"
         try:
             socket = await connect(
