@@ -206,7 +206,7 @@ class HubSockets(WebSocketsSansIOProtocol):
         """Send a message of the application; also an HTTP response that refuses an upgrade.
 
         Raises:
-            ClientDisconnected: also when the server has closed the socket, of which the application was not told yet.
+            ClientDisconnected: also when the server has closed the socket, and did not tell the application yet.
         """
         if self.close_sent and self.transport.is_closing():
             raise ClientDisconnected
