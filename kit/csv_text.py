@@ -8,8 +8,16 @@ from django.http import StreamingHttpResponse
 
 from kit.async_db import stream_slices
 
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
-ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+# Where a spreadsheet may begin a formula: at the start of a cell, and behind a character at which spreadsheets of
+# some languages split lines that commas part. Before the sign may be what spreadsheets drop: spaces, quotation
+# marks, and characters that are not seen.
+_DROPPED = r"(?:[^\S\t\r\n]|[\"\x00-\x08\x0e-\x1f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff])*"
+_SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
+_CELL = rf"'*{_DROPPED}(?:{_SIGN}|[\t\r\n])"
+_PART = rf"'*{_DROPPED}{_SIGN}"
+_BEHIND = r"(?<=[;\t\r\n])"
+FORMULA = re.compile(rf"\A(?={_CELL})|{_BEHIND}(?={_PART})")
+ESCAPED = re.compile(rf"\A'(?={_CELL})|{_BEHIND}'(?={_PART})")
 
 
 class _Line:
@@ -34,12 +42,12 @@ def csv_response(slices: Iterator[str], filename: str) -> StreamingHttpResponse:
 
 def unescape(cell: str) -> str:
     """The original text of a cell that `csv_lines` escaped."""
-    return cell[1:] if ESCAPED.match(cell) else cell
+    return ESCAPED.sub("", cell)
 
 
 def _escape(cell: object) -> object:
-    """Put an apostrophe before a text that a spreadsheet would run as a formula, so that it is shown as text.
+    """Put an apostrophe where a spreadsheet would begin a formula, so that it is shown as text.
 
     A formula after apostrophes gets one more apostrophe, so that `unescape` is exact.
     """
-    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+    return FORMULA.sub("'", cell) if isinstance(cell, str) else cell
