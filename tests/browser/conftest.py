@@ -4,14 +4,17 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Request
 
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from tests.attempts import Attempts
 from tests.browser.chrome import chromium
+from tests.browser.looking import Looking, Rows
 from tests.browser.profiles import Profile
-from tests.browser.scene import Scene, playing
-from tests.browser.visitor import Visitor
+from tests.browser.scene import Scene, call_rows, playing
+from tests.browser.vectors import OUTSIDE
+from tests.browser.visitor import Visitor, visiting
 
 # No test waits for a duration of the hub: at its real speed an idle hub takes half of the processor time.
 OPTIONS = {"DEV_LOGIN": 1, "TEST_TIME_SCALE": 1}
@@ -74,3 +77,30 @@ async def guest(profile: Profile, scene: Scene) -> AsyncIterator[Visitor]:
     """A visitor of the scene who is not signed in."""
     async with profile.visiting(scene.hub.url) as visitor:
         yield visitor
+
+
+@pytest.fixture(scope="package")
+def rows(request: pytest.FixtureRequest, make_storage: MakeStorage) -> Iterator[Rows]:
+    """A hub whose rows have vectors in every column of texts."""
+    attempts = Attempts(request.node)
+    owners, copies = attempts.number(short=2, long=20), attempts.number(short=1, long=9)
+    home = make_storage("embedded")
+    made = call_rows(home, "hostile_rows", f"make_everything({owners}, {copies})")
+    hub = HubProcess.start(home, **OPTIONS)
+    hub.mint("chief", "session", admin=True)
+    yield Rows(hub, **made)
+    hub.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def looking(browser: Browser, rows: Rows) -> AsyncIterator[Looking]:
+    """A visitor of this hub."""
+    async with visiting(browser, rows.hub.url) as visitor:
+        looking = Looking(visitor)
+
+        def note(request: Request) -> None:
+            if OUTSIDE in request.url:
+                looking.faults.append(f"{visitor.page.url}: asks for {request.url}")
+
+        visitor.page.on("request", note)
+        yield looking

@@ -14,7 +14,7 @@ from agnt.models import ApiKey, Booking, Breaker, Invoice, Network, UsageEvent, 
 from agnt.service.keys import mint_key
 from agnt.service.networks import get_or_create_network
 from tests.agnt.network_rows import count_calls, make_booking, make_interaction
-from tests.browser.vectors import Hostile
+from tests.browser.hostile import Hostile
 from tests.native.rows import make_client_grant
 
 KINDS = ("restaurant", "beach club", "studio", "gallery")

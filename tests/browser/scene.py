@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from lab.agents import Chunker, Echo, Held, TaskPeer, publish
 from lab.callers import Json, send
@@ -282,9 +283,14 @@ async def find_ask(hub: HubProcess, login: str, handle: str) -> str:
 
 def make_rows(hub: HubProcess, call: str) -> dict[str, str]:
     """Call a function of `scene_rows` in the hub's Django; the ids that it returns, by their names."""
-    code = f"import json; from tests.browser import scene_rows; print(json.dumps(scene_rows.{call}))"
-    found: dict[str, str] = json.loads(manage(hub.home.env, "shell", "--no-imports", "-c", code).splitlines()[-1])
+    found: dict[str, str] = call_rows(hub.home, "scene_rows", call)
     return found
+
+
+def call_rows(home: HubStorage, module: str, call: str) -> Any:
+    """Call a function of a module of this package in the Django of a hub; what it returns."""
+    code = f"import json; from tests.browser import {module}; print(json.dumps({module}.{call}))"
+    return json.loads(manage(home.env, "shell", "--no-imports", "-c", code).splitlines()[-1])
 
 
 async def _change_card(hub: HubProcess, stack: AsyncExitStack) -> int:

@@ -22,9 +22,9 @@ from evaluations.models import (
     SavedQuestion,
 )
 from tests.browser import network_rows
+from tests.browser.hostile import Hostile
 from tests.browser.network_rows import make_network
 from tests.browser.team_rows import make_team
-from tests.browser.vectors import Hostile
 from tests.native.rows import make_agent, make_client_grant, make_turn
 
 __all__ = ["make_hostile", "make_scene"]
