@@ -178,9 +178,13 @@ def find_unshown(agent_id: int, caller_id: int, context_id: str) -> list[FollowU
 
 async def mark_shown(follow_ups: Collection[FollowUp], chat_id: str) -> None:
     """Record that the ask of a turn was given these follow-ups; after a failure the next ask gets them again."""
-    ids = [one.pk for one in follow_ups]
+
+    def mark() -> None:
+        shown = FollowUp.objects.filter(pk__in=[one.pk for one in follow_ups], shown_at=None)
+        shown.update(shown_at=db_now())
+
     try:
-        await db_call(FollowUp.objects.filter(pk__in=ids, shown_at=None).update)(shown_at=db_now())
+        await db_call(mark)()
     except (DatabaseError, InterfaceError):
         logger.exception("follow_ups.not_marked", extra={"chat_id": chat_id})
 
