@@ -1,6 +1,6 @@
 """The world of the matrix: by every caller on SQLite, by one of each kind with two processes on PostgreSQL.
 
-`make test-deep` runs every caller on PostgreSQL, too.
+`make test-deep` runs every caller on PostgreSQL, too; `make attack` runs every caller on SQLite.
 """
 
 from collections.abc import Generator, Iterator
@@ -17,7 +17,7 @@ GROWN = [pytest.mark.slow, pytest.mark.distributed]
 HOMES = [
     pytest.param(("embedded", 1, CALLERS), id="embedded", marks=pytest.mark.attack),
     pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
-    pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep, pytest.mark.attack]),
+    pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep]),
 ]
 FOREIGN = "requests for another user's rows, or with a token that is for something else"
 RESTLESS = """

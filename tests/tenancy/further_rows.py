@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from a2a_bridge.models import Thread
+from a2a_bridge.models import StoredTask, Thread, ThreadTask
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.invitations import invite
@@ -34,11 +34,29 @@ def further_rows(owner: User, agent: Agent, name: str, secret: str) -> Names:
     names = {"chat_id": f"chat-{agent.session_id}", "ask_id": f"chat-{agent.session_id}"}
     names |= _group(owner, f"group-{name}", secret) | _saved_questions(agent, name, secret)
     names |= _protocol_task(owner, secret) | {"remote_id": _remote_agent(owner, f"far-{name}", secret).pk}
+    return names | {"thread_id": str(_thread(owner, agent, name, secret).public_id)}
+
+
+def _thread(owner: User, agent: Agent, name: str, secret: str) -> Thread:
+    """A thread with one task; a job deletes those without."""
     now = timezone.now()
-    thread = Thread.objects.create(
-        caller=owner, agent=agent, context_id=secret, title=secret, began_at=now, last_asked_at=now
+    began = {"title": secret, "began_at": now, "last_asked_at": now}
+    thread = Thread.objects.create(caller=owner, agent=agent, context_id=secret, **began)
+    kept = {
+        "state": "TASK_STATE_COMPLETED",
+        "has_ended": True,
+        "is_indexed": True,
+        "updated_at": now,
+        "home": "",
+        "chat_id": "",
+    }
+    kept |= dict.fromkeys(("seq", "snapshot_seq", "snapshot_bytes", "events_bytes", "schema_version"), 1)
+    told = {"handle": agent.handle, "context_id": secret, "snapshot": "{}"}
+    task = StoredTask.objects.create(id=f"task-thread-{name}", caller=owner, **told, **kept)
+    ThreadTask.objects.create(
+        thread=thread, task=task, asked_at=now, whose=str(owner.pk), question=secret, answer=secret
     )
-    return names | {"thread_id": str(thread.public_id)}
+    return thread
 
 
 def _group(owner: User, slug: str, secret: str) -> Names:

@@ -27,6 +27,7 @@ NOT_LOOKED_AT = {
     "agents_failureday",  # a job counts failed asks
     "agents_failurecaller",
     "a2a_bridge_recordedexchange",  # written up to a second after a request that asked an agent
+    "agents_agentrank",  # a job ranks agents
     "gateway_framerecord",  # written up to a second after a frame
     "accounts_signingkey",  # the hub's own; made by the first request for a signed card
 }
