@@ -19,6 +19,7 @@ from lab.servers import REDIS_DATABASES, Servers, running_servers
 
 TEMPLATE = "hub_template"
 SQLITE_FILE = "hub.sqlite3"
+COMMAND_WITHIN_S = 120
 OURS = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "PUBLIC_URL", "HOST", "PORT", "DEMO", "DEV_LOGIN"}
 OURS |= {"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GITHUB_API_URL", "SIGNUP", "APP_ORIGINS"}
 OURS |= {"TASK_STORE", "GATEWAY", "AGNT", "A2A_SIGNING_KEY", "STRIPE_API_KEY"}
@@ -126,20 +127,20 @@ def hub_env(extra: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in OURS} | dict(extra)
 
 
-def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT) -> str:
+def manage(env: Mapping[str, str], *arguments: str, at: Path = ROOT, within_s: float = COMMAND_WITHIN_S) -> str:
     """Run one management command on the storage of a hub; its standard output. `at`: another checkout's.
 
     Raises:
         ProgramError: the command failed; the text holds its whole output.
     """
-    done = run_command(env, *arguments, at=at)
+    done = run_command(env, *arguments, at=at, within_s=within_s)
     if done.returncode:
         raise ProgramError(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
     return done.stdout
 
 
 def run_command(
-    env: Mapping[str, str], *arguments: str, at: Path = ROOT, within_s: float = 120
+    env: Mapping[str, str], *arguments: str, at: Path = ROOT, within_s: float = COMMAND_WITHIN_S
 ) -> subprocess.CompletedProcess[str]:
     """Run one management command on the storage of a hub, whether the command fails or not."""
     return run_forked(["manage.py", *arguments], hub_env(env), folder=at, within_s=within_s)

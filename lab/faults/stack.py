@@ -19,7 +19,7 @@ from lab.hub_storage import HubStorage, hub_env, manage
 from lab.processes import Program, free_port
 from lab.servers import Postgres, Redis, Servers
 
-START_WITHIN_S = 90
+START_WITHIN_S, MIGRATED_WITHIN_S = 180, 600  # suites share their machine
 AGAIN_AFTER_S = 2.0  # as deploy/systemd/clawbridge-worker.service has it
 DATABASE = "hub"
 REPLY_WAIT_S = 20.0
@@ -80,7 +80,7 @@ class FaultStack:
         own = {name: str(value) for name, value in self.env.items()}
         env = hub_env(SETTINGS | {"PUBLIC_URL": self.urls[0]} | durations | dict(storage.env) | own)
         self.hub = HubProcess(storage, self.urls, is_forked=False, _env=env)
-        await asyncio.to_thread(manage, storage.env, "migrate", "--verbosity", "0")
+        await asyncio.to_thread(manage, storage.env, "migrate", "--verbosity", "0", within_s=MIGRATED_WITHIN_S)
 
     def seconds(self, real_s: float, *, at_least_s: float = 0.0) -> float:
         """The length of a documented duration in this hub."""
