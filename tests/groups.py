@@ -21,7 +21,10 @@ HUBS = {
 }
 EVERY_PAGE = "browser, every page"  # the half of `browser` that visits all pages
 FIRST = (EVERY_PAGE, "browser", "sdks", "faults")
-OF_EVERY_PAGE = {"test_every_page.py", "test_injection_everywhere.py", "test_layout.py", "test_live_pages.py"}
+OF_EVERY_PAGE = {
+    *("test_every_page.py", "test_injection_everywhere.py", "test_layout.py", "test_live_pages.py"),
+    *("test_hostile_artifacts.py", "test_hostile_files.py"),
+}
 UNKNOWN_S = 10  # of a folder without a share
 GROUP = pytest.StashKey[str]()  # what a test shares with others
 

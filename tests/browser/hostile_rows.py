@@ -7,11 +7,12 @@ a page tells which columns it shows.
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 from django.apps import apps
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from a2a_bridge.models import RecordedExchange
@@ -138,7 +139,15 @@ def _replace(model: type[models.Model], name: str, words: list[str], vectors: li
         text, at = _take(fitting, at, room)
         setattr(row, name, _dress(value, text, words))
         rows.append(row)
-    model._default_manager.bulk_update(rows, [name], batch_size=100)
+    try:
+        with transaction.atomic():
+            model._default_manager.bulk_update(rows, [name], batch_size=100)
+    except (
+        IntegrityError
+    ):  # a row keeps the word where another one has these vectors, and none may have them twice
+        for row in rows:
+            with suppress(IntegrityError), transaction.atomic():
+                row.save(update_fields=[name])
     return min(at, len(fitting))
 
 
