@@ -187,19 +187,20 @@ class Load:
     async def _send(
         self, question: LoadRequest, kind: str, url: int, login: str, attempt: int, *, by_load: bool = True
     ) -> AskAnswer:
-        began = time.monotonic()
-        fault = self.participants.log.fault
-        answer = await request_kinds.ask(self._clients[url], kind, question)
-        answer.took_s = time.monotonic() - began
         about = {
             "kind": kind,
             "caller": login,
             "url": url,
             "attempt": attempt,
-            "began_in": fault,
+            "began_in": self.participants.log.fault,
             "by_load": by_load,
         }
-        self.log_ask(question, answer, about)
+        began, answer = time.monotonic(), AskAnswer("broken", text="cancelled")
+        try:
+            answer = await request_kinds.ask(self._clients[url], kind, question)
+        finally:  # the hub may have a row of an ask that a fault cancelled, too
+            answer.took_s = time.monotonic() - began
+            self.log_ask(question, answer, about)
         for read in answer.reads:
             self._log_read("read", question, answer.task_id, read)
         return answer
