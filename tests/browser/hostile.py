@@ -78,5 +78,5 @@ async def find_intruders(page: Page) -> list[str]:
     """The elements of the page, and of frames of the hub in it, that a vector must have made."""
     found: list[str] = []
     for frame in page.frames:
-        found += await frame.evaluate(INTRUDERS)
+        found += await frame.evaluate(f"() => ({INTRUDERS})()")  # a function itself would get null
     return found

@@ -122,5 +122,9 @@ async def ran(page: Page) -> list[str]:
     """What ran in a page and its frames."""
     found = []
     for frame in page.frames:
-        found += [f"{frame.url} ran {one}" for one in await frame.evaluate(RAN)]
+        try:
+            found += [f"{frame.url} ran {one}" for one in await frame.evaluate(RAN)]
+        except Error:  # a frame whose file is saved is taken away
+            if not frame.is_detached():
+                raise
     return found
