@@ -19,7 +19,7 @@ HOMES = [
     pytest.param(("grown", 2, ONE_OF_EACH_KIND), id="grown", marks=GROWN),
     pytest.param(("grown", 2, CALLERS), id="grown-by-all", marks=[*GROWN, pytest.mark.deep]),
 ]
-FOREIGN = "requests for another user's rows, or with a token that is for something else"
+FOREIGN = "requests of each kind of caller and token for each address, and for rows of others"
 RESTLESS = """
 SELECT (SELECT count(*) FROM agents_turn WHERE outcome IS NULL), (SELECT count(*) FROM agents_connection),
   (SELECT count(*) FROM evaluations_evaluationrun WHERE ended_at IS NULL)
