@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from a2a_bridge.models import StoredTask, Thread, ThreadTask
+from a2a_bridge.wire.task import State
 from accounts.group_invitations import invite_to_group
 from accounts.groups import create_group
 from accounts.invitations import invite
@@ -43,7 +44,7 @@ def _thread(owner: User, agent: Agent, name: str, secret: str) -> Thread:
     began = {"title": secret, "began_at": now, "last_asked_at": now}
     thread = Thread.objects.create(caller=owner, agent=agent, context_id=secret, **began)
     kept = {
-        "state": "TASK_STATE_COMPLETED",
+        "state": State.COMPLETED,
         "has_ended": True,
         "is_indexed": True,
         "updated_at": now,
