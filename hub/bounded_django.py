@@ -83,14 +83,13 @@ class OneThreadHandler(ASGIHandler):
             return
         set_script_prefix(get_script_prefix(scope))
         turn = await self._turns.begin(scope, receive)
-        ended = partial(self._turns.end, turn)
         go_on = asyncio.get_running_loop().call_soon_threadsafe
         leave_thread.set(partial(go_on, self._turns.release, turn))
+        spent_s, user_id = 0.0, None
         try:
-            response, *used = await self._respond(scope, body)
-            ended = partial(ended, *used)
+            response, spent_s, user_id = await self._respond(scope, body)
         finally:
-            ended()
+            self._turns.end(turn, spent_s, user_id)
         if response.closed:
             await self.send_response(response, send)
         else:

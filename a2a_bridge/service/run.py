@@ -318,20 +318,18 @@ class TaskRun(RunningTurn):
             self._show_end_of(end)
 
     def _show_end_of(self, end: End) -> None:
-        before, self.task = self.task, end.task
+        self.task = end.task
         if self.feed is not None:
-            self.feed.is_fed = False
-            self.feed.add(end.task, end.events, before)
-            self.feed.wake_readers()
+            self.feed.end(end.task, end.events)
             if self.feed.has_pushes:
                 self._pushes.wake()
 
     def _become(self, task: Task, taken: int, events: Sequence[TaskEvent]) -> None:
-        before, self.task = self.task, task
+        self.task = task
         with self._planning:
             self._plan, self._open_ids = Plan(task, taken), left_open(self._open_ids, events)
         if self.feed is not None:
-            self.feed.add(task, events, before)
+            self.feed.add(task, events)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
         """Write the end of the task to the store.

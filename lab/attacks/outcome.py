@@ -45,7 +45,7 @@ class AttackOutcome:
 
     @property
     def flaws(self) -> list[str]:
-        """What was not as wanted; empty if all was."""
+        """The wanted figures that the attack missed."""
         found = [*self._flaws_of("during", self.during), *self._flaws_of("after", self.after)]
         if self.has_grown:
             found.append(f"memory: {self.rss_before_mib:.0f} MiB before, {self.after.rss_mib:.0f} MiB after")

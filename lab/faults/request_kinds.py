@@ -148,7 +148,7 @@ REQUEST_KINDS: Mapping[str, Send] = {
     "message": surface_kinds.message,
 }
 WEIGHTS = dict.fromkeys(REQUEST_KINDS, 2) | {"hub": 5, "v1": 4, "http+json": 3, "poll": 1, "route": 1}
-# Those of REQUEST_KINDS that heed an Idempotency-Key and answer with the id of a task.
+# The kinds of REQUEST_KINDS that heed an Idempotency-Key and answer with the id of a task.
 KEYED = ("hub", "v1", "http+json", "chat", "response")
 WITHOUT_TASK_ID = ("v0.3", "route", "message")
 

@@ -39,9 +39,11 @@ REACHED_BY_WEAKER = {
     "leave files that others read",
 }
 
+MISSING = reason_to_skip()
+
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip() or "never"),
+    pytest.mark.skipif(bool(MISSING), reason=MISSING or "never"),
 ]
 
 

@@ -44,7 +44,7 @@ class HttpCase:
 
 @dataclass(frozen=True)
 class HttpWire:
-    """What is sent on one wire. `cases` draws it; `sound` is answered with 200 whatever was sent before."""
+    """The requests on one wire. `cases` draws them; `sound` is answered with 200 whatever was sent before."""
 
     name: str
     cases: st.SearchStrategy[HttpCase]

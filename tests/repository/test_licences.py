@@ -57,7 +57,7 @@ def is_permitted(expression: Any, permitted: frozenset[str]) -> bool:
 
 
 def problem(name: str, licence: str, rules: Licences) -> str:
-    """What is wrong with the licence of a package; nothing, if the package is named."""
+    """The flaw of a package's licence; empty if the package is named."""
     if name in rules.named:
         return ""
     if not licence:

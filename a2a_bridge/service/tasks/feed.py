@@ -24,20 +24,15 @@ class Feed:
         self._events: list[TaskEvent] = []
         self._followers = Waiters()
 
-    def add(self, task: Task, events: Sequence[TaskEvent], before: Task | None = None) -> None:
-        """Add events that were committed; `task` is what it became, from `before`. Known events change nothing.
+    def add(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """Add events that were committed; `task` is what it became. False: all were known.
 
         If another process committed events in between, the feed begins anew with these: followers find the events
         in between in the store.
         """
         new = [event for event in events if event.seq > self.task.seq]
         if not new:
-            return
-        if before is self.task:  # nothing else changed it
-            self._events += new
-            self.task = task
-            self.wake_readers()
-            return
+            return False
         if new[0].seq > self.task.seq + 1:
             self._first, self._events = new[0].seq - 1, []
         self._events += new
@@ -45,6 +40,13 @@ class Feed:
         if self.task.seq > new[-1].seq:
             self._first, self._events = self.task.seq, []
         self.wake_readers()
+        return True
+
+    def end(self, task: Task, events: Sequence[TaskEvent]) -> None:
+        """Add the last events of the turn of this process, after which streams read the store."""
+        self.is_fed = False
+        if not self.add(task, events):
+            self.wake_readers()
 
     def skip_to(self, task: Task) -> None:
         """Begin anew with the present task, because the events before it are not known in this process."""
