@@ -214,6 +214,7 @@ CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread
     "forget interactions": {"task": "agnt.forget_interactions", "schedule": 3600.0},
     "forget key usage": {"task": "agnt.forget_usage", "schedule": 3600.0, "args": [TURNS_KEPT_DAYS]},
 }
+CELERY_BEAT_SCHEDULER = "hub.beat_scheduler.Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / f"celerybeat-{os.getpid()}")
 
 LOGGING = {

@@ -58,7 +58,7 @@ class EmbeddedStack(FaultStack):
         with closing(self._connect()) as database:
             return "\n".join(database.iterdump()).encode()
 
-    async def start_worker(self) -> None:
+    async def start_worker(self, **env: object) -> None:
         """There is none: the process itself runs the jobs."""
 
     def _connect(self) -> sqlite3.Connection:

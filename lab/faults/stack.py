@@ -144,10 +144,10 @@ class FaultStack:
         self.log.write("death", process=self._process_ids[index], url=index, how=how)
         return code
 
-    async def start_worker(self) -> None:
-        """Start a Celery worker, which runs no schedule."""
+    async def start_worker(self, **env: object) -> None:
+        """Start a Celery worker, which runs no schedule. `env`: settings of this process."""
         command = [*CELERY, "worker", "-c", "2", "--without-mingle", "--without-gossip", "-l", "INFO"]
-        self.worker = self.hub.program(command, "worker", " ready.")
+        self.worker = self.hub.program(command, "worker", " ready.", **env)
         self.worker.within_s = START_WITHIN_S
         await asyncio.to_thread(self.worker.start)
 
@@ -165,9 +165,10 @@ class FaultStack:
                 self.log.write("restart", program="worker")
                 await self.start_worker()
 
-    async def start_beat(self) -> None:
-        """Start one more beat, which queues the periodic jobs."""
-        program = self.hub.program([*CELERY, "beat", "-l", "INFO", "--pidfile="], "beat", "beat: Starting")
+    async def start_beat(self, **env: object) -> None:
+        """Start one more beat, which queues the periodic jobs. `env`: settings of this process."""
+        command = [*CELERY, "beat", "-l", "INFO", "--pidfile="]
+        program = self.hub.program(command, "beat", "beat: Starting", **env)
         program.command = [*program.command, "-s", program.log.with_suffix(".schedule")]
         self.beats.append(program)
         await asyncio.to_thread(program.start)

@@ -1,7 +1,6 @@
 """The database's clock decides: a host whose clock is wrong by hours changes nothing that is compared."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 
 from lab import ROOT
+from lab.faults.kinds.clocks import set_clock, wrong_clock
 from lab.hub_storage import MakeStorage, hub_env
 
-SKEWED = ROOT / "lab" / "faults" / "skewed"
 LOOK = """
 import json, time
 import django
@@ -36,10 +35,9 @@ NEAR_S = 30  # however busy the machine is; the clocks are hours apart
 DAYS_30_S = 30 * 24 * 3600
 
 
-def look(env: dict[str, str], offset_s: int) -> dict[str, Any]:
-    """The times that a program sees whose host's clock is that wrong."""
-    env |= {"DJANGO_SETTINGS_MODULE": "hub.settings", "CLOCK_OFFSET_S": str(offset_s)}
-    env["PYTHONPATH"] = os.pathsep.join([str(SKEWED), str(Path(ROOT))])
+def look(env: dict[str, str], clock: Path) -> dict[str, Any]:
+    """The times that a program sees whose host has this clock."""
+    env |= {"DJANGO_SETTINGS_MODULE": "hub.settings"} | wrong_clock(clock)
     done = subprocess.run([sys.executable, "-c", LOOK], env=env, cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -49,8 +47,11 @@ def look(env: dict[str, str], offset_s: int) -> dict[str, Any]:
 @pytest.mark.distributed
 @pytest.mark.slow
 @pytest.mark.parametrize("offset_s", [90_000, -90_000])
-def test_times_are_the_databases_whatever_the_host_says(make_storage: MakeStorage, offset_s: int) -> None:
-    seen = look(hub_env(dict(make_storage("grown").env)), offset_s)
+def test_times_are_the_databases_whatever_the_host_says(
+    make_storage: MakeStorage, tmp_path: Path, offset_s: int
+) -> None:
+    set_clock(tmp_path / "clock", offset_s)
+    seen = look(hub_env(dict(make_storage("grown").env)), tmp_path / "clock")
     assert abs(seen["host"] - offset_s) < NEAR_S
     assert abs(seen["before"] - offset_s) < NEAR_S  # nothing was asked of the database yet
     assert abs(seen["after"]) < NEAR_S

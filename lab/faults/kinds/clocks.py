@@ -1,16 +1,22 @@
-"""F11 and F12: hosts whose clocks are wrong, and midnight."""
+"""F11, F12 and F25: hosts whose clocks are wrong, or are set while they run, and midnight."""
 
 import asyncio
 import os
+import struct
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from email.utils import parsedate_to_datetime
+from functools import partial
+from pathlib import Path
 
 from lab import ROOT
 from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
-from lab.faults.fault import Fault, Scene
+from lab.faults.fault import Fault, Scene, became_true
+from lab.faults.kinds.programs import sweep_age_s
 
+SKEWED = ROOT / "lab" / "faults" / "skewed"
 OFFSETS_S = ((90_000, -90_000), (600, -600))
 SERVED_WITHIN_S = 60.0
 ASKS_SKEWED = 150
@@ -26,6 +32,9 @@ TASKS_OFF = (
 )
 NEWEST = "SELECT coalesce(max(id), 0), now() - interval '5 seconds' FROM agents_turn"  # some are being written
 DEVICE = "/api/v1/auth/device"
+
+# F25. Without a step, jobs run every 5 s.
+SWEPT_AFTER_S, SWEPT_WITHIN_S = 15.0, 60.0
 
 # F12. An unqualified function is looked for along the search path, the system's own first unless the path says
 # otherwise: so this database has the clock of `faults.shift`, for everything that connects from now on.
@@ -58,20 +67,48 @@ FROM agents_dailyusage u JOIN agents_agent a ON a.id = u.agent_id WHERE a.handle
 async def skew(scene: Scene) -> None:
     """Two web processes at a time, one ahead and one behind by a day or by ten minutes; then right again."""
     for number in scene.numbers:
-        ahead_s, behind_s = OFFSETS_S[number % len(OFFSETS_S)]
-        await _restart(scene, ahead_s, behind_s)
-        ((newest, began),) = scene.stack.sql(NEWEST)
-        by = f"(±{ahead_s} s)"
-        await _check_wrong(scene, ahead_s, behind_s)
-        await scene.check_served(f"processes with wrong clocks serve {by}", SERVED_WITHIN_S)
-        await scene.asked(ASKS_SKEWED)
-        await _check_tokens(scene, by)
-        _none(scene, f"no asks are counted on another day than the database's {by}", NOT_TODAY, newest)
-        _none(scene, f"turns are dated by the database {by}", NOT_NOW, newest, began)
-        _none(scene, f"tasks are dated by the database {by}", TASKS_OFF, newest, began)
-        _none(scene, f"no living process counts as dead {by}", GIVEN_UP, newest)
+        offsets_s = OFFSETS_S[number % len(OFFSETS_S)]
+        await _restart(scene, *offsets_s)
+        await _check_wrong(scene, *offsets_s)
     await _restart(scene, 0, 0)
     await scene.check_served("processes whose clocks were put right serve", SERVED_WITHIN_S)
+
+
+async def step(scene: Scene) -> None:
+    """The clocks of all running processes are set, ahead and back by a day or by ten minutes; then right again."""
+    of_web, other = [_clock(scene, url) for url in range(2)], _clock(scene, 2)
+    await _restart(scene, 0, 0, clocks=of_web)
+    scene.stack.kill_worker()
+    scene.stack.kill_beats()
+    await scene.stack.start_worker(**wrong_clock(other))
+    await scene.stack.start_beat(**wrong_clock(other))
+    for number in scene.numbers:
+        offsets_s = OFFSETS_S[number % len(OFFSETS_S)]
+        for steps_s in ((*offsets_s, offsets_s[0]), (*reversed(offsets_s), offsets_s[1]), (0, 0, 0)):
+            for clock, offset_s in zip([*of_web, other], steps_s, strict=True):
+                set_clock(clock, offset_s)
+            await _check_wrong(scene, *steps_s[:2])
+            await _check_swept(scene, steps_s[2])
+    await _restart(scene, 0, 0)
+    scene.stack.kill_worker()
+    scene.stack.kill_beats()
+    await scene.stack.start_worker()
+    await scene.stack.start_beat()
+    await scene.check_served("processes whose clocks were set serve", SERVED_WITHIN_S)
+
+
+def wrong_clock(clock: Path) -> dict[str, str]:
+    """The environment of a process whose clock `set_clock` sets by this file."""
+    return {"PYTHONPATH": os.pathsep.join([str(SKEWED), str(ROOT)]), "CLOCK_OFFSET_FILE": str(clock)}
+
+
+def set_clock(clock: Path, offset_s: float) -> None:
+    """Set the clocks that follow this file so many seconds ahead of the true time."""
+    file = os.open(clock, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(file, struct.pack("d", offset_s), 0)  # in place: processes have mapped the file
+    finally:
+        os.close(file)
 
 
 async def midnight(scene: Scene) -> None:
@@ -91,17 +128,53 @@ async def _load(scene: Scene, loops: int) -> None:
     scene.load.start()
 
 
-async def _restart(scene: Scene, *offsets_s: int) -> None:
-    """Restart the web processes one after the other, each with its offset."""
+def _clock(scene: Scene, number: int) -> Path:
+    """The file by which a clock is set, which is right at first."""
+    clock = scene.stack.folder / f"clock-{number}"
+    set_clock(clock, 0)
+    return clock
+
+
+async def _restart(scene: Scene, *offsets_s: int, clocks: Sequence[Path] = ()) -> None:
+    """Restart the web processes one after the other, each with its offset; with `clocks`, also without one."""
     for index, offset_s in enumerate(offsets_s):
         scene.stack.terminate_web(index)
         await scene.stack.web_exited(index, "SIGTERM")
-        path = os.pathsep.join([str(ROOT / "lab" / "faults" / "skewed"), str(ROOT)])
-        env = {"PYTHONPATH": path, "CLOCK_OFFSET_S": offset_s} if offset_s else {}
+        env: dict[str, str] = {}
+        if offset_s or clocks:
+            clock = clocks[index] if clocks else _clock(scene, index)
+            set_clock(clock, offset_s)
+            env = wrong_clock(clock)
         await scene.stack.serve(index, **env)
 
 
 async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
+    """Check that web processes with these clocks serve, and that nothing is dated by them."""
+    ((newest, began),) = scene.stack.sql(NEWEST)
+    by = f"(±{abs(offsets_s[0])} s)"
+    await _read_clocks(scene, *offsets_s)
+    await scene.check_served(f"processes with wrong clocks serve {by}", SERVED_WITHIN_S)
+    await scene.asked(ASKS_SKEWED)
+    await _check_tokens(scene, by)
+    _none(scene, f"no asks are counted on another day than the database's {by}", NOT_TODAY, newest)
+    _none(scene, f"turns are dated by the database {by}", NOT_NOW, newest, began)
+    _none(scene, f"tasks are dated by the database {by}", TASKS_OFF, newest, began)
+    _none(scene, f"no living process counts as dead {by}", GIVEN_UP, newest)
+
+
+async def _check_swept(scene: Scene, offset_s: int) -> None:
+    """Check that the periodic jobs go on after the clocks of worker and beat were set."""
+
+    async def is_swept(url: str) -> bool:
+        age_s = await sweep_age_s(url)
+        return age_s is not None and age_s < SWEPT_AFTER_S
+
+    await asyncio.sleep(SWEPT_AFTER_S)  # what ran before the step does not count
+    swept = await became_true(partial(is_swept, scene.stack.url), SWEPT_WITHIN_S)
+    scene.note("periodic jobs run after clocks were set", swept, f"to {offset_s} s")
+
+
+async def _read_clocks(scene: Scene, *offsets_s: int) -> None:
     """Read the clocks of the processes from the Date headers of their answers."""
     for url, offset_s in zip(scene.stack.urls, offsets_s, strict=True):
         async with web(url) as client:
@@ -173,4 +246,6 @@ FAULTS = [
           fills=("the clocks were wrong", "no asks are counted", "turns are dated", "a revoked token")),
     Fault("F12", "midnight passes, 100 callers", 1, 20, midnight,
           stack={"env": {"LOG_LEVEL": "ERROR"}}, fills=("no day's budget",)),
+    Fault("F25", "clocks of running processes are set, by minutes and by a day", 0, 10, step,
+          fills=("the clocks were wrong", "turns are dated", "periodic jobs run")),
 ]  # fmt: skip

@@ -161,9 +161,15 @@ async def _run_out_unswept(scene: Scene, number: int) -> None:
 
 
 async def _is_alarm(url: str, alarm_s: float) -> bool:
+    age_s = await sweep_age_s(url)
+    return age_s is not None and age_s > alarm_s
+
+
+async def sweep_age_s(url: str) -> float | None:
+    """The seconds since the last sweep, as the metrics of a web process tell it."""
     async with web(url) as client:
         found = SWEEP_AGE.search((await client.get("/metrics")).text)
-    return found is not None and float(found[1]) > alarm_s
+    return None if found is None else float(found[1])
 
 
 async def _die_unswept(scene: Scene, number: int) -> None:

@@ -1,13 +1,16 @@
-"""A wrong clock for one process: on its PYTHONPATH this runs before anything else, and adds CLOCK_OFFSET_S to
-what `time.time` and `datetime.now` say. `time.monotonic`, and what C code asks of the kernel, stay as they are.
+"""A wrong clock for one process: on its PYTHONPATH this runs before anything else, and adds the seconds in
+CLOCK_OFFSET_FILE, a native double, to what `time.time` and `datetime.now` say. Writing the file steps the clock.
+`time.monotonic`, and what C code asks of the kernel, stay as they are.
 """
 
 import datetime
+import mmap
 import os
 import time
 from typing import Any
 
-OFFSET_S = float(os.environ["CLOCK_OFFSET_S"])
+with open(os.environ["CLOCK_OFFSET_FILE"], "rb") as _file:
+    OFFSET_S = memoryview(mmap.mmap(_file.fileno(), 8, access=mmap.ACCESS_READ)).cast("d")
 TRUE_TIME, TRUE_TIME_NS, TrueDatetime, TrueDate = time.time, time.time_ns, datetime.datetime, datetime.date
 
 
@@ -49,6 +52,6 @@ class _SkewedDate(TrueDate, metaclass=_IsTrue):
 
 for skewed, true in ((_Skewed, TrueDatetime), (_SkewedDate, TrueDate)):
     skewed.__name__, skewed.__qualname__, skewed.__module__ = true.__name__, true.__qualname__, true.__module__
-time.time = lambda: TRUE_TIME() + OFFSET_S
-time.time_ns = lambda: TRUE_TIME_NS() + int(OFFSET_S * 1e9)
+time.time = lambda: TRUE_TIME() + OFFSET_S[0]
+time.time_ns = lambda: TRUE_TIME_NS() + int(OFFSET_S[0] * 1e9)
 datetime.datetime, datetime.date = _Skewed, _SkewedDate  # type: ignore[misc]
