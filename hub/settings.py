@@ -173,9 +173,15 @@ SPECTACULAR_SETTINGS = {
 
 CELERY_BROKER_URL = REDIS_URL or None
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True  # a job that a worker has taken must not wait behind one that sends
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Jobs that send run for seconds, and each event calls one. Queues are sorted: "celery", of all others, is first.
+SENDING_QUEUE = "sending"
+SENDING_JOBS = ("webhooks.deliver_due", "a2a.push_due", "agents.send_mails")
+CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {"celery": {}, SENDING_QUEUE: {}}
+CELERY_TASK_ROUTES = {name: {"queue": SENDING_QUEUE} for name in SENDING_JOBS}
+CELERY_BROKER_TRANSPORT_OPTIONS = {"queue_order_strategy": "sorted"}
 JOBS_EVERY_S = seconds(5.0, at_least_s=1.0)
 CELERY_BEAT_SCHEDULE = {  # also the schedule of an embedded hub: hub/job_thread.py runs the jobs in this order
     "sweep": {"task": "hub.sweep", "schedule": JOBS_EVERY_S, "options": {"expires": 10}},

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
 CANDIDATES_PER_QUERY = 200
-RUN_FOR_S = seconds(10.0)
+RUN_FOR_S = seconds(5.0)
 STOP_WITHIN_S = 2.0
 SETTLE_TRIES = 5
 SETTLE_AGAIN_S = 0.5
@@ -194,7 +194,7 @@ def settle(outbox: Outbox, leased: Leased, outcome: AttemptResult) -> bool:
 
 
 class Sender:
-    """Sends the due rows of an outbox for 10 s. The thread that calls `run` uses the database, the others send.
+    """Sends the due rows of an outbox for 5 s. The thread that calls `run` uses the database, the others send.
 
     If an attempt takes longer, its own thread stores its end: `run` waits for no receiver that hangs, and the next
     run leases other rows. If the process ends before that, the row stays leased, and a later run sends it again.

@@ -18,6 +18,7 @@ from tests.channel.agents import sql
 from tests.conftest import HOMES
 from tests.webhooks.senders import end_leases, kill_sender, start_sender
 from tests.webhooks.subscriptions import check_signed
+from webhooks.service.sending import EACH_SUBSCRIPTION
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"WEBHOOK_ALLOW_PRIVATE": 1}
@@ -96,13 +97,13 @@ def test_whichever_process_is_killed_while_sending_no_event_is_lost(desk: Desk) 
         kill_sender(desk.hub)
         alive.set()
         if desk.hub.worker is not None:
-            assert desk.statuses(webhook).count("sending") == 2
+            assert desk.statuses(webhook).count("sending") == EACH_SUBSCRIPTION
         end_leases(desk.hub, "webhooks_delivery")
         start_sender(desk.hub)
         desk.wait_until_delivered(webhook, MANY)
         got = [one.headers["webhook-id"] for one in receiver.received]
     assert set(got) == queued
-    assert len(got) == MANY + 2  # those on their way when it died came twice
+    assert len(got) == MANY + EACH_SUBSCRIPTION  # those on their way when it died came twice
 
 
 @pytest.mark.parametrize("desk", ["embedded"], indirect=True)

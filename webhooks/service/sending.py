@@ -23,7 +23,7 @@ from webhooks.service.outbox import NOT_PAUSED, wake
 from webhooks.wire import sign, write_body
 
 RETRY_AFTER_S = tuple(map(seconds, (10, 60, 300, 1800, 7200, 21600)))
-EACH_SUBSCRIPTION = 2
+EACH_SUBSCRIPTION = 4
 EACH_KEY = 2
 EACH_OWNER = 8
 USER_AGENT = "clawbridge-webhooks"

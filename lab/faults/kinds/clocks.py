@@ -33,7 +33,8 @@ TASKS_OFF = (
 NEWEST = "SELECT coalesce(max(id), 0), now() - interval '5 seconds' FROM agents_turn"  # some are being written
 DEVICE = "/api/v1/auth/device"
 
-# F25. Without a step, jobs run every 5 s.
+# F25. Servers write the Date header anew each second. Without a step, jobs run every 5 s.
+DATED_AFTER_S = 2.0
 SWEPT_AFTER_S, SWEPT_WITHIN_S = 15.0, 60.0
 
 # F12. An unqualified function is looked for along the search path, the system's own first unless the path says
@@ -87,6 +88,7 @@ async def step(scene: Scene) -> None:
         for steps_s in ((*offsets_s, offsets_s[0]), (*reversed(offsets_s), offsets_s[1]), (0, 0, 0)):
             for clock, offset_s in zip([*of_web, other], steps_s, strict=True):
                 set_clock(clock, offset_s)
+            await asyncio.sleep(DATED_AFTER_S)
             await _check_wrong(scene, *steps_s[:2])
             await _check_swept(scene, steps_s[2])
     await _restart(scene, 0, 0)

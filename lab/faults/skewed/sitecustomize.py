@@ -3,6 +3,7 @@ CLOCK_OFFSET_FILE, a native double, to what `time.time` and `datetime.now` say. 
 `time.monotonic`, and what C code asks of the kernel, stay as they are.
 """
 
+import copyreg
 import datetime
 import mmap
 import os
@@ -52,6 +53,7 @@ class _SkewedDate(TrueDate, metaclass=_IsTrue):
 
 for skewed, true in ((_Skewed, TrueDatetime), (_SkewedDate, TrueDate)):
     skewed.__name__, skewed.__qualname__, skewed.__module__ = true.__name__, true.__qualname__, true.__module__
+    copyreg.pickle(true, lambda moment, skewed=skewed: (skewed, moment.__reduce__()[1]))  # its name is ours now
 time.time = lambda: TRUE_TIME() + OFFSET_S[0]
 time.time_ns = lambda: TRUE_TIME_NS() + int(OFFSET_S[0] * 1e9)
 datetime.datetime, datetime.date = _Skewed, _SkewedDate  # type: ignore[misc]
