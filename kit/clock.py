@@ -13,7 +13,7 @@ HEARD_WITHIN_S = 0.25  # a slower answer is too inexact to measure the differenc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
-_off = timedelta(0)
+_zero: datetime | None = None  # what the database's clock showed when `time.monotonic()` was 0
 
 
 def db_now() -> datetime:
@@ -27,26 +27,26 @@ def db_now() -> datetime:
     asked_at = time.monotonic()
     now = sql.postgresql_clock()
     if time.monotonic() - asked_at < HEARD_WITHIN_S:
-        _store_difference(now.astimezone(UTC))
+        _hear(now.astimezone(UTC))
     return now.astimezone(UTC)
 
 
 def approximate_now() -> datetime:
-    """The current time without a query: the host's clock, corrected when it differs from the database's by half a
-    second or more.
+    """The current time without a query: the database's clock, as it was heard last and has gone on since.
 
-    Each heartbeat measures the difference, so times written by processes on different hosts can be compared.
+    Each heartbeat hears it, so times written by processes on different hosts can be compared, and setting a host's
+    clock changes nothing. Before the database was heard, and with SQLite, this is the host's clock.
     """
-    return datetime.now(UTC) + _off
+    return datetime.now(UTC) if _zero is None else _zero + timedelta(seconds=time.monotonic())
 
 
-def _store_difference(now: datetime) -> None:
-    """Store how far the host's clock is off, unless the difference is so small that the query's duration may be
+def _hear(now: datetime) -> None:
+    """Store what the database's clock shows, unless the difference is so small that the query's duration may be
     the cause.
     """
-    global _off
-    if abs(now - approximate_now()) > STEADY:
-        _off = now - datetime.now(UTC)
+    global _zero
+    if _zero is None or abs(now - approximate_now()) > STEADY:
+        _zero = now - timedelta(seconds=time.monotonic())
 
 
 def iso(moment: datetime) -> str:

@@ -13,12 +13,14 @@ from lab.faults.kinds.clocks import set_clock, wrong_clock
 from lab.hub_storage import MakeStorage, hub_env
 
 LOOK = """
-import json, time
+import json, os, time
+from pathlib import Path
 import django
 django.setup()
 from accounts.models import Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from kit.clock import db_now, approximate_now
+from lab.faults.kinds.clocks import set_clock
 before = approximate_now()
 now = db_now()
 minted = mint(get_or_create_local_user("ann"), Credential.Kind.SESSION, "x").credential
@@ -29,7 +31,9 @@ seen = {
 }
 Credential.objects.filter(pk=minted.pk).revoke()
 minted.refresh_from_db()
-print(json.dumps(seen | {"revoked": (minted.revoked_at - now).total_seconds()}))
+set_clock(Path(os.environ["CLOCK_OFFSET_FILE"]), 0)
+set_back = (approximate_now() - now).total_seconds()
+print(json.dumps(seen | {"revoked": (minted.revoked_at - now).total_seconds(), "set back": set_back}))
 """
 NEAR_S = 30  # however busy the machine is; the clocks are hours apart
 DAYS_30_S = 30 * 24 * 3600
@@ -55,6 +59,7 @@ def test_times_are_the_databases_whatever_the_host_says(
     assert abs(seen["host"] - offset_s) < NEAR_S
     assert abs(seen["before"] - offset_s) < NEAR_S  # nothing was asked of the database yet
     assert abs(seen["after"]) < NEAR_S
+    assert abs(seen["set back"]) < NEAR_S
     assert abs(seen["lives"] - DAYS_30_S) < NEAR_S
     assert abs(seen["revoked"]) < NEAR_S
     assert (seen["is_live"], seen["listed"]) == (True, 1)
