@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=seconds(60.0, at_least_s=15.0))
 JITTER = 0.2
-CANDIDATES_PER_QUERY = 200
 RUN_FOR_S = seconds(5.0)
 STOP_WITHIN_S = 2.0
 SETTLE_TRIES = 5
@@ -310,12 +309,11 @@ def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
     due = limits.without_full(outbox.find_sendable().filter(next_attempt_at__lte=now))
     if not due.exists():  # without a transaction, which would take the write lock of SQLite
         return []
-    most = CANDIDATES_PER_QUERY if outbox.shares else limits.left  # without shares no row is skipped
     taken: list[Any] = []
     try:
         with transaction.atomic():
-            rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))[:most]
-            for row in rows:
+            rows = due.order_by("next_attempt_at", "pk").select_for_update(skip_locked=True, of=("self",))
+            for row in rows[: limits.left]:
                 if limits.enter(row):
                     taken.append(row)  # noqa: PERF401  the rows that were counted are known if a later one fails
             until = db_now() + outbox.lease
