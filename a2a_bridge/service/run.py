@@ -202,13 +202,18 @@ class TaskRun(RunningTurn):
             await mark_shown(self._follow_ups, self.opening.chat_id)
 
     async def refuse(self, denied: Denied) -> None:
-        """End the task: the ask was refused at once. The next ask is given the follow-ups."""
-        self.denied = denied
+        """End the task: the ask was refused at once. The next ask is given the follow-ups.
+
+        Raises:
+            Unavailable: the task could not be kept.
+        """
         new = replace(self.task, artifacts=())
         words = agent_message(new, 1, denied_text(denied, new.handle), denied.reason)
         event = StatusEvent(1, timestamp(), State.FAILED, words)
         task = after(new, [event])
-        await self._keep(task, [event])
+        if not await self._keep(task, [event]):
+            raise Unavailable
+        self.denied = denied
         await self._push(task, [event])
         self._become(task, 0, [event])
         self.is_settled = self.is_due = True
@@ -331,18 +336,16 @@ class TaskRun(RunningTurn):
         if self.feed is not None:
             self.feed.add(task, events)
 
-    async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        """Write the end of the task to the store.
-
-        If the store stays out of reach, the task is lost: readers then get the end from the turn's row.
-        """
+    async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> bool:
+        """Write the end to the store; False if it stays out of reach: readers get the end from the turn's row."""
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:
                     await self.store.put(task)
                 else:
                     await self.store.append(task, events)
-                return
+                return True
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)
         logger.warning("task.not_kept", extra={"chat_id": task.chat_id})
+        return False

@@ -21,7 +21,7 @@ from a2a_bridge.service.tasks.reader import TaskReader
 from a2a_bridge.service.tasks.store import StoresById
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import ArtifactEvent, Message, Role, State, Task, TaskEvent, after
-from agents.core.errors import Unavailable
+from agents.core.errors import Offline, Unavailable
 from agents.core.post import ExtraPiece, LocalPost, PostedChunk
 from agents.core.types import Ask, OpenTurn, SettledTurn
 from agents.models.choices import Outcome, TurnFailure
@@ -161,6 +161,20 @@ class Away(Waiting):
 
     async def append(self, task: Task, events: Sequence[TaskEvent]) -> None:
         raise Unavailable
+
+
+class Full(MemoryTaskStore):
+    """A store whose disk is full."""
+
+    async def put(self, task: Task) -> None:
+        raise Unavailable
+
+
+async def test_a_refusal_whose_task_cannot_be_kept_names_no_task() -> None:
+    run = run_on(Full(Clock()))
+    with pytest.raises(Unavailable):
+        await run.refuse(Offline())
+    assert (run.is_refused, run.is_settled) == (False, False)
 
 
 async def test_a_task_is_followed_with_all_that_happened_to_it_so_far() -> None:
