@@ -13,11 +13,11 @@ class Scheduler(PersistentScheduler):
     """
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Run the entry that is due longest; return the seconds until the next call."""
+        """Run the entry that has been due longest; return the seconds until the next call."""
         now = self.app.now()
         for entry in self.schedule.values():
             if entry.last_run_at is not None and entry.last_run_at > now:
                 entry.last_run_at = now
-                self._heap = None  # its order is of the clock before: the next line makes it anew
+                self._heap = None  # ordered by the old clock: `tick` makes it anew
         seconds: float = super().tick(*args, **kwargs)
         return seconds

@@ -170,7 +170,7 @@ def _channel(process_id: str) -> str:
 __all__ = ["RedisPost", "RedisRate", "RedisTaskStore", "call_worker", "make_caller_rate"]
 
 
-CALL_EXPIRES_S = 3  # then the regular job, every 5 s, does the work
+CALL_EXPIRES_S = 10
 STORE_WITHIN_S = 1.0
 
 

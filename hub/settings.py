@@ -176,7 +176,8 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_DISABLE_PREFETCH = True  # a job that a worker has taken must not wait behind one that sends
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Jobs that send run for seconds, and each event calls one. Queues are sorted: "celery", of all others, is first.
+# Jobs that send run for seconds, and each event calls one. Workers take from queues in the order of their names:
+# `celery`, which has all other jobs, comes first.
 SENDING_QUEUE = "sending"
 SENDING_JOBS = ("webhooks.deliver_due", "a2a.push_due", "agents.send_mails")
 CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {"celery": {}, SENDING_QUEUE: {}}

@@ -14,6 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 _zero: datetime | None = None  # what the database's clock showed when `time.monotonic()` was 0
+_took_s = 0.0  # the time that this answer took
 
 
 def db_now() -> datetime:
@@ -25,10 +26,11 @@ def db_now() -> datetime:
     if connection.vendor == "sqlite":
         return datetime.now(UTC)
     asked_at = time.monotonic()
-    now = sql.postgresql_clock()
-    if time.monotonic() - asked_at < HEARD_WITHIN_S:
-        _hear(now.astimezone(UTC))
-    return now.astimezone(UTC)
+    now = sql.postgresql_clock().astimezone(UTC)
+    took_s = time.monotonic() - asked_at
+    if took_s < HEARD_WITHIN_S:
+        _hear(now - timedelta(seconds=asked_at + took_s / 2), took_s)
+    return now
 
 
 def approximate_now() -> datetime:
@@ -40,13 +42,11 @@ def approximate_now() -> datetime:
     return datetime.now(UTC) if _zero is None else _zero + timedelta(seconds=time.monotonic())
 
 
-def _hear(now: datetime) -> None:
-    """Store what the database's clock shows, unless the difference is so small that the query's duration may be
-    the cause.
-    """
-    global _zero
-    if _zero is None or abs(now - approximate_now()) > STEADY:
-        _zero = now - timedelta(seconds=time.monotonic())
+def _hear(zero: datetime, took_s: float) -> None:
+    """Keep what the database's clock showed at 0 if that differs clearly, or was answered faster than before."""
+    global _zero, _took_s
+    if _zero is None or took_s < _took_s or abs(zero - _zero) > STEADY:
+        _zero, _took_s = zero, took_s
 
 
 def iso(moment: datetime) -> str:

@@ -126,10 +126,11 @@ class Exchanges:
         try:
             if send.push is not None:
                 await self._keep_push(run, send.push)
-            return await self._dispatcher.ask(run)
-        except Denied as denied:
-            await run.refuse(denied)
-            return run
+            try:
+                return await self._dispatcher.ask(run)
+            except Denied as denied:
+                await run.refuse(denied)
+                return run
         except Exception:  # the agent was not asked: the same message, sent again, begins a new task
             if send.push is not None:
                 await self._pushes.drop(run.task.id)

@@ -337,7 +337,7 @@ class TaskRun(RunningTurn):
             self.feed.add(task, events)
 
     async def _keep(self, task: Task, events: Sequence[TaskEvent]) -> bool:
-        """Write the end to the store; False if it stays out of reach: readers get the end from the turn's row."""
+        """Write the end to the store; False if it stays out of reach: a turn's row has the end, too."""
         for _ in range(LAST_TRIES):
             try:
                 if self.feed is None and task.turns == 1:
