@@ -1,10 +1,12 @@
 """Beat when the clock of its host is set back."""
 
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from celery import Celery
+import pytest
+from celery import Celery, current_app
 
 from hub.beat_scheduler import Scheduler
 
@@ -24,6 +26,15 @@ class SetClock(Celery):
         return moment + self.ahead
 
 
+@pytest.fixture
+def app() -> Iterator[SetClock]:
+    """The current application, whose clock Celery's schedules read."""
+    before = current_app._get_current_object()
+    app = SetClock("clocks", broker="memory://")
+    yield app
+    before.set_current()
+
+
 def ran(app: Celery, scheduler: Scheduler) -> set[str]:
     """The names of the jobs that the scheduler calls, until it has called all of them."""
     called: set[str] = set()
@@ -37,9 +48,8 @@ def ran(app: Celery, scheduler: Scheduler) -> set[str]:
     return called
 
 
-def test_all_jobs_go_on_after_the_clock_was_set_back_by_a_day(tmp_path: Path) -> None:
+def test_all_jobs_go_on_after_the_clock_was_set_back_by_a_day(tmp_path: Path, app: SetClock) -> None:
     """Also after a restart, when the times of the day ahead are in beat's file."""
-    app = SetClock("clocks", broker="memory://", set_as_current=False)
     app.conf.beat_schedule = {name: {"task": name, "schedule": 0.5} for name in NAMES}
     scheduler = Scheduler(app=app, schedule_filename=str(tmp_path / "schedule"), max_interval=1)
     assert ran(app, scheduler) == NAMES
