@@ -9,12 +9,20 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
 
 WEAK = "W/"
+
+
+class PlainGzip(GZipMiddleware):
+    """Django's compression without random bytes, which hide the length of secrets; static files hold none."""
+
+    max_random_bytes = 0
+
+
 # Used only for its `process_response`, which compresses; it calls no view.
-GZIP = GZipMiddleware(lambda request: HttpResponse())
+GZIP = PlainGzip(lambda request: HttpResponse())
 
 
 class CompressedStaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise that compresses for clients that take gzip. The files hold nothing secret.
+    """WhiteNoise that compresses for clients that take gzip.
 
     All middlewares of a process share the files that the first one found, because tests make one for each client.
     """

@@ -52,8 +52,7 @@ class TaskRun(RunningTurn):
     knows it. `opening`: the task as the turn began. `send`: the message of the turn. If its caller waits for the
     end, a reply that is not shown in pieces is kept as one text. If the caller takes a message for an answer, a
     task whose answer is one is not kept. `claim`: of the Idempotency-Key, which keeps the end too. `before`: the
-    task as it waited for the message of this turn; None for a first turn. `follow_ups`: those
-    that the task shows.
+    task as it waited for the message of this turn; None for a first turn. `follow_ups`: those that the task shows.
 
     `denied`: why the agent was not asked, at once or after a wait. `followers`: how many requests of this process
     wait for the task; `followers_elsewhere`: the names of those of other processes; `outlives_followers`: the turn

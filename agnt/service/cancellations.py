@@ -218,7 +218,7 @@ class Canceller:
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, stopping: threading.Event) -> int:
-        """Send for 10 s at most; returns the number of attempts that ended."""
+        """Send for 5 s at most; returns the number of attempts that ended."""
         if self._loop is None:
             return 0
         return Sender(CancellationOutbox(self._ask_venue, self._loop), stopping, self._limits).run()

@@ -248,7 +248,7 @@ class Examiner:
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, stopping: threading.Event) -> int:
-        """Ask for 10 s at most; returns the number of attempts that ended."""
+        """Ask for 5 s at most; returns the number of attempts that ended."""
         if self._loop is None:
             return 0
         return Sender(ResultOutbox(self._asking, self._loop), stopping, self._limits).run()

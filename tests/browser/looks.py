@@ -120,10 +120,8 @@ WALKED = """() => ({
   left: [...window.reach].map((one) => one.outerHTML.slice(0, 150)),
 })"""
 
-# Of a page and all that it loaded, also from the cache: the bodies as they were sent, and a guess for headers. Not
-# what it asks for again every few seconds, which a slow machine sees before a quick one.
+# Of a page and all that it loaded, also from the cache: the bodies as they were sent, and a guess for headers.
 WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-  .filter(({name}) => !name.endsWith("/standing"))
   .reduce((sum, {encodedBodySize}) => sum + encodedBodySize + 500, 0)"""
 
 # Rules that depend on colours: between light and dark, `site.css` changes nothing else.

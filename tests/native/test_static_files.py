@@ -38,6 +38,10 @@ def test_a_file_is_compressed_for_those_who_take_it() -> None:
     assert content(plain) == SHEET.read_bytes()
 
 
+def test_a_file_is_compressed_the_same_each_time() -> None:
+    assert len({content(get(accept_encoding="gzip")) for _ in range(5)}) == 1
+
+
 def test_a_file_that_is_known_is_not_sent_again() -> None:
     for encoding in ("gzip", "identity"):
         first = get(accept_encoding=encoding)

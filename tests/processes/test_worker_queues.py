@@ -1,6 +1,5 @@
 """The order in which a Celery worker takes jobs."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from django.conf import settings
 from lab.hub_storage import hub_env
 from lab.processes import Program, printed, python
 from lab.servers import Redis
+from lab.waiting import until
 
 WITHIN_S = 60.0
 SENDERS = 3
@@ -17,10 +17,8 @@ SENDERS = 3
 
 def ran(file: Path, count: int) -> list[str]:
     """The jobs that ran, in their order, as soon as there are so many."""
-    until = time.monotonic() + WITHIN_S
-    while len(names := file.read_text().splitlines()) < count and time.monotonic() < until:
-        time.sleep(0.02)
-    return names
+    until(lambda: file.read_text().count("\n") >= count, f"{count} jobs ran", within_s=WITHIN_S)
+    return file.read_text().splitlines()
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from email.utils import parsedate_to_datetime
-from functools import partial
 from pathlib import Path
 
 from lab import ROOT
@@ -79,10 +78,7 @@ async def step(scene: Scene) -> None:
     """The clocks of all running processes are set, ahead and back by a day or by ten minutes; then right again."""
     of_web, other = [_clock(scene, url) for url in range(2)], _clock(scene, 2)
     await _restart(scene, 0, 0, clocks=of_web)
-    scene.stack.kill_worker()
-    scene.stack.kill_beats()
-    await scene.stack.start_worker(**wrong_clock(other))
-    await scene.stack.start_beat(**wrong_clock(other))
+    await _restart_jobs(scene, **wrong_clock(other))
     for number in scene.numbers:
         offsets_s = OFFSETS_S[number % len(OFFSETS_S)]
         for steps_s in ((*offsets_s, offsets_s[0]), (*reversed(offsets_s), offsets_s[1]), (0, 0, 0)):
@@ -92,10 +88,7 @@ async def step(scene: Scene) -> None:
             await _check_wrong(scene, *steps_s[:2])
             await _check_swept(scene, steps_s[2])
     await _restart(scene, 0, 0)
-    scene.stack.kill_worker()
-    scene.stack.kill_beats()
-    await scene.stack.start_worker()
-    await scene.stack.start_beat()
+    await _restart_jobs(scene)
     await scene.check_served("processes whose clocks were set serve", SERVED_WITHIN_S)
 
 
@@ -150,6 +143,13 @@ async def _restart(scene: Scene, *offsets_s: int, clocks: Sequence[Path] = ()) -
         await scene.stack.serve(index, **env)
 
 
+async def _restart_jobs(scene: Scene, **env: object) -> None:
+    """Restart the worker and the beat. `env`: settings of both."""
+    scene.stack.kill_worker()
+    scene.stack.kill_beats()
+    await asyncio.gather(scene.stack.start_worker(**env), scene.stack.start_beat(**env))
+
+
 async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
     """Check that web processes with these clocks serve, and that nothing is dated by them."""
     ((newest, began),) = scene.stack.sql(NEWEST)
@@ -167,12 +167,12 @@ async def _check_wrong(scene: Scene, *offsets_s: int) -> None:
 async def _check_swept(scene: Scene, offset_s: int) -> None:
     """Check that the periodic jobs go on after the clocks of worker and beat were set."""
 
-    async def is_swept(url: str) -> bool:
-        age_s = await sweep_age_s(url)
+    async def is_swept() -> bool:
+        age_s = await sweep_age_s(scene.stack.url)
         return age_s is not None and age_s < SWEPT_AFTER_S
 
     await asyncio.sleep(SWEPT_AFTER_S)  # what ran before the step does not count
-    swept = await became_true(partial(is_swept, scene.stack.url), SWEPT_WITHIN_S)
+    swept = await became_true(is_swept, SWEPT_WITHIN_S)
     scene.note("periodic jobs run after clocks were set", swept, f"to {offset_s} s")
 
 
