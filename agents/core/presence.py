@@ -45,14 +45,30 @@ class Heartbeat:
     superseded: set[int]
 
 
-def remove_connection(connection_id: int, *, delete_session: bool = False) -> None:
-    """Remove the row of a closed socket, never that of a newer connection, and release the claims that linger
-    on it.
+def remove_connections(connection_ids: Collection[int]) -> list[Session]:
+    """Remove the rows of closed sockets, never those of newer connections, and release the claims that linger on
+    them. Returns their sessions.
     """
-    session = _disconnect(connection_id)
-    # Not in the transaction above: deleting takes many batches, and must not keep the session locked meanwhile.
-    if session is not None and delete_session and not session.agents.exists():
-        delete_sessions([session.pk], only_offline=True)
+    with transaction.atomic():
+        # Locks the sessions first, as `register_connection` does, and in the order in which the ledger does.
+        locked = Session.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
+        sessions = list(locked.filter(connection__pk__in=connection_ids))
+        if sessions:
+            now = db_now()
+            Connection.objects.filter(pk__in=connection_ids).delete()
+            # Open turns stay: the process that waits for the reply ends each, or the reaper does.
+            Turn.objects.filter(session__in=sessions).release_ended(now)
+            Session.objects.filter(pk__in=[one.pk for one in sessions]).update(last_seen_at=now)
+            record_session_end(sessions, now)
+    return sessions
+
+
+def remove_connection(connection_id: int, *, delete_session: bool = False) -> None:
+    """Remove the row of one closed socket; see `remove_connections`."""
+    for session in remove_connections([connection_id]):
+        # Not in the transaction: deleting takes many batches, and must not keep the session locked meanwhile.
+        if delete_session and not session.agents.exists():
+            delete_sessions([session.pk], only_offline=True)
 
 
 @transaction.atomic
@@ -140,23 +156,6 @@ def remove_processes(processes: QuerySet[Process]) -> int:
     )  # locked before sessions, as in `record_heartbeat`
     _drop(Connection.objects.filter(process_id__in=ids), db_now())
     return Process.objects.filter(pk__in=ids).delete()[0]
-
-
-@transaction.atomic
-def _disconnect(connection_id: int) -> Session | None:
-    locked = Session.objects.select_for_update(
-        no_key=True, of=("self",)
-    )  # locks the session first, as in `register_connection`
-    session: Session | None = locked.filter(connection__pk=connection_id).first()
-    if session is None:
-        return None
-    now = db_now()
-    Connection.objects.filter(pk=connection_id).delete()
-    # Open turns stay: the process that waits for the reply ends each, or the reaper does.
-    Turn.objects.filter(session=session).release_ended(now)
-    Session.objects.filter(pk=session.pk).update(last_seen_at=now)
-    record_session_end([session], now)
-    return session
 
 
 def _drop(connections: QuerySet[Connection], now: datetime) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from accounts.sealing import derive_key
+from agents.core import presence
 from agents.core.errors import NoReceipt, NotDelivered
 from agents.core.post import (
     Evict,
@@ -35,6 +36,7 @@ from agents.core.types import Ask, OpenTurn
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import TurnFailure
 from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOutcome
+from kit.async_db import db_call
 from kit.durations import seconds
 from kit.newest import NewestEntries
 from kit.tasks import TaskSet
@@ -43,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 RECEIPT_WITHIN_S = seconds(4.0, at_least_s=2.0)  # so that an ask whose prompt was lost on its way ends within 5
 REGISTERING_AT_ONCE = 2  # a thousand agents that reconnect at once must leave database connections for the ledger
+REMOVED_AT_ONCE = 100
 FINAL_TRIES = 20
 FINAL_AGAIN_S = 1.0
 MAX_EARLY_EVICTIONS = 1_000
@@ -113,6 +116,8 @@ class SocketLink:
         self._tasks = TaskSet()
         self.refuses_far_prompts = False
         self.registering = asyncio.Semaphore(REGISTERING_AT_ONCE)
+        self._closed: list[int] = []  # connections whose rows are to be removed
+        self._removing = asyncio.Lock()
 
     @property
     def sessions(self) -> dict[int, int]:
@@ -137,6 +142,18 @@ class SocketLink:
     def detach(self, connection_id: int) -> None:
         """Remove a closed socket."""
         self._sockets.pop(connection_id, None)
+
+    async def remove_connection(self, connection_id: int) -> None:
+        """Remove the row of a closed socket, in one transaction with those of sockets that close meanwhile."""
+        self._closed.append(connection_id)
+        async with self._removing, self.registering:
+            some, self._closed = self._closed[:REMOVED_AT_ONCE], self._closed[REMOVED_AT_ONCE:]
+            try:
+                if some:
+                    await db_call(presence.remove_connections)(some)
+            except BaseException:
+                self._closed[:0] = some  # for the next one that waits
+                raise
 
     def deliver_now(self, running: RunningTurn) -> bool:
         """Write the prompt to a socket of this process that takes it at once. See `agents.core.ports.Link`."""

@@ -9,6 +9,7 @@ from django.db.backends.sqlite3 import base, schema
 from django.db.models import Model
 
 from kit.full_text import read_triggers
+from kit.sql import first_writer
 
 MAX_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
@@ -75,6 +76,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """A kept connection, or a new one."""
         opened: sqlite3.Connection = kept.take() or super().get_new_connection(conn_params)
         return opened
+
+    def _start_transaction_under_autocommit(self) -> None:
+        first_writer.let_write()
+        super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Django calls this at the end of a request or a call; only then is the connection kept: a thread that

@@ -96,6 +96,34 @@ async def test_one_call_hands_all_results_of_a_batch_to_the_event_loop(monkeypat
     assert len(handed_over) == counts.batches.buckets()[-1][1] < len(asks)
 
 
+async def test_ends_of_large_replies_are_committed_one_by_one_and_hold_up_no_other_work(ledger: Ledger) -> None:
+    agents = await asyncio.to_thread(lambda: [published() for _ in range(8)])
+    asks = await asyncio.to_thread(lambda: [ask(agent) for agent in agents])
+    turns = await asyncio.gather(*(ledger.admit(one) for one in asks))
+    ended: list[str] = []
+
+    async def end(turn: OpenTurn, text: str) -> None:
+        settled = await settling(ledger, turn, replace(COMPLETED, text=text))
+        assert settled.text == text
+        ended.append(text[:5])
+
+    large = ["large" + "x" * thread.LARGE_REPLY] * 6
+    await asyncio.gather(*map(end, turns, [*large, "small", "small"]))
+    assert ended[:3].count("small") == 2  # at most one was begun before
+    assert await asyncio.to_thread(Turn.objects.filter(outcome=Outcome.COMPLETED).count) == len(turns)
+
+
+async def test_ends_of_large_replies_that_wait_are_stored_before_the_thread_ends() -> None:
+    ledger = Ledger(home=HOME)
+    asks = await asyncio.to_thread(lambda: [ask(published()) for _ in range(4)])
+    turns = await asyncio.gather(*(ledger.admit(one) for one in asks))
+    ending = replace(COMPLETED, text="x" * (thread.LARGE_REPLY + 1))
+    ends = [asyncio.ensure_future(settling(ledger, turn, ending)) for turn in turns]
+    await asyncio.sleep(0)
+    await asyncio.to_thread(ledger.close)
+    assert {end.outcome for end in await asyncio.gather(*ends)} == {Outcome.COMPLETED}
+
+
 async def test_a_burst_is_done_in_batches_of_limited_size() -> None:
     counts = thread.LedgerCounts()
     ledger = Ledger(home=HOME, counts=counts)

@@ -100,6 +100,22 @@ def test_who_watches_is_shown_both(told: list[AddressedMessage]) -> None:
     assert shown(told) == ["SessionStart", True, "SessionEnd", False]
 
 
+def test_sockets_that_close_together_cost_as_many_statements_as_two(told: list[AddressedMessage]) -> None:
+    """Their rows go in one transaction, and a newer connection of one of them stays."""
+    counts = []
+    for number in (2, 6):
+        visits = [registered(login=f"user{number}-{one}") for one in range(number)]
+        newer = registered(visits[0].public_id, login=f"user{number}-0")
+        with CaptureQueriesContext(connection) as queries:
+            sessions = presence.remove_connections([one.connection_id for one in visits])
+        counts.append(len(queries))
+        assert [one.pk for one in sessions] == sorted(one.session_id for one in visits[1:])
+        assert {tails(one.session_id)[-1] for one in visits[1:]} == {"SessionEnd"}
+        assert [*Connection.objects.filter(pk__in=[newer.connection_id])] != []
+        presence.remove_connection(newer.connection_id)
+    assert counts[0] == counts[1]
+
+
 def test_a_newer_connection_ends_the_older_once() -> None:
     old = registered()
     new = registered(old.public_id)

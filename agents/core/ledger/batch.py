@@ -46,6 +46,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     """
     database = thread_database()
     doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
+    sql.first_writer.wants_lock = True
     try:
         with database:
             if doing.may_run_at_once:
@@ -59,6 +60,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
         with database:
             doing.run()
+    finally:
+        sql.first_writer.wants_lock = False
     if doing.watchers is None:
         return Committed(doing.results)
     return Committed(doing.results, doing.events.announce(doing.watchers, database.now, doing.results))

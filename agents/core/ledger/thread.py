@@ -23,6 +23,7 @@ from agents.transcript.recording import NewEvent
 from kit.trace import current_turn
 
 CLOSED_WITHIN_S = 10
+LARGE_REPLY = 64 * 1024  # characters: its end is committed alone
 LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128)
 OnDecided = Callable[[OpenTurn | Exception], None]
@@ -191,7 +192,7 @@ class Ledger:
                     self._spans.settled(turn, ending, settled, began_ns)
             then(settled)
 
-        self._worker.put(Settle(turn, ending, extra_writes), then=take)
+        self._worker.put(Settle(turn, ending, extra_writes), then=take, is_large=len(ending.text) > LARGE_REPLY)
 
     async def release_turn(self, chat_id: str, late: str = "", usage: Usage | None = None) -> None:
         """Free the lingering claim of an ended turn: its agent finished after all, perhaps with a late reply."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agents.core.errors import Denied
 from agents.core.types import Ask, OpenTurn, SettledTurn, TurnEnding
+from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.pieces import Usage
 from agents.transcript.recording import NewEvent
 from kit import sql
@@ -161,3 +162,19 @@ class SortedWork:
 
 def _without_gone_source(ask: Ask, there: Collection[int]) -> Ask:
     return ask if ask.source is None or ask.source.session_id in there else replace(ask, source=None)
+
+
+def without_optional_writes(work: Work) -> Settle | None:
+    """The same end without the writes that may have failed; None if no such write is left.
+
+    The first call leaves out what the surface writes, the second one stores a failure without the reply. Otherwise
+    the worker would try for long to end a turn that the database refuses.
+    """
+    if not isinstance(work, Settle):
+        return None
+    if work.extra_writes is not None:
+        return replace(work, extra_writes=None, has_extra_writes=False)
+    if work.ending.outcome is not Outcome.COMPLETED:
+        return None
+    ending = replace(work.ending, outcome=Outcome.FAILED, reason=TurnFailure.NOT_RECORDED, text="")
+    return replace(work, ending=ending)

@@ -1,8 +1,9 @@
 """The worker of the ledger: it takes work from the queue and commits it in batches, in a thread of its own.
 
-Waiting work is done as one batch. A batch that fails is tried again, then its items one by one, so that one bad
-row fails no other item. When the disk is full, the worker releases its reserve, and writes only ends until the
-reserve is filled again. Asks beyond MAX_WAITING are refused; settles never are.
+Waiting work is done as one batch; the end of a large reply is committed alone, between batches. A batch that fails
+is tried again, then its items one by one, so that one bad row fails no other item. When the disk is full, the
+worker releases its reserve, and writes only ends until the reserve is filled again. Asks beyond MAX_WAITING are
+refused; settles never are.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import logging
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -19,15 +21,13 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connection
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agents.core.errors import MustWait, Unavailable
 from agents.core.ledger.batch import commit
 from agents.core.ledger.disk_reserve import DiskReserve
 from agents.core.ledger.state import LookUp, look_up
-from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work
+from agents.core.ledger.work import Admit, Release, Result, Settle, Touch, Withdraw, Work, without_optional_writes
 from agents.core.types import LookUpResult, OpenTurn
-from agents.models.choices import Outcome, TurnFailure
 from agents.transcript.announcements import Carrier
 from kit import sql
 
@@ -79,6 +79,8 @@ class Worker:
         self._on_batch = on_batch
         self._reserve = reserve
         self._postponed: list[Item] = []
+        self._large: deque[Item] = deque()  # ends of large replies; an empty list in the queue tells of each
+        self._is_large_due = False  # the last batch was of other work
         self._thread: threading.Thread | None = None
         self._ending: threading.Thread | None = None  # that was told to end
 
@@ -88,7 +90,13 @@ class Worker:
         return self._put - self._taken
 
     def put(
-        self, work: Work | LookUp, *, may_refuse: bool = False, is_awaited: bool = True, then: Then | None = None
+        self,
+        work: Work | LookUp,
+        *,
+        may_refuse: bool = False,
+        is_awaited: bool = True,
+        is_large: bool = False,
+        then: Then | None = None,
     ) -> Item:
         """Queue work for the thread; returns the item, with its future unless `then` gets the result.
 
@@ -106,10 +114,14 @@ class Worker:
             loop.call_soon(self._resolve, [item])
             return item
         if self._thread is None:
-            args = (self._queue, self._ending)
+            args = (self._queue, self._large, self._ending)
             self._thread = threading.Thread(target=self._run, args=args, name="ledger", daemon=True)
             self._thread.start()
         self._put += 1
+        if is_large:
+            self._large.append(item)
+            self._queue.put([])
+            return item
         if not self._collected:
             loop.call_soon(self._hand_over)
         self._collected.append(item)
@@ -128,7 +140,7 @@ class Worker:
         if self._thread is not None:
             self._hand_over()
             self._queue.put(None)
-            self._queue = SimpleQueue()
+            self._queue, self._large = SimpleQueue(), deque()
             self._ending, self._thread = self._thread, None
 
     def finish_close(self, within_s: float) -> None:
@@ -138,10 +150,14 @@ class Worker:
             if self._ending.is_alive():
                 logger.error("ledger.unfinished", extra={"waiting": self.waiting})
 
-    def _run(self, queue: "SimpleQueue[list[Item] | None]", before: threading.Thread | None) -> None:
+    def _run(
+        self, queue: "SimpleQueue[list[Item] | None]", large: deque[Item], before: threading.Thread | None
+    ) -> None:
         if before is not None:
             before.join()
-        while (items := self._take(queue)) is not None:
+        while (items := self._take(queue, large)) is not None:
+            if not items:
+                continue
             try:
                 self._serve(items)
             except Exception:  # no exception of a batch may end the thread
@@ -149,29 +165,40 @@ class Worker:
                 self._answer(items, [Unavailable()] * len(items))
         connection.close()
 
-    def _take(self, queue: "SimpleQueue[list[Item] | None]") -> list[Item] | None:
-        """Wait for work; None at the end marker.
+    def _take(self, queue: "SimpleQueue[list[Item] | None]", large: deque[Item]) -> list[Item] | None:
+        """Wait for work; an empty list if there is none after all, None at the end marker.
 
         Postponed work goes first, because it holds claims. The pause before it delays new asks, which would fail
-        too.
+        too. The end of a large reply is taken alone, after a batch of other work or when there is none.
         """
+        if large and (self._is_large_due or (queue.empty() and not self._postponed)):
+            return self._take_large(large)
         if self._postponed:
             time.sleep(RETRY_PAUSE_S)
         items, self._postponed = self._postponed, []
         if not items:
             first = queue.get()
             if first is None:
-                return None
+                if not large:
+                    return None
+                queue.put(None)
+                return self._take_large(large)
             items = first
             self._taken += len(items)
         while len(items) <= MAX_BATCH - HANDED_OVER and not queue.empty():
             more = queue.get()
             if more is None:
-                queue.put(None)  # the next call takes the end marker, after this work is done
+                queue.put(None)  # a later call takes the end marker, after this work is done
                 break
             items += more
             self._taken += len(more)
+        self._is_large_due = True
         return items
+
+    def _take_large(self, large: deque[Item]) -> list[Item]:
+        self._is_large_due = False
+        self._taken += 1
+        return [large.popleft()]
 
     def _serve(self, items: list[Item]) -> None:
         """Do the look-ups, then commit: an ask that a look-up builds is decided in the same batch."""
@@ -256,7 +283,7 @@ class Worker:
                 if committed.messages and self._carry is not None:
                     self._carry(committed.messages)
                 return committed.results
-        if not is_away and len(batch) == 1 and (less := _without_optional_writes(batch[0])):
+        if not is_away and len(batch) == 1 and (less := without_optional_writes(batch[0])):
             return self._commit([less], is_retry=True)
         if is_away or len(batch) == 1:  # each work item alone would wait for the database as long as the batch did
             return [Unavailable()] * len(batch)
@@ -308,22 +335,6 @@ class Worker:
 def _is_lock_failure(failure: Exception) -> bool:
     """True if a deadlock or a lock timeout failed the batch, so that the database itself can be reached."""
     return sql.state_of(failure) in LOCK_FAILURES
-
-
-def _without_optional_writes(work: Work) -> Settle | None:
-    """The same end without the writes that may have failed; None if no such write is left.
-
-    The first call leaves out what the surface writes, the second one stores a failure without the reply. Otherwise
-    the worker would try for long to end a turn that the database refuses.
-    """
-    if not isinstance(work, Settle):
-        return None
-    if work.extra_writes is not None:
-        return replace(work, extra_writes=None, has_extra_writes=False)
-    if work.ending.outcome is not Outcome.COMPLETED:
-        return None
-    ending = replace(work.ending, outcome=Outcome.FAILED, reason=TurnFailure.NOT_RECORDED, text="")
-    return replace(work, ending=ending)
 
 
 def _recover(event: str, failure: Exception, attempt: int) -> None:
