@@ -93,6 +93,7 @@ bounded_django = BoundedDjango(
     max_body_bytes=MAX_BODY_BYTES,
     max_upload_bytes=settings.MAX_UPLOAD_BYTES,
     limits=wiring.concurrency_limits(),
+    turns=runtime.hub_services.turns,
     load=load_pages,
 )
 if not settings.IS_EMBEDDED:

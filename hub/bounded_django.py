@@ -39,6 +39,7 @@ from kit.asgi import (
     media_type_of,
     receive_of,
     respond_refused,
+    slow_down,
     two_values,
 )
 from kit.async_db import db_call, leave_thread, request_call
@@ -51,6 +52,7 @@ UPLOAD = re.compile(
     r"|/api/v1/team/sessions/import|/api/v1/network/venues/import|/desk/network/venues/import"
 )
 UPLOAD_WITHIN_S = 120.0
+LOOKS_EVERY_S = 0.5
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 UTF_8 = ("utf-8", "utf8")
 NOT_UTF_8 = "want forms in UTF-8"
@@ -90,6 +92,7 @@ class OneThreadHandler(ASGIHandler):
             response, spent_s, user_id = await self._respond(scope, body)
         finally:
             self._turns.end(turn, spent_s, user_id)
+        await slow_down(response.status_code)
         if response.closed:
             await self.send_response(response, send)
         else:
@@ -170,10 +173,12 @@ class BoundedDjango:
         max_body_bytes: int,
         max_upload_bytes: int,
         limits: Mapping[str, ConcurrencyLimit],
+        turns: RequestTurns,
         load: Callable[[], None],
     ) -> None:
         """`load`: imports the pages. Called in a thread; requests are passed on after it has returned."""
         self._application = application
+        self._turns = turns
         self._load = load
         self._loading: asyncio.Task[None] | None = None
         self._is_loaded = False
@@ -203,10 +208,14 @@ class BoundedDjango:
             return
 
     async def _upload(self, request: HttpRequest, send: Send) -> None:
+        user_id, spent_s = None, 0.0
+        turn = await self._turns.begin(request.scope, partial(_leave, request.receive))
         try:
-            user_id = await db_call(_find_uploader)(request)
+            user_id, spent_s = await db_call(_find_uploader)(request)
         except DatabaseDown:
             raise RequestRefused(503, "unavailable", DOWN, RETRY_SOON) from None
+        finally:
+            self._turns.end(turn, spent_s, user_id)
         if user_id is None:
             # Without a live token the view answers 401: none of the file's bytes is taken into memory for that.
             request.check_length(self._max_upload_bytes)
@@ -268,7 +277,19 @@ def _user_of(request: Any) -> int | None:
     return int(user.pk) if type(user) is User else None
 
 
-def _find_uploader(request: HttpRequest) -> int | None:
-    """The user whose live token a request carries; whether it is of a fitting kind is the view's to say."""
+def _find_uploader(request: HttpRequest) -> tuple[int | None, float]:
+    """The user whose live token a request carries, and processor seconds.
+
+    Whether the token is of a fitting kind is the view's to say.
+    """
+    began_s = thread_time()
     holder = find_holder(presented(request.headers), *CALLER_KINDS, *AGENT_KINDS)
-    return holder.user.pk if holder else None
+    return holder.user.pk if holder else None, thread_time() - began_s
+
+
+async def _leave(receive: Receive) -> Any:
+    """Wait until the client has left, and receive nothing: the body of an upload is not read yet."""
+    exchange = getattr(receive, "__self__", None)
+    while not getattr(exchange, "disconnected", False):  # noqa: ASYNC110  uvicorn has no event for it
+        await asyncio.sleep(LOOKS_EVERY_S)
+    return {"type": "http.disconnect"}

@@ -18,9 +18,9 @@ from limits.strategies import MovingWindowRateLimiter
 from agents.core.ports import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, Clock
 from agents.core.types import Ask
 from agents.models.choices import Surface
+from kit.account_pace import TokenBucket
 from kit.durations import seconds
 from kit.newest import NewestEntries
-from kit.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 

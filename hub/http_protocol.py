@@ -9,19 +9,17 @@ an answer before it closes a connection. Bodies have bounds of their own (`kit.a
 import asyncio
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
-from copy import copy
-from functools import lru_cache
 from typing import Any, cast
 
 from httptools import HttpParserInvalidMethodError
 from uvicorn._types import ASGI3Application
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hub.http_exchange import UNWATCHED, AnswerWhole, BufferedTransport, FindDirect, HttpExchange
-from kit.asgi import ALLOW_ALL, Scope
+from hub.http_head import LOWER_CASE, find_proxy_headers
+from kit.asgi import ALLOW_ALL, LARGE_BODY_BYTES
 from kit.durations import seconds
 
 HEAD_WITHIN_S = seconds(10.0, at_least_s=5.0)
@@ -40,12 +38,6 @@ NO_SUCH_METHOD = (
 )
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 PLAIN_PATH = re.compile(rb"/[A-Za-z0-9._~@:/-]*")  # the same when it is unquoted
-USUAL_HEADERS = (
-    *(b"accept", b"accept-encoding", b"accept-language", b"authorization", b"cache-control", b"connection"),
-    *(b"content-length", b"content-type", b"cookie", b"forwarded", b"host", b"idempotency-key", b"origin"),
-    *(b"referer", b"traceparent", b"user-agent", b"via", b"x-forwarded-for", b"x-forwarded-host"),
-    *(b"x-forwarded-proto", b"x-real-ip", b"x-request-id"),
-)
 
 
 class HeadTooLarge(Exception):
@@ -212,6 +204,29 @@ class HubHttpProtocol(HttpToolsProtocol):
         else:
             super().send_400_response(msg)
 
+    def handle_websocket_upgrade(self) -> None:
+        """Upgrade the connection when it is its turn. The event loop does one upgrade in each iteration, and
+        serves other clients in between: hundreds of upgrades may come at once.
+        """
+        self.transport.pause_reading()
+        line: deque[HubHttpProtocol] = vars(self.server_state).setdefault("upgrades", deque())
+        line.append(self)
+        if len(line) == 1:
+            self.loop.call_soon(self._upgrade, line)
+
+    def _upgrade(self, line: "deque[HubHttpProtocol]") -> None:
+        try:
+            if not self.transport.is_closing():
+                super().handle_websocket_upgrade()
+                self.transport.resume_reading()
+        except Exception:
+            self.transport.abort()
+            raise
+        finally:
+            line.popleft()
+            if line:
+                self.loop.call_soon(line[0]._upgrade, line)
+
     def pause_writing(self) -> None:
         """Abort the connection later, unless the full buffer gets room before."""
         super().pause_writing()
@@ -274,6 +289,7 @@ class HubHttpProtocol(HttpToolsProtocol):
             or self.parser.get_http_version() != "1.1"
             or self.parser.should_upgrade()
             or not PLAIN_PATH.fullmatch(self.url)
+            or self._has_large_body()
         ):
             return None
         scope: Any = self.scope
@@ -283,6 +299,11 @@ class HubHttpProtocol(HttpToolsProtocol):
             self._read_proxy_headers(scope)
         return self._find(scope)
 
+    def _has_large_body(self) -> bool:
+        """True if the body is so long that its client may have to wait before it is read."""
+        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        return len(length) >= len(str(LARGE_BODY_BYTES))
+
     def _refuse(self) -> None:
         self.transport.write(LARGE)
         self.transport.close()
@@ -291,34 +312,6 @@ class HubHttpProtocol(HttpToolsProtocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
             self._abort_timer = None
-
-
-class LowerCaseNames(dict[bytes, bytes]):
-    """The names of headers in lower case; the usual ones without a call."""
-
-    def __missing__(self, name: bytes) -> bytes:
-        return name.lower()
-
-
-LOWER_CASE = LowerCaseNames({form: name for name in USUAL_HEADERS for form in (name, name.title())})
-
-
-@lru_cache(maxsize=8)
-def find_proxy_headers(app: object) -> Callable[[Scope], None] | None:
-    """The function that changes a scope as uvicorn does where it trusts proxies; None: uvicorn trusts none."""
-    if not isinstance(app, ProxyHeadersMiddleware):
-        return None
-
-    async def serve_nothing(*_: object) -> None: ...
-
-    middleware = cast(Any, copy(app))
-    middleware.app = serve_nothing
-
-    def change(scope: Scope) -> None:
-        with suppress(StopIteration):  # the middleware waits for nothing
-            middleware(scope, serve_nothing, serve_nothing).send(None)
-
-    return change
 
 
 async def _raise(failure: Exception) -> None:

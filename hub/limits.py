@@ -3,10 +3,30 @@
 from django.conf import settings
 
 from accounts.quotas import AccountLimit
+from kit.asgi import LARGE_BODIES_A_SECOND
 
 RETRY_LATER = "429 `rate_limited` with `Retry-After`"
 
 ASKS = AccountLimit("asks a minute", (settings, "CALLER_RATE_PER_MINUTE"), one_more="refused as `rate_limited`")
+PROCESSOR_SHARE = AccountLimit(
+    "percent of a processor",
+    (settings, "ACCOUNT_SHARE_PERCENT"),
+    is_of_process=True,
+    one_more="none: further requests wait",
+)
+SOCKET_BYTES = AccountLimit(
+    "bytes of frames a second",
+    (settings, "SOCKET_BYTES_PER_SECOND"),
+    is_of_process=True,
+    one_more="none: further frames wait",
+)
+LARGE_BODIES = AccountLimit(
+    "bytes of large bodies a second",
+    LARGE_BODIES_A_SECOND,
+    is_of_process=True,
+    counts="bodies of more than 64 KiB of calls that wait for agents, such as A2A, MCP and chat completions",
+    one_more="none: further ones wait",
+)
 STREAMS = AccountLimit(
     "open streams",
     (settings, "STREAMS_PER_CALLER"),

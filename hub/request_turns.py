@@ -1,8 +1,9 @@
 """Whose request a thread serves next: threads and the processor are shared by accounts, not by requests.
 
 An account has two threads at once; while it uses much of the processor it has one, because threads that compute
-delay each other and the event loop. A request that waits for another server leaves its thread to the next one. The
-further requests of an account wait here, without a thread; a request whose client left meanwhile is not served.
+delay each other and the event loop. An account that used still more waits until its share has made up for most
+of it. A request that waits for another server leaves its thread to the next one. The further requests of an
+account wait here, without a thread; a request whose client left meanwhile is not served.
 
 A token is known once a request with it was served. Until then, and without a token, requests are counted by the
 address of their client, which many users may share.
@@ -26,21 +27,27 @@ from kit.newest import NewestEntries
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SHARE = 0.5  # of a core: an account that uses no more is never busy
-BUSY_S, MOST_BUSY_S = 0.5, 5.0  # processor seconds beyond the share: an account is busy from the first number on
+SHARE = 0.5  # of a core, where no limit is set: an account that uses no more is never busy
+# Processor seconds beyond the share: from the first number on an account is busy, from the second on it waits; no
+# more than the third are counted.
+BUSY_S, OVERUSED_S, MOST_USED_S = 0.25, 0.75, 5.0
 TOKENS_KNOWN, ACCOUNTS_KNOWN = 20_000, 10_000
 TOO_MANY = "{most} of your requests are under way: send further ones once some were answered"
 
 
 class Share(NamedTuple):
-    """The part of the threads for one account. `waiting`: the most requests under way, with those that wait."""
+    """The part of the threads for one account. `waiting`: the most requests under way, with those that wait.
+
+    `is_of_account`: False for an address, which many users may share.
+    """
 
     threads: int
     threads_while_busy: int
     waiting: int
+    is_of_account: bool = False
 
 
-OF_ACCOUNT = Share(2, 1, REQUESTS.most)
+OF_ACCOUNT = Share(2, 1, REQUESTS.most, is_of_account=True)
 OF_NEW_TOKENS = Share(2, 1, 1_000)  # of all unknown tokens of one address
 OF_ADDRESS = Share(20, 4, 1_000)  # without a token
 
@@ -54,6 +61,7 @@ class AccountTurns:
     used_s: float = 0.0
     running: int = 0
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    timer: asyncio.TimerHandle | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +76,10 @@ class RequestTurn:
 class RequestTurns:
     """Gives requests their turns; used in the event loop alone."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, share_percent: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        """`share_percent`: of a core, for each account in the long run; 0: no limit."""
+        self._is_limited = share_percent > 0
+        self._a_second = share_percent / 100 or SHARE
         self._clock = clock
         self._accounts = NewestEntries[Hashable, AccountTurns](ACCOUNTS_KNOWN)
         self._users = NewestEntries[str, int](TOKENS_KNOWN)
@@ -94,7 +105,7 @@ class RequestTurns:
     def end(self, turn: RequestTurn, spent_s: float = 0.0, user_id: int | None = None) -> None:
         """Count a request that was served. `spent_s`: processor time; `user_id`: of its token, if valid."""
         account = turn.account
-        account.used_s = min(self._used_s(account) + spent_s, MOST_BUSY_S)
+        account.used_s = min(self._used_s(account) + spent_s, MOST_USED_S)
         account.counted_at = self._clock()
         if user_id is not None and turn.digest:
             self._users[turn.digest] = user_id
@@ -142,6 +153,7 @@ class RequestTurns:
         """Wait until `_release` counts this request as running."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         account.waiting.append(turn)
+        self._serve_waiting(account)
         left = asyncio.ensure_future(receive())  # only a disconnect is still to come
         try:
             await asyncio.wait((turn, left), return_when=asyncio.FIRST_COMPLETED)
@@ -159,13 +171,24 @@ class RequestTurns:
     def _release(self, account: AccountTurns) -> None:
         """Give a thread back, and those that are free to the requests that waited longest."""
         account.running -= 1
+        self._serve_waiting(account)
+
+    def _serve_waiting(self, account: AccountTurns) -> None:
+        if account.timer is not None:
+            account.timer.cancel()
+            account.timer = None
         while account.waiting and account.running < self._at_once(account):
             account.running += 1
             account.waiting.popleft().set_result(None)
+        if account.waiting and not account.running:
+            again_s = (self._used_s(account) - OVERUSED_S) / self._a_second
+            account.timer = asyncio.get_running_loop().call_later(again_s, self._serve_waiting, account)
 
     def _at_once(self, account: AccountTurns) -> int:
-        is_busy = self._used_s(account) >= BUSY_S
-        return account.share.threads_while_busy if is_busy else account.share.threads
+        used_s, share = self._used_s(account), account.share
+        if self._is_limited and share.is_of_account and used_s > OVERUSED_S:
+            return 0
+        return share.threads_while_busy if used_s >= BUSY_S else share.threads
 
     def _used_s(self, account: AccountTurns) -> float:
-        return max(0.0, account.used_s - (self._clock() - account.counted_at) * SHARE)
+        return max(0.0, account.used_s - (self._clock() - account.counted_at) * self._a_second)

@@ -70,6 +70,7 @@ from hub.monitoring.ledger import Counts, MeasuredLink
 from hub.monitoring.metrics import Gauges
 from hub.request_turns import RequestTurns
 from kit import trace
+from kit.account_pace import AccountPaces
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.ids import unguessable
 from mcp_server.service.calls import SURFACE as MCP_CANCEL
@@ -161,8 +162,10 @@ class HubServices:
         runner = CallRunner(
             Operations(services), ledger, streams, callers, settings.STREAM_MAX_AGE_S, exchange_log
         )
+        paces = AccountPaces(settings.SOCKET_BYTES_PER_SECOND)
         self.gateway = gateway = Gateway.build(
             process_id=process_id,
+            paces=paces,
             link=link,
             dispatcher=dispatcher,
             post=post,
@@ -200,7 +203,7 @@ class HubServices:
         self.models = ModelEndpoint(
             runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
         )
-        self.turns = RequestTurns()
+        self.turns = RequestTurns(settings.ACCOUNT_SHARE_PERCENT)
         self.questions = QuestionList(reader, rest, _preview, self.turns.call)
         self.sharing = ShareEndpoint(reader, rest)
         self.operators = Operators(prompt_service, rest)
@@ -212,6 +215,7 @@ class HubServices:
             follow_ups=FollowUpTasks(tasks, pushes),
             meter=meter,
             unsigned=unsigned,
+            paces=paces,
             process_id=process_id,
             clock=time.monotonic,
         )
@@ -232,6 +236,7 @@ class HubServices:
             ledger=ledger,
             operator_sockets=operator_sockets,
             meter=meter,
+            paces=paces,
             process_id=process_id,
             public_url=settings.PUBLIC_URL,
         )

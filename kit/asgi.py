@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from kit import trace
+from kit.account_pace import AccountPaces
 from kit.durations import seconds
 from kit.tasks import wait_within
 
@@ -30,6 +31,10 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 ALLOW_ALL = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 JSON_TYPES = frozenset({"", "application/json", "application/a2a+json"})  # "": the request names none
 FORM_TYPE = "multipart/form-data"
+LARGE_BODY_BYTES = 65_536
+LARGE_BODIES_A_SECOND = 1_000_000  # bytes of large bodies of JSON
+TOO_MANY_REQUESTS = 429
+REFUSED_AFTER_S = seconds(1.0)  # see `slow_down`
 RETRY_SOON = (b"retry-after", b"2")
 SINGLE_HEADERS = frozenset({"authorization", "content-type", "host", "idempotency-key", "last-event-id", "origin"})
 
@@ -97,6 +102,9 @@ class Exchange(Protocol):
         """Go on with the request in a task."""
 
 
+_large_bodies = AccountPaces(LARGE_BODIES_A_SECOND)  # by token, or by address
+
+
 class HttpRequest:
     """One HTTP request, its headers read once.
 
@@ -150,7 +158,12 @@ class HttpRequest:
         """
         self.check_head(methods, takes_form=takes_form)
         self.check_length(MAX_BODY_BYTES)
-        return bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
+        body = bytes(await self.read_body(MAX_BODY_BYTES, BODY_WITHIN_S))
+        if len(body) > LARGE_BODY_BYTES:  # parsing it holds up the event loop
+            address, _ = self.scope.get("client") or ("", 0)
+            client = self.headers.get("authorization") or self.headers.get("cookie") or address
+            await _large_bodies.of(hash(client)).keep(len(body), within_s=BODY_WITHIN_S)
+        return body
 
     def check_whole(self, methods: Sequence[str], body: bytes) -> None:
         """Check the form of a request whose body was read already; raises what `read_checked` does."""
@@ -287,8 +300,15 @@ def retry_after(wait_s: int) -> Header:
     return b"retry-after", b"%d" % wait_s
 
 
+async def slow_down(status: int) -> None:
+    """Wait before a response of 429 is sent: a client that asks again at once then sends no flood of requests."""
+    if status == TOO_MANY_REQUESTS:
+        await asyncio.sleep(REFUSED_AFTER_S)
+
+
 async def respond_refused(send: Send, refused: RequestRefused) -> None:
     """Send the response of REST to a refused request."""
+    await slow_down(refused.status)
     await respond(send, refused.status, refused.body, refused.headers)
 
 

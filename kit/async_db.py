@@ -1,8 +1,12 @@
 """The only bridges from a coroutine to Django's synchronous database work."""
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
@@ -17,8 +21,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Slice = TypeVar("Slice", str, bytes)
 
-_bulk = ThreadPoolExecutor(2, "bulk")
-_requests = ThreadPoolExecutor(100, "request")  # a thread starts only when no other is idle
+NICENESS = 5
+
+
+def _be_nice() -> None:
+    """Let the event loop and the ledger, which serve all accounts, have the processor before this thread."""
+    if sys.platform == "linux":  # elsewhere the process would become nice
+        thread = threading.get_native_id()
+        most = max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
+        with suppress(OSError):  # otherwise the pool would take no more work
+            os.setpriority(os.PRIO_PROCESS, thread, most)
+
+
+_bulk = ThreadPoolExecutor(2, "bulk", initializer=_be_nice)
+# A thread starts only when no other is idle.
+_requests = ThreadPoolExecutor(100, "request", initializer=_be_nice)
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:

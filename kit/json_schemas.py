@@ -24,8 +24,23 @@ MAX_SCHEMA_CHARS = 20_000
 MAX_FLAW_CHARS = 500
 MAX_OBJECTS = 2_000
 MAX_CPU_S = 0.5
+MAX_ERRORS = 2_000  # the library's errors refer to each other, and to free very many takes long
 
-_ends_at: ContextVar[float] = ContextVar("ends_at")
+
+class _Bound:
+    """The end of a check in processor seconds of its thread, and the errors that may still be found."""
+
+    def __init__(self) -> None:
+        self.ends_at = time.thread_time() + MAX_CPU_S
+        self.errors_left = MAX_ERRORS
+
+    def check(self) -> None:
+        """Raise `Uncheckable` beyond the bounds."""
+        if time.thread_time() > self.ends_at or self.errors_left < 0:
+            raise Uncheckable("checking a reply by it takes too long")
+
+
+_bound: ContextVar[_Bound] = ContextVar("bound")
 
 
 class Uncheckable(Exception):
@@ -68,7 +83,7 @@ def find_flaw(value: Any, schema: dict[str, Any]) -> str:
     Raises:
         Uncheckable: the schema is not sound, or takes too long.
     """
-    begun = _ends_at.set(time.thread_time() + MAX_CPU_S)
+    begun = _bound.set(_Bound())
     try:
         bounded = _bounded(_class_of(schema))
         # A subschema that names its dialect would be applied by the library's own class, without a bound.
@@ -81,7 +96,7 @@ def find_flaw(value: Any, schema: dict[str, Any]) -> str:
     except Exception:  # noqa: BLE001  the library raises errors of many kinds for schemas that are none
         raise Uncheckable("it is no JSON Schema") from None
     finally:
-        _ends_at.reset(begun)
+        _bound.reset(begun)
     return "" if error is None else _describe_error(error)
 
 
@@ -101,18 +116,23 @@ def _class_of(schema: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=16)
 def _bounded(plain: Any) -> Any:
-    """The validators of a dialect, each of which looks at the time first."""
+    """The validators of a dialect, each of which looks at its bounds first."""
     checks = {name: _pass if name in UNCHECKED else _timed(check) for name, check in plain.VALIDATORS.items()}
     return validators.extend(plain, checks)
 
 
 def _timed(check: Any) -> Any:
     def run(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if time.thread_time() > _ends_at.get():
-            raise Uncheckable("checking a reply by it takes too long")
+        bound = _bound.get()
+        bound.check()
         if check.__name__ == "additionalProperties" and "patternProperties" in schema:
             return
-        yield from check(validator, value, instance, schema) or ()
+        for error in check(validator, value, instance, schema) or ():
+            is_new = not isinstance(error.validator, str)  # the library names it when it leaves this level
+            if is_new:
+                bound.errors_left -= 1
+            bound.check()
+            yield error
 
     return run
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from kit.account_pace import FRAME, AccountPace
 from kit.asgi import RETRY_SOON, Receive, Scope, Send, error_body
 
 SendNow = Callable[[bytes], bool]
@@ -40,6 +41,12 @@ def find_set_heartbeat(send: Send) -> SetHeartbeat | None:
     return found
 
 
+def _size(text: str | None, data: bytes | None) -> int:
+    if text is None:
+        return len(data or b"")
+    return len(text) if text.isascii() else len(text.encode())
+
+
 class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Handles one message at a time on the event loop, straight from the server.
 
@@ -53,10 +60,19 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     `receive_now`: handles a text that the client sent, without a coroutine; the server calls it while the consumer
     waits for a message. Returns False, with nothing done, if `receive` has to be used, as for bytes that are no
     UTF-8. None: `receive` handles all messages.
+
+    `pace`: of the account of the client, once it is known. `receive_now` counts what it handles.
     """
 
     send_now: SendNow | None = None
     receive_now: ReceiveNow | None = None
+    pace = AccountPace(0)
+
+    @property
+    def has_left(self) -> bool:
+        """True if the client has closed the connection, as far as the server knows."""
+        transport = getattr(getattr(self.base_send, "__self__", None), "transport", None)
+        return transport is not None and bool(transport.is_closing())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -72,7 +88,9 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 if message["type"] == "websocket.connect":
                     await self.connect()
                 else:
-                    await self.receive(message.get("text"), message.get("bytes"))
+                    text, data = message.get("text"), message.get("bytes")
+                    await self.pace.keep(FRAME + _size(text, data))
+                    await self.receive(text, data)
             code = message.get("code") or 1005
         finally:
             if hasattr(server, "receive_now"):

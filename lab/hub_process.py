@@ -21,6 +21,8 @@ DEFAULTS = {
     "DEV_LOGIN": "0",
     "GATEWAY": "1",
     "CALLER_RATE_PER_MINUTE": "0",
+    "ACCOUNT_SHARE_PERCENT": "0",
+    "SOCKET_BYTES_PER_SECOND": "0",
     "TEST_TIME_SCALE": str(SCALE),
 }
 

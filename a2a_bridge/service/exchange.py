@@ -17,11 +17,12 @@ from a2a_bridge.wire.errors import denied_text, refused
 from a2a_bridge.wire.requests import PushTarget, Send
 from a2a_bridge.wire.task import State, StatusEvent, Task, after, timestamp
 from agents.core.dispatch import Dispatcher
-from agents.core.errors import Denied
+from agents.core.errors import Denied, RateLimited
 from agents.core.post import JoinTurn, LeaveTurn, Post
 from agents.core.types import Ask
 from agents.models import FollowUp
 from agents.models.choices import TurnFailure
+from kit.asgi import REFUSED_AFTER_S
 from kit.async_db import db_call
 from kit.ids import time_ordered, unguessable
 from kit.tasks import TaskSet
@@ -129,6 +130,7 @@ class Exchanges:
             try:
                 return await self._dispatcher.ask(run)
             except Denied as denied:
+                await _slow_down(denied)
                 await run.refuse(denied)
                 return run
         except Exception:  # the agent was not asked: the same message, sent again, begins a new task
@@ -164,6 +166,7 @@ class Exchanges:
         except BaseException as failure:
             await self._asks_still(task, begun)
             if isinstance(failure, Denied):
+                await _slow_down(failure)
                 raise refused(denied_text(failure, task.handle)) from None
             raise
 
@@ -270,3 +273,9 @@ class Exchanges:
             metadata=send.metadata,
             text_type=agent.text_type,
         )
+
+
+async def _slow_down(denied: Denied) -> None:
+    """Wait before an ask that is refused by the rate is answered; see `kit.asgi.slow_down`."""
+    if isinstance(denied, RateLimited):
+        await asyncio.sleep(REFUSED_AFTER_S)

@@ -20,6 +20,7 @@ from agents.core.turn_course import TurnCourse
 from agents.core.types import LookUpResult, OpenTurn, SettledTurn, TurnEnding
 from agents.core.waiting import RunningTurn, WaitingTurns
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
+from kit.asgi import REFUSED_AFTER_S
 from kit.failpoints import reach
 from kit.tasks import TaskSet
 
@@ -111,7 +112,10 @@ class Dispatcher:
 
         def take(decided: OpenTurn | Exception) -> None:
             self._admitting -= 1
-            then(self._start(made, decided, started))
+            if decided.__class__ is RateLimited:
+                asyncio.get_running_loop().call_later(REFUSED_AFTER_S, then, decided)
+            else:
+                then(self._start(made, decided, started))
 
         self._ledger.decide_found(digest, handle, self._decider(make, made), take)
 
@@ -139,6 +143,9 @@ class Dispatcher:
             decided = await deciding
         except MustWait as waits:
             decided = waits
+        except RateLimited:
+            await asyncio.sleep(REFUSED_AFTER_S)
+            raise
         finally:
             self._admitting -= 1
         begun = self._start(made, decided, started)

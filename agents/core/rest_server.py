@@ -17,7 +17,7 @@ from accounts.middleware import allowing
 from accounts.open_requests import OpenRequests
 from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
-from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send
+from kit.asgi import RETRY_SOON, ClientLeft, Header, HttpRequest, RequestRefused, Send, slow_down
 from kit.sql import DATABASE_UNAVAILABLE
 
 JSON_TYPE = (b"content-type", b"application/json")
@@ -73,6 +73,7 @@ class RestServer:
         except Exception as failure:  # noqa: BLE001  each becomes the answer
             refused = public_refusal(explain(failure), log_key, request.path, unavailable=unavailable)
             answer = RestAnswer(refused.status, refused.body, (JSON_TYPE, *refused.headers))
+        await slow_down(answer.status)
         cors = allowing(request.headers.get("origin"), self.app_origins)
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [*answer.headers, length, NO_STORE, span, *cors]

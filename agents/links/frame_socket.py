@@ -11,6 +11,7 @@ from agents.core.errors import NotDelivered
 from agents.core.post import PostedPrompt
 from agents.links.sockets import SocketLink
 from agents.models.choices import TurnFailure
+from kit.account_pace import AccountPaces
 from kit.async_db import db_call
 from kit.durations import seconds
 from kit.sockets import SocketConsumer, send_refusal
@@ -28,9 +29,10 @@ class FrameSocket(SocketConsumer):
     in.
     """
 
-    def __init__(self, unsigned: UnsignedSockets, link: SocketLink) -> None:
+    def __init__(self, unsigned: UnsignedSockets, link: SocketLink, paces: AccountPaces) -> None:
         super().__init__()
         self._unsigned = unsigned
+        self._paces = paces
         self._link = link
         self._prompting = asyncio.Lock()
         self._waiting_prompts = 0
@@ -42,6 +44,11 @@ class FrameSocket(SocketConsumer):
     def is_over(self) -> bool:
         """True if the socket sends at most a last frame."""
         return self._over
+
+    @property
+    def is_gone(self) -> bool:
+        """True if nothing more is to be done for the client: the hub has ended the socket, or the client has."""
+        return self._over or self.has_left
 
     @abstractmethod
     async def _fail_open_prompts(self, reason: TurnFailure = TurnFailure.CHANNEL_LOST) -> None:
@@ -113,7 +120,8 @@ class FrameSocket(SocketConsumer):
                     await self.close(code)
 
     async def _remove_connection(self, connection_id: int, *, delete_session: bool = False) -> None:
-        # Bounded like registering: a thousand sockets that end at once must
-        # leave the ledger its turn at the database.
+        if not delete_session:
+            await self._link.remove_connection(connection_id)
+            return
         async with self._link.registering:
-            await db_call(presence.remove_connection)(connection_id, delete_session=delete_session)
+            await db_call(presence.remove_connection)(connection_id, delete_session=True)

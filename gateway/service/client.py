@@ -1,13 +1,11 @@
 """The interface of handlers to the rest: the connection that sent the frame, and the parts of its process."""
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Protocol
 
 from accounts.authn import Identity
 from agents.core.dispatch import Dispatcher
-from agents.core.ports import Clock
 from agents.core.post import Post
 from agents.links.channel.driving import ActingFor
 from agents.links.sockets import SocketLink
@@ -28,34 +26,7 @@ from gateway.service.triad import Participant, Triad
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN
-from kit.newest import NewestEntries
-from kit.token_bucket import TokenBucket
-
-PUSHES_A_SECOND, PUSHES_AT_ONCE = 2_000.0, 20_000.0
-OWNERS_KNOWN = 10_000
-
-
-class BroadcastPace:
-    """The pace of an owner's broadcasts and published frames: each counts as many pushes as it has recipients.
-
-    A frame to a thousand agents takes the process as long as a thousand messages, which one connection could send
-    a hundred times a second.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._buckets = NewestEntries[int, TokenBucket](OWNERS_KNOWN)
-
-    async def keep(self, owner_id: int, recipients: int) -> None:
-        """Wait until the owner may push again, and count these recipients. Meanwhile no frame of the sender is
-        read.
-        """
-        bucket = self._buckets.get(owner_id)
-        if bucket is None:
-            bucket = TokenBucket(PUSHES_A_SECOND, PUSHES_AT_ONCE, self._clock)
-        self._buckets[owner_id] = bucket
-        if wait_s := bucket.reserve(recipients):
-            await asyncio.sleep(wait_s)
+from kit.account_pace import PUSH, AccountPaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +44,7 @@ class Gateway:
     rules: RulesCache
     frame_log: FrameLog
     health: HealthReport
-    broadcasts: BroadcastPace
+    paces: AccountPaces
 
     @classmethod
     def build(
@@ -85,6 +56,7 @@ class Gateway:
         post: Post,
         is_alone: bool,
         health: HealthReport,
+        paces: AccountPaces,
     ) -> "Gateway":
         """Put the parts together. `is_alone`: there are no other processes."""
         seats_here = Seats(process_id, post)
@@ -105,8 +77,12 @@ class Gateway:
             rules=rules,
             frame_log=FrameLog(),
             health=health,
-            broadcasts=BroadcastPace(time.monotonic),
+            paces=paces,
         )
+
+    async def keep_pace(self, owner_id: int, recipients: int) -> None:
+        """Wait until the owner may push a frame to so many. Meanwhile no frame of the sender is read."""
+        await self.paces.of(owner_id).keep(PUSH * recipients)
 
     def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""

@@ -37,6 +37,7 @@ from gateway.wire.protocol import (
     UpgradeRefused,
     read_parameters,
 )
+from kit.account_pace import STORED
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.concurrency import ConcurrencyLimit
@@ -73,7 +74,7 @@ class ClientConnection(FrameSocket, TeamClient):
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__(unsigned, gateway.link)
+        super().__init__(unsigned, gateway.link, gateway.paces)
         self.gateway = gateway
         self.client_id = unguessable("client-")
         self.messages = OpenMessages(gateway.router, gateway.recent, self._answer_later, self._follow_receipts)
@@ -194,6 +195,7 @@ class ClientConnection(FrameSocket, TeamClient):
         wanted = self._parameters.agent_id if self._sign_in.identity is None else ""
         name = get_wanted_seat(token.identity, wanted)
         self._sign_in.take(token)
+        self.pace = self._paces.of(token.identity.user_id)
         self._unsigned.leave(self)
         self.protocol.sign_in(token.left_s)
         self._stop_timer()
@@ -211,9 +213,14 @@ class ClientConnection(FrameSocket, TeamClient):
 
     async def _take_seat(self, name: str, identity: Identity, *, confirms: Token | None = None) -> None:
         """Take a seat. `confirms`: the token of the sign-in that names the seat, which is answered."""
+        pace = self._paces.of_connections(identity.user_id)
         try:
-            async with self._link.registering:
-                arrival = await db_call(take_seat)(identity, name, self._process_id)
+            async with pace.line:
+                await pace.keep(0 if self.is_gone else STORED)
+                if self.is_gone:
+                    return
+                async with self._link.registering:
+                    arrival = await db_call(take_seat)(identity, name, self._process_id)
         except (MayNotConnect, QuotaExceeded) as reason:
             code = GatewayErrorCode.CONNECTION_REFUSED
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None

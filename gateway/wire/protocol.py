@@ -28,9 +28,9 @@ from gateway.wire.frames import (
     read_object,
     read_type,
 )
+from kit.account_pace import TokenBucket
 from kit.durations import seconds
 from kit.sockets import POLICY_VIOLATION
-from kit.token_bucket import TokenBucket
 
 SUBPROTOCOL = "a2a-v1"
 NORMAL = 1000

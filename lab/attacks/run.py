@@ -33,6 +33,8 @@ RICH_KINDS = ("exports_unread", "searches", "markdown", "pages")
 QUESTIONS, LONG_THREAD = 100, 20
 SETTINGS: dict[str, Any] = {
     "CALLER_RATE_PER_MINUTE": "30",
+    "ACCOUNT_SHARE_PERCENT": "25",
+    "SOCKET_BYTES_PER_SECOND": "1000000",
     "WEBHOOK_ALLOW_PRIVATE": "1",
     "REMOTE_ALLOW_PRIVATE": "1",
     "TEST_TIME_SCALE": "1",
@@ -56,10 +58,13 @@ class Reads:
 
 @dataclass(frozen=True)
 class Stand:
-    """A hub, its honest callers, and what the attacker knows."""
+    """A hub, its honest callers, and what the attacker knows. `attacked`: asks an agent that no honest caller
+    asks, as its budget and its queue are shared by all who may ask it.
+    """
 
     hub: HubProcess
     callers: Sequence[BenchCaller]
+    attacked: BenchCaller
     thread: str
     folder: Path
 
@@ -107,7 +112,7 @@ class Stand:
         known |= {
             "port": self.port,
             "thread": self.thread,
-            "handle": self.callers[0].path.removeprefix(AGENTS_PATH),
+            "handle": self.attacked.path.removeprefix(AGENTS_PATH),
         }
         command = python("-m", "lab.attacks.attacker", kind, str(seconds))
         return Program(
@@ -124,12 +129,13 @@ def standing(folder: Path) -> Iterator[Stand]:
     """A hub with honest users, whose agents are online, and with a rich account."""
     with hubs.storages("embedded", folder) as new_storage:
         storage = new_storage()
-        users = hubs.seed(storage, HONEST)
+        users = hubs.seed(storage, HONEST + 1)
         seeded = in_django.call(
             storage.env, "lab.bench.thread_rows:seed_threads", QUESTIONS, 1, LONG_THREAD, MARKDOWN
         )
         with HubProcess.start(storage, cores=SERVER_CORES, **SETTINGS) as hub:
-            stand = Stand(hub, [hubs.caller_of(one, "1.0") for one in users], seeded["thread"], folder)
+            *callers, attacked = [hubs.caller_of(one, "1.0") for one in users]
+            stand = Stand(hub, callers, attacked, seeded["thread"], folder)
             with hubs.agents(stand.port, users, folder):
                 stand.look(WARM_UP_S)
                 yield stand

@@ -15,6 +15,7 @@ from agents.transcript.access import SessionRole
 from agents.transcript.announcements import PresenceMessage
 from agents.transcript.recording import post_op_message
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
+from kit.account_pace import STORED, AccountPace
 from kit.async_db import db_call
 from kit.tasks import TaskSet
 from operators.service.prompts import PromptRequest, PromptService, get_session
@@ -50,6 +51,7 @@ class OperatorConversation:
         prompt_service: PromptService,
         live: LiveViews,
         meter: StorageMeter,
+        pace: AccountPace,
         process_id: str,
         put: Callable[[bytes], None],
     ) -> None:
@@ -59,6 +61,7 @@ class OperatorConversation:
         self._prompt_service = prompt_service
         self._live = live
         self._meter = meter
+        self._pace = pace
         self._process_id = process_id
         self._put = put  # queues a frame; an operator who does not keep up is closed
         self._attached: dict[UUID, Attached] = {}
@@ -75,7 +78,12 @@ class OperatorConversation:
     async def take(self, frame: OperatorFrame) -> None:
         """Run the handler of a frame, and send its answer."""
         try:
-            answer = await self._on[type(frame)](frame)
+            if isinstance(frame, Subscribe | OpMessage):  # both tell all who watch the session
+                async with self._pace.line:
+                    await self._pace.keep(STORED)
+                    answer = await self._on[type(frame)](frame)
+            else:
+                answer = await self._on[type(frame)](frame)
         except REFUSED as refused:
             error = describe_error(refused)
             answer = Error(code=error.code, message=str(error))

@@ -11,6 +11,7 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.live_views import LiveViews
 from agents.transcript.storage import StorageMeter
+from kit.account_pace import AccountPaces
 from kit.asgi import Receive, RequestRefused, Scope, Send, headers_of
 from kit.durations import seconds
 from kit.frame_queue import FrameQueue
@@ -91,10 +92,12 @@ class OperatorSocket(SocketConsumer):
         ledger: Ledger,
         operator_sockets: OperatorSockets,
         meter: StorageMeter,
+        paces: AccountPaces,
         process_id: str,
         public_url: str,
     ) -> None:
         super().__init__()
+        self._paces = paces
         self._prompt_service = prompt_service
         self._live = live
         self._ledger = ledger
@@ -143,11 +146,13 @@ class OperatorSocket(SocketConsumer):
             self.put(encode(Error(code="quota_exceeded", message="you hold too many sockets open here")))
             self.end(TRY_AGAIN_LATER)
             return
+        self.pace = self._paces.of(identity.user_id)
         self._conversation = OperatorConversation(
             identity,
             prompt_service=self._prompt_service,
             live=self._live,
             meter=self._meter,
+            pace=self.pace,
             process_id=self._process_id,
             put=self.put,
         )

@@ -15,6 +15,7 @@ from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models.choices import TurnFailure
 from agents.transcript.pieces import MAX_PIECES, Usage
+from kit.account_pace import AccountPaces
 from lab import frames
 
 HERE = "here"
@@ -42,6 +43,7 @@ class Wired(AgentSocket):
         super().__init__(
             link=link, ledger=nothing, requests=nothing, follow_ups=nothing, meter=nothing, process_id=HERE,
             clock=asyncio.get_running_loop().time, unsigned=UnsignedSockets(),
+            paces=AccountPaces(0),
         )  # fmt: skip
         self.has_room = asyncio.Event()
         self.has_room.set()

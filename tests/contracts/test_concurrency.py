@@ -75,7 +75,13 @@ def test_a_view_that_outlives_its_request_takes_nothing() -> None:
 
 def make_bounded(application: Application, load: Callable[[], None], counted: ConcurrencyLimit) -> BoundedDjango:
     return BoundedDjango(
-        application, path_prefix="", max_body_bytes=1, max_upload_bytes=1, limits={KIND: counted}, load=load
+        application,
+        path_prefix="",
+        max_body_bytes=1,
+        max_upload_bytes=1,
+        limits={KIND: counted},
+        turns=RequestTurns(),
+        load=load,
     )
 
 

@@ -17,6 +17,7 @@ from agents.models.session import PROCESS_DEAD_S
 from agents.transcript.announcements import ChannelStatus, RecheckAccess
 from agents.transcript.storage import StorageMeter
 from hub import wiring
+from kit.account_pace import AccountPace
 from kit.async_db import db_call
 from kit.clock import db_now
 from lab.callers import Json
@@ -52,7 +53,13 @@ def converse(bob: User, live: LiveViews, heard: Heard) -> OperatorConversation:
     prompt_service = wiring.HubServices().operators.prompt_service
     meter = StorageMeter(1, time.monotonic)
     return OperatorConversation(
-        identity, prompt_service=prompt_service, live=live, meter=meter, process_id="here", put=heard.put
+        identity,
+        prompt_service=prompt_service,
+        live=live,
+        meter=meter,
+        pace=AccountPace(0),
+        process_id="here",
+        put=heard.put,
     )
 
 

@@ -19,6 +19,7 @@ from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
 from agents.models.choices import TurnFailure
 from hub.polling import Changes, Halts, Version
+from kit.account_pace import AccountPaces
 from kit.async_db import DbCalls, db_call
 from lab.waiting import eventually
 from tests.contracts.rows import HOME, admitted, ask, published
@@ -82,7 +83,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     unused: Any = None
     socket = AgentOfOne(
         link=link, ledger=unused, requests=unused, follow_ups=unused, meter=unused, process_id=HOME,
-        clock=time.monotonic, unsigned=UnsignedSockets(),
+        clock=time.monotonic, unsigned=UnsignedSockets(), paces=AccountPaces(0),
     )  # fmt: skip
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)

@@ -8,10 +8,11 @@ import pytest
 from hub.limits import REQUESTS
 from hub.request_turns import (
     BUSY_S,
-    MOST_BUSY_S,
+    MOST_USED_S,
     OF_ACCOUNT,
     OF_ADDRESS,
     OF_NEW_TOKENS,
+    OVERUSED_S,
     SHARE,
     RequestTurn,
     RequestTurns,
@@ -19,7 +20,7 @@ from hub.request_turns import (
 from kit.asgi import ClientLeft, Message, Receive, RequestRefused, Scope
 
 ALICE, BOB = 1, 2
-AT_ONCE, WHILE_BUSY, _ = OF_ACCOUNT
+AT_ONCE, WHILE_BUSY, *_ = OF_ACCOUNT
 LONG_S = 1.3
 
 
@@ -40,9 +41,9 @@ async def leave() -> Message:
 class Visits:
     """Requests of several accounts, with a clock that the test moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, share_percent: int = 0) -> None:
         self.now_s = 0.0
-        self.turns = RequestTurns(lambda: self.now_s)
+        self.turns = RequestTurns(share_percent, clock=lambda: self.now_s)
 
     async def sign_in(self, token: str, user_id: int) -> None:
         """Serve a first request, by which the hub learns whose token it is."""
@@ -87,10 +88,29 @@ async def test_an_account_that_computes_much_has_one_thread_until_it_has_rested(
         visits.turns.end(turn, LONG_S)
     [only] = await visits.begin_many(WHILE_BUSY, "alice")
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.now_s += (MOST_BUSY_S - BUSY_S) / SHARE + 1
+    visits.now_s += (MOST_USED_S - BUSY_S) / SHARE + 1
     visits.turns.end(only)
     await waiting
     await visits.begin_many(AT_ONCE - 1, "alice")
+
+
+async def test_an_account_that_used_more_than_its_share_waits_until_it_has_rested() -> None:
+    visits, short_s = Visits(share_percent=50), 0.1
+    await visits.sign_in("alice", ALICE)
+    await visits.sign_in("bob", BOB)
+    visits.turns.end(await visits.begin("alice"), OVERUSED_S + short_s * 0.5)
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    await visits.begin("bob")
+    visits.now_s += short_s
+    async with asyncio.timeout(10 * short_s):  # its own timer looks again
+        visits.turns.end(await waiting)
+    await visits.begin("alice")
+
+
+async def test_requests_of_an_address_wait_for_no_share() -> None:
+    visits = Visits(share_percent=50)
+    visits.turns.end(await visits.begin(""), MOST_USED_S)
+    await visits.begin("")
 
 
 async def test_short_requests_make_no_account_busy(visits: Visits) -> None:

@@ -4,6 +4,7 @@ The agents are connected in rows only: a turn that is admitted ends at once, as 
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from accounts.tokens import mint
 from agents.models import Turn
 from hub.caller_rate import CallerRate
 from hub.wiring import HubServices
-from kit.asgi import HttpRequest
+from kit.asgi import REFUSED_AFTER_S, HttpRequest
 from kit.async_db import db_call
 from lab.waiting import eventually
 from tests.contracts.rows import Published, ask, live_process, published, user
@@ -109,10 +110,12 @@ async def test_a_plain_send_takes_two_trips(hub: Hub, way: str) -> None:
     assert (await db_call(Credential.objects.get)(name="test", kind="session")).last_used_at is not None
 
 
-async def test_a_send_over_the_rate_takes_one_and_no_claim(hub: Hub) -> None:
+async def test_a_send_over_the_rate_takes_one_and_no_claim_and_is_answered_later(hub: Hub) -> None:
     hub.hub_services.dispatcher._limits = CallerRate(1)
     await hub.ask("hub")
+    began = time.monotonic()
     status, answer = await hub.ask("hub")
+    assert time.monotonic() - began >= REFUSED_AFTER_S
     assert status == 200
     assert "over your rate limit" in msgspec.json.encode(answer).decode()
     assert await db_call(rows)() == [("failed", "not_delivered"), ("denied", "rate_limited")]

@@ -17,6 +17,7 @@ from gateway.service.health import HealthReport
 from gateway.service.pushes import Channels, find_watching
 from gateway.service.seat import GATEWAY_LINK
 from gateway.service.status_feed import StatusFeed
+from kit.account_pace import AccountPaces
 from kit.async_db import db_call
 from lab.frames import Json
 from lab.hub_process import HubProcess
@@ -254,7 +255,7 @@ async def _release(chat_id: str, late: str, usage: object) -> None:
     raise AssertionError("no turn runs here")
 
 
-def build_gateway() -> Gateway:
+def build_gateway(a_second: int = 0) -> Gateway:
     """The parts of a process that serves no socket."""
     dispatcher: Any = None  # nothing is asked
     link = SocketLink(process_id="p", post=LocalPost(), waiting=WaitingTurns(_release))
@@ -265,6 +266,7 @@ def build_gateway() -> Gateway:
         post=LocalPost(),
         is_alone=True,
         health=HealthReport("", ""),
+        paces=AccountPaces(a_second),
     )
 
 

@@ -23,6 +23,7 @@ from agents.models.choices import TurnFailure
 from agents.transcript import permissions
 from agents.transcript.announcements import Resolution
 from agents.transcript.storage import StorageMeter
+from kit.account_pace import STORED, AccountPaces
 from kit.asgi import headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -46,10 +47,11 @@ class AgentConnection(FrameSocket):
         follow_ups: FollowUpTaker,
         meter: StorageMeter,
         unsigned: UnsignedSockets,
+        paces: AccountPaces,
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__(unsigned, link)
+        super().__init__(unsigned, link, paces)
         self._ledger = ledger
         self._follow_ups = follow_ups
         self._meter = meter
@@ -169,20 +171,36 @@ class AgentConnection(FrameSocket):
         # From here on the agent waits for the hub, so the agent's time limit no longer applies.
         self._stop_timer()
         try:
-            async with self._link.registering:
-                registration = _registration_of(frame, self._identity)
-                arrival = await db_call(register_agent)(registration, process_id=self._process_id)
+            arrival = await self._register_in_line(_registration_of(frame, self._identity))
         except (MayNotConnect, QuotaExceeded) as reason:
             await self._send(Error(code=reason.code, message=str(reason)))
             await self.close_from_hub(TRY_AGAIN_LATER, bye=reason.code)
             return
+        if arrival is None:
+            return
         self._registered = arrival.registered
+        self.pace = self._paces.of(self._identity.user_id)
         self._owner = ActingFor.owner(self._identity.user_id, self._identity.login, self.session_id)
         self._deletes_session = frame.delete_on_disconnect
         self._hears_cancel = "cancel" in (frame.features or ())
         self.may_be_direct = "direct_message" in (frame.features or ())
         if not self._over:  # if the socket was closed meanwhile, `disconnect` deletes the row
             await self._welcome(arrival, self._identity.credential_name)
+
+    async def _register_in_line(self, registration: AgentRegistration) -> RegisteredAgent | None:
+        """Register after other agents of the account that wait; None if the client has left by then.
+
+        A client that gave up and connects again must not wait behind the sockets that it left.
+        """
+        pace = self._paces.of_connections(registration.user_id)
+        async with pace.line:
+            if self.is_gone:
+                return None
+            await pace.keep(STORED)
+            if self.is_gone:
+                return None
+            async with self._link.registering:
+                return await db_call(register_agent)(registration, process_id=self._process_id)
 
     async def _welcome(self, arrival: RegisteredAgent, token_name: str) -> None:
         registered = arrival.registered

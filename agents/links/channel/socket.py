@@ -46,6 +46,7 @@ from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.pieces import MAX_REPLY_BYTES, Part, size_of
 from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean, payload_of
 from agents.transcript.storage import STORAGE_FULL
+from kit.account_pace import FRAME
 from kit.async_db import db_call
 from kit.describe import CHANNEL_TOKEN, DescribedSocket
 from kit.sockets import SERVICE_RESTART
@@ -136,8 +137,11 @@ class AgentSocket(AgentConnection):
     def receive_now(self, text: bytes) -> bool:
         """Handle a reply, or a chunk of one, to a caller of this process. See `kit.sockets.SocketConsumer`."""
         reply = read_plain_reply(text)
-        if reply is None or not (messages := self._prompts.read_reply_for(self._process_id, reply)):
+        if reply is None or self.pace.is_behind:
             return False
+        if not (messages := self._prompts.read_reply_for(self._process_id, reply)):
+            return False
+        self.pace.count(FRAME + len(text))
         self._last_heard = self._clock()
         self._link.report_here(messages)
         return True

@@ -69,7 +69,7 @@ async def broadcast(client: TeamClient, envelope: Envelope) -> None:
     if own:
         sender, rules = AgentName(owner_id, client.identity.login, own), client.gateway.rules
         seats = [one for one in seats if await rules.may_message(sender, sender._replace(name=one.name))]
-    await client.gateway.broadcasts.keep(owner_id, len(seats))
+    await client.gateway.keep_pace(owner_id, len(seats))
     sent = await client.gateway.seats.push(seats, _make_frames(client, envelope, said))
     results = [{"agentId": name, "success": was_sent} for name, was_sent in sorted(sent.items())]
     result = {"success": True, "totalSent": sum(sent.values()), "results": results}
