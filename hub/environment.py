@@ -97,7 +97,7 @@ ACCOUNT_SHARE_PERCENT = env.integer("ACCOUNT_SHARE_PERCENT", 25, most=100)
 """percent of a processor that the pages and REST calls of one account may use after their first 0.75 s; its
 further requests wait. `0`: no limit"""
 SOCKET_BYTES_PER_SECOND = env.integer("SOCKET_BYTES_PER_SECOND", 1_000_000)
-"""bytes a second that are read from all WebSockets of one account; what comes faster waits. A frame
+"""bytes a second that are read from all WebSockets of one account; faster frames wait. A frame
 counts 200 bytes more than it has, a frame to many agents 500 for each of them, and an operator's message or
 subscription 40,000. Agents connect at the same pace, 40,000 each. `0`: no limit"""
 STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 4500)

@@ -301,8 +301,8 @@ class HubHttpProtocol(HttpToolsProtocol):
 
     def _has_large_body(self) -> bool:
         """True if the body is so long that its client may have to wait before it is read."""
-        length = next((value for name, value in self.headers if name == b"content-length"), b"")
-        return len(length) >= len(str(LARGE_BODY_BYTES))
+        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        return int(length) > LARGE_BODY_BYTES  # the parser has checked that it is a number of 64 bits
 
     def _refuse(self) -> None:
         self.transport.write(LARGE)

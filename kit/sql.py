@@ -332,7 +332,10 @@ class FirstWriter:
         self.wants_lock = False
 
     def let_write(self) -> None:
-        """Wait, in another thread, while the first writer wants the lock or has it."""
+        """Wait, in another thread, while the first writer wants the lock or has it.
+
+        The others look again and again, so that the first writer, which writes for every ask, has nothing to tell.
+        """
         until = time.monotonic() + FIRST_WRITER_S if self.wants_lock else 0.0
         while self.wants_lock and time.monotonic() < until:
             time.sleep(LOOKS_EVERY_S)

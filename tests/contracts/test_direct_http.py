@@ -6,13 +6,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
-from uvicorn.server import ServerState
-from websockets.asyncio.client import connect
 
 from hub.http_exchange import AnswerWhole
 from hub.http_protocol import HEAD_WITHIN_S, HubHttpProtocol, end_overdue
-from hub.socket_protocol import HubSockets
-from kit.asgi import ClientLeft, Exchange, Receive, Scope, Send, respond
+from kit.asgi import LARGE_BODY_BYTES, ClientLeft, Exchange, Receive, Scope, Send, respond
 from lab.waiting import eventually
 from tests.contracts.servers import serving
 
@@ -111,6 +108,17 @@ async def connected(server: uvicorn.Server) -> AsyncIterator[tuple[asyncio.Strea
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("size", "way"), [(LARGE_BODY_BYTES, b"direct "), (LARGE_BODY_BYTES + 1, b"application ")]
+)
+async def test_a_large_body_whose_client_may_have_to_wait_has_no_direct_way(
+    server: uvicorn.Server, size: int, way: bytes
+) -> None:
+    async with connected(server) as (reader, writer):
+        writer.write(ask(body=b"x" * size))
+        assert (await read(reader)).startswith(way)
 
 
 async def asked(times: int = 1) -> None:
@@ -343,33 +351,3 @@ async def test_a_client_that_reads_nothing_is_served_until_the_buffers_are_full(
         assert 0 < count < asks
         (connection,) = server.server_state.connections
         assert connection.transport.get_write_buffer_size() < 4 * 65_536 + LONG
-
-
-async def test_upgrades_that_come_at_once_are_done_one_in_each_iteration_of_the_loop() -> None:
-    number, iterations, began_at = 20, 0, list[int]()
-
-    async def count() -> None:
-        nonlocal iterations
-        while True:
-            iterations += 1
-            await asyncio.sleep(0)
-
-    async def accept(scope: Scope, receive: Receive, send: Send) -> None:
-        began_at.append(iterations)
-        await receive()
-        await send({"type": "websocket.accept"})
-        await receive()
-
-    config = uvicorn.Config(accept, http=HubHttpProtocol, ws=HubSockets, log_config=None, ws_ping_interval=60)
-    config.load()
-    state = ServerState()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: HubHttpProtocol(config, state, {}), "127.0.0.1", 0
-    )
-    counting = asyncio.create_task(count())
-    async with server:
-        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/channel"
-        sockets = await asyncio.gather(*(connect(url, compression=None) for _ in range(number)))
-        await asyncio.gather(*(socket.close() for socket in sockets))
-    counting.cancel()
-    assert len(set(began_at)) == number

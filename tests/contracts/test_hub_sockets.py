@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
 from gateway.surface.prototype import serve_prototype
+from hub.http_protocol import HubHttpProtocol
 from hub.socket_protocol import HEARTBEAT_TIMEOUT, HubSockets
 from kit.sockets import find_set_heartbeat
 from lab.waiting import eventually
@@ -165,3 +166,33 @@ async def test_a_client_that_sends_pings_and_reads_nothing_fills_no_memory() -> 
         last = await client.ping()
         client.transport.resume_reading()
         await asyncio.wait_for(last, 60)  # behind some ten thousand pongs
+
+
+async def test_upgrades_that_come_at_once_are_done_one_in_each_iteration_of_the_loop() -> None:
+    number, iterations, began_at = 20, 0, list[int]()
+
+    async def count() -> None:
+        nonlocal iterations
+        while True:
+            iterations += 1
+            await asyncio.sleep(0)
+
+    async def accept(scope: Any, receive: Any, send: Any) -> None:
+        began_at.append(iterations)
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+    config = uvicorn.Config(accept, http=HubHttpProtocol, ws=HubSockets, log_config=None, ws_ping_interval=60)
+    config.load()
+    state = ServerState()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: HubHttpProtocol(config, state, {}), "127.0.0.1", 0
+    )
+    counting = asyncio.create_task(count())
+    async with server:
+        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/channel"
+        sockets = await asyncio.gather(*(connect(url, compression=None) for _ in range(number)))
+        await asyncio.gather(*(socket.close() for socket in sockets))
+    counting.cancel()
+    assert len(set(began_at)) == number
