@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import F, Model, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 
 from kit.clock import db_now
 from kit.durations import seconds
@@ -73,7 +73,9 @@ class Outbox(ABC):
     of these rows may have the same value, so that no receiver and no owner holds up the others; a row without a
     value does not count. `lease`: longer than an attempt usually takes. `retry_after_s`: the waits between
     attempts; when all were used, the row is given up.
-    `columns_while_sent`: values that a lease writes into further columns.
+    `columns_while_sent`: values that a lease writes into further columns. `interrupted`: fits due rows whose
+    sender ended before it stored the end; each run of a sender begins with them, as they have waited for the end
+    of the lease.
     """
 
     name: ClassVar[str]
@@ -84,6 +86,7 @@ class Outbox(ABC):
     lease: ClassVar[timedelta] = LEASE
     retry_after_s: ClassVar[Sequence[float]]
     columns_while_sent: ClassVar[Mapping[str, Any]] = {}
+    interrupted: ClassVar[Q | None] = None
 
     @abstractmethod
     def find_sendable(self) -> QuerySet[Any]:
@@ -164,11 +167,14 @@ class Leased:
     prepared: Any
 
 
-def lease(outbox: Outbox, limits: SendLimits) -> list[Leased]:
-    """Lease due rows within the limits, those that are due longest first, until `Outbox.lease` has passed."""
+def lease(outbox: Outbox, limits: SendLimits, which: Q | None = None) -> list[Leased]:
+    """Lease due rows within the limits, those that are due longest first, until `Outbox.lease` has passed.
+
+    `which`: only rows that fit it.
+    """
     leased: list[Leased] = []
     try:
-        while limits.left and (found := _lease_some(outbox, limits)):
+        while limits.left and (found := _lease_some(outbox, limits, which or Q())):
             leased += found
     except BaseException:
         for one in leased:
@@ -217,6 +223,8 @@ class Sender:
         """Send, and return the number of attempts whose ends were stored. Call it once."""
         count = 0
         leave_at = time.monotonic() + RUN_FOR_S
+        if self._outbox.interrupted is not None and not self._stopping.is_set():
+            self._start_due(self._outbox.interrupted)
         while True:
             if self._stopping.is_set():
                 leave_at = min(leave_at, time.monotonic() + STOP_WITHIN_S)
@@ -232,8 +240,8 @@ class Sender:
             self._has_left = True
         return self._settle_next() if not self._ended.empty() else 0
 
-    def _start_due(self) -> None:
-        for leased in lease(self._outbox, self._limits):
+    def _start_due(self, which: Q | None = None) -> None:
+        for leased in lease(self._outbox, self._limits, which):
             self._under_way += 1
             threading.Thread(target=self._send, args=(leased,), name=self._outbox.name, daemon=True).start()
 
@@ -303,10 +311,10 @@ class Sender:
             return ended
 
 
-def _lease_some(outbox: Outbox, limits: SendLimits) -> list[Leased]:
+def _lease_some(outbox: Outbox, limits: SendLimits, which: Q) -> list[Leased]:
     """Lease rows from the head of the queue. The next call leaves out receivers and owners at their limits."""
     now = db_now()
-    due = limits.without_full(outbox.find_sendable().filter(next_attempt_at__lte=now))
+    due = limits.without_full(outbox.find_sendable().filter(which, next_attempt_at__lte=now))
     if not due.exists():  # without a transaction, which would take the write lock of SQLite
         return []
     taken: list[Any] = []

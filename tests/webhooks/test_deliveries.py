@@ -179,6 +179,21 @@ def test_a_lease_that_ran_out_is_taken_again_and_the_late_word_does_not_count(al
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_delivery_whose_sender_died_goes_before_those_that_became_due_meanwhile(alice: Person) -> None:
+    with receiving() as receiver:
+        subscribed(alice.user, receiver.url)
+        happen(alice.user)
+        dead = lease_one()
+        for _ in range(3 * EACH_SUBSCRIPTION):
+            happen(alice.user)
+        make_due()
+        Delivery.objects.filter(status="pending").update(next_attempt_at=db_now() - LEASE)
+        assert deliver() == 1 + 3 * EACH_SUBSCRIPTION
+    first = [one.headers["webhook-id"] for one in receiver.received[:EACH_SUBSCRIPTION]]
+    assert dead.row.event_id in first
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_end_of_a_delivery_and_the_end_of_its_webhook_do_not_wait_for_each_other(alice: Person) -> None:
     """Both lock the webhook first: in a circle, PostgreSQL would fail one of them after a second."""
     for _ in range(10):

@@ -56,6 +56,7 @@ class HttpOutbox(Outbox):
     rows: ClassVar[type[Sendable]]
     unreadable: ClassVar[str]
     columns_while_sent: ClassVar[Mapping[str, Any]] = {"status": Status.SENDING}
+    interrupted = Q(status=Status.SENDING)
 
     def __init__(self, http: SafeHttp) -> None:
         self._http = http

@@ -17,6 +17,7 @@ AT_ONCE = 8
 BAD_OWNERS = ("owner-1", "owner-2", "owner-3")  # the first owner's receiver is the good one
 FOR_S = 25.0
 CALM_S = 6.0
+CAUGHT_UP_WITHIN_S = 90.0
 LOOK_EVERY_S = 0.5
 DELIVERED_P95_S = 5.0
 HELD_S = 15.0
@@ -32,6 +33,11 @@ SELECT u.login = 'owner-0',
 FROM webhooks_delivery d
 JOIN webhooks_subscription s ON s.id = d.subscription_id JOIN accounts_user u ON u.id = s.owner_id
 WHERE d.status = 'sending' GROUP BY 1
+"""
+LATE = """
+SELECT count(*) FROM webhooks_delivery d
+JOIN webhooks_subscription s ON s.id = d.subscription_id JOIN accounts_user u ON u.id = s.owner_id
+WHERE u.login = 'owner-0' AND delivered_at IS NULL AND queued_at < clock_timestamp() - interval '2 seconds'
 """
 TRIED = "SELECT count(*), max(last_error) FROM webhooks_delivery WHERE subscription_id = %s AND attempts > 0"
 
@@ -104,6 +110,7 @@ async def bad_receivers(scene: Scene) -> None:
 
 
 async def _deliver(scene: Scene, urls: list[str]) -> None:
+    await _none_late(scene)
     calm = await _p95(scene, CALM_S)
     made = []
     for number, url in enumerate(urls):
@@ -123,6 +130,13 @@ async def _deliver(scene: Scene, urls: list[str]) -> None:
     detail = f"{took[1]:.2f} s of {took[0]}, {calm:.2f} s before"
     what = "deliveries to other receivers take at most 5 s longer (p95) beside bad receivers"
     scene.note(what, took[0] > 0 and took[1] < calm + DELIVERED_P95_S, detail)
+
+
+async def _none_late(scene: Scene) -> None:
+    """Wait for the deliveries that an earlier fault held up: their delay is not caused by bad receivers."""
+    until = time.monotonic() + CAUGHT_UP_WITHIN_S
+    while scene.stack.sql(LATE) != [(0,)] and time.monotonic() < until:
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def _p95(scene: Scene, for_s: float) -> float:
