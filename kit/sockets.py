@@ -6,7 +6,7 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from kit.account_pace import FRAME, AccountPace
-from kit.asgi import RETRY_SOON, Receive, Scope, Send, error_body
+from kit.asgi import RETRY_SOON, Receive, Scope, Send, error_body, slow_down
 
 SendNow = Callable[[bytes], bool]
 ReceiveNow = Callable[[bytes], bool]
@@ -27,6 +27,7 @@ async def refuse_upgrade(receive: Receive, send: Send, status: int, code: str, m
 
 async def send_refusal(send: Send, status: int, code: str, message: str) -> None:
     """Refuse an upgrade that was received already; see `refuse_upgrade`."""
+    await slow_down(status)
     headers = [(b"content-type", b"application/json"), *([RETRY_SOON] if status in RETRIED else [])]
     await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": error_body(code, message)})

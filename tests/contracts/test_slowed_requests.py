@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,12 @@ from kit.asgi import (
     HttpRequest,
     Message,
     RequestRefused,
+    Send,
     respond_refused,
 )
+from kit.sockets import send_refusal
 
+Refuse = Callable[[Send, int], Coroutine[Any, Any, None]]
 BODY = b" " * (LARGE_BODIES_A_SECOND * 9 // 10)
 
 
@@ -43,13 +48,22 @@ async def test_large_bodies_of_one_token_wait_for_each_other_and_no_others_wait(
     assert await third >= 0.5
 
 
+async def refuse_request(send: Send, status: int) -> None:
+    await respond_refused(send, RequestRefused(status, "code", "text"))
+
+
+async def refuse_socket(send: Send, status: int) -> None:
+    await send_refusal(send, status, "code", "text")
+
+
+@pytest.mark.parametrize("refuse", [refuse_request, refuse_socket])
 @pytest.mark.parametrize(("status", "is_late"), [(429, True), (404, False)])
-async def test_a_refusal_by_a_limit_is_sent_later(*, status: int, is_late: bool) -> None:
-    async def send(message: Message) -> None:
+async def test_a_refusal_by_a_limit_is_sent_later(refuse: Refuse, *, status: int, is_late: bool) -> None:
+    async def send(message: Mapping[str, Any]) -> None:
         sent.append(message["type"])
 
     sent: list[str] = []
     began = time.monotonic()
-    await respond_refused(send, RequestRefused(status, "code", "text"))
-    assert sent == ["http.response.start", "http.response.body"]
+    await refuse(send, status)
+    assert len(sent) == 2
     assert (time.monotonic() - began >= REFUSED_AFTER_S * 0.9) is is_late
