@@ -95,10 +95,13 @@ class RequestTurns:
         digest = token.digest if token else ""
         client = scope.get("client")
         network = network_of(client[0] if client else "")
-        if (user_id := self._users.get(digest)) is not None:
-            account = self._find_or_add(user_id, OF_ACCOUNT)
-        else:
+        if (user_id := self._users.get(digest)) is None:
             account = self._find_or_add((network, bool(digest)), OF_NEW_TOKENS if digest else OF_ADDRESS)
+            await self._begin(account, receive)
+            if (user_id := self._users.get(digest)) is None:
+                return RequestTurn(account, digest)
+            self._release(account)  # another request of the token was served meanwhile: its user's turn counts
+        account = self._find_or_add(user_id, OF_ACCOUNT)
         await self._begin(account, receive)
         return RequestTurn(account, digest)
 

@@ -24,7 +24,7 @@ Slice = TypeVar("Slice", str, bytes)
 NICENESS = 5
 
 
-def _be_nice() -> None:
+def be_nice() -> None:
     """Let the event loop and the ledger, which serve all accounts, have the processor before this thread."""
     if sys.platform == "linux":  # elsewhere the process would become nice
         thread = threading.get_native_id()
@@ -33,9 +33,9 @@ def _be_nice() -> None:
             os.setpriority(os.PRIO_PROCESS, thread, most)
 
 
-_bulk = ThreadPoolExecutor(2, "bulk", initializer=_be_nice)
+_bulk = ThreadPoolExecutor(2, "bulk", initializer=be_nice)
 # A thread starts only when no other is idle.
-_requests = ThreadPoolExecutor(100, "request", initializer=_be_nice)
+_requests = ThreadPoolExecutor(100, "request", initializer=be_nice)
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:

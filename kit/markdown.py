@@ -6,6 +6,7 @@ Raw HTML is shown as text, images become links, and the resulting HTML is filter
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -33,6 +34,8 @@ ALLOWED_CLASSES = {"th": {*ALIGNED.values()}, "td": {*ALIGNED.values()}, "li": {
 SCHEMES = {"http", "https", "mailto"}
 TASK = re.compile(r"\[([ xX])\][ \t]")
 BOX_LABELS = {False: "To do", True: "Done"}
+# Cells that rows of a table do without: by 65,536, the default, a text of 20 KB takes more than a second.
+import_module("markdown_it.rules_block.table").MAX_AUTOCOMPLETED_CELLS = 2_000  # type: ignore[attr-defined]
 
 
 def _align_cells(state: StateCore) -> None:

@@ -56,7 +56,8 @@ def group_of(test: pytest.Function) -> str:
     for name in test.fixturenames:
         found = test._fixtureinfo.name2fixturedefs.get(name, ())
         if found and found[-1].scope in ("package", "module") and found[-1].baseid.startswith("tests"):
-            return f"{found[-1].baseid} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
+            where = found[-1].baseid if found[-1].scope == "package" else test.nodeid.partition("::")[0]
+            return f"{where} {name} {test.callspec.indices.get(name, 0) if parameters else 0}"
         if found and found[-1].scope == "session" and name in HUBS:
             hubs.append(f"hub {name} {parameters.get(name, '')}")
     return hubs[0] if hubs else ""

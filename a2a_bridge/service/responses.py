@@ -22,7 +22,7 @@ from a2a_bridge.service.streams import KEEPALIVE_S
 from a2a_bridge.wire import errors
 from agents.core.errors import FileGone, NotPublished, Unavailable
 from kit import sql, sse
-from kit.asgi import RETRY_SOON, ClientLeft, Exchange, Header, Message, Receive, Send, watch_client
+from kit.asgi import RETRY_SOON, ClientLeft, Exchange, Header, Message, Receive, Send, slow_down, watch_client
 from kit.durations import seconds
 from kit.jsonrpc import INTERNAL_ERROR, RpcError
 from kit.tasks import wait_within
@@ -170,8 +170,10 @@ class CallAnswer:
         """End with the public error of a failure."""
         if isinstance(failure, ClientLeft):
             return
+        error = public_error(failure)
+        await slow_down(error.status)
         with suppress(ClientLeft):
-            await self.refuse(public_error(failure))
+            await self.refuse(error)
 
     def end(self) -> Sending:
         """End the body of a response that has begun."""

@@ -26,7 +26,7 @@ from gateway.service.triad import Participant, Triad
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN
-from kit.account_pace import PUSH, AccountPaces
+from kit.account_pace import AccountPaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Gateway:
         recorder = SessionRecorder(process_id)
         stored_messages = QueueDelivery(process_id, dispatcher, subscribers, recorder)
         rules = RulesCache(time.monotonic)
-        router = MessageRouter(dispatcher, seats_here, stored_messages, recorder, rules)
+        router = MessageRouter(dispatcher, seats_here, stored_messages, recorder, rules, paces)
         return cls(
             link=link,
             seats=seats_here,
@@ -80,9 +80,9 @@ class Gateway:
             paces=paces,
         )
 
-    async def keep_pace(self, owner_id: int, recipients: int) -> None:
-        """Wait until the owner may push a frame to so many. Meanwhile no frame of the sender is read."""
-        await self.paces.of(owner_id).keep(PUSH * recipients)
+    async def keep_pace(self, owner_id: int, size: int) -> None:
+        """Wait until the owner may have so much more done (`kit.account_pace`). No frame is read meanwhile."""
+        await self.paces.of(owner_id).keep(size)
 
     def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""

@@ -34,6 +34,7 @@ from gateway.service.team_rules import AgentName, RulesCache, peer_error
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, denied_error
 from gateway.wire.frames import Envelope
 from kit import trace
+from kit.account_pace import ROUTED, AccountPaces
 from kit.async_db import DbCalls
 from kit.ids import time_ordered
 
@@ -67,11 +68,13 @@ class MessageRouter:
         queue: QueueDelivery,
         recorder: SessionRecorder,
         rules: RulesCache,
+        paces: AccountPaces,
     ) -> None:
         self._dispatcher = dispatcher
         self._seats = seats
         self._recorder = recorder
         self._rules = rules
+        self._paces = paces
         self.queue = queue
         self.read = DbCalls(READS_AT_ONCE)
 
@@ -228,8 +231,13 @@ class MessageRouter:
             NoSuchTarget, NotAllowed, AmbiguousPeer: there is none that the user may ask, and the token is for.
             FrameRefused: 5004, by the list of peers of one of both.
         """
-        here = self._find_here(message.envelope.agent, message.behalf.asker)
-        found, obstacle = (here, Obstacle.NONE) if here else await self.read(_find_route, message)
+        asker = message.behalf.asker
+        if here := self._find_here(message.envelope.agent, asker):
+            found, obstacle = here, Obstacle.NONE
+        else:
+            # Hundreds may come here at once, when an agent leaves that has read none of them.
+            await self._paces.of(asker.user_id).keep(ROUTED)
+            found, obstacle = await self.read(_find_route, message)
         await self._check_allowed(found, message.sender)
         return found, obstacle
 

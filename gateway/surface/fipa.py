@@ -178,4 +178,4 @@ async def _deliver(client: TeamClient, envelope: Envelope) -> None:
     check_action(client.identity, Action.SEND, own="", agent="")
     found = await client.gateway.router.find_addressee(envelope.agent, client.identity.user_id)
     is_told = envelope.type == "error" or not found.is_own
-    send_to_agent(client, as_information(envelope) if is_told else envelope)
+    await send_to_agent(client, as_information(envelope) if is_told else envelope)

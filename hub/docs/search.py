@@ -13,6 +13,7 @@ from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
 from hub.descriptions.page import SOCKETS, operations_of, plain, sockets
 from hub.docs.library import pages
+from kit.async_db import be_nice
 
 MAX_FOUND = 30
 SNIPPET_CHARS = 180
@@ -82,8 +83,12 @@ class SearchIndex:
     def build_ahead(self) -> None:
         """Build the index in a thread, before a visitor begins to type."""
         if self._entries is None and self.building is None:
-            self.building = threading.Thread(target=lambda: self.entries, name="docs index", daemon=True)
+            self.building = threading.Thread(target=self._build, name="docs index", daemon=True)
             self.building.start()
+
+    def _build(self) -> None:
+        be_nice()
+        _ = self.entries
 
 
 @cache

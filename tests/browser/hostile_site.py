@@ -90,7 +90,8 @@ async def happen(session: Echo, hostile: Hostile) -> None:
 
 
 async def upload(site: HubProcess, session: str, hostile: Hostile) -> None:
-    name = hostile.text(1_000).translate({ord(one): "_" for one in "/\\\t\n\r\u2028\u2029\u202e"})
+    # Django takes 1,024 bytes of headers of a part, in which some characters take three.
+    name = hostile.text(700).translate({ord(one): "_" for one in "/\\\t\n\r\u2028\u2029\u202e"})
     async with web(site.url, headers=bearer(site.mint("mallory", "session"))) as owner:
         answer = await owner.post(f"/api/v1/sessions/{session}/files", files={"file": (name, b"x", "text/html")})
     assert answer.status_code == 201, answer.text

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from kit.account_pace import AT_ONCE_S, FRAME, AccountPace, AccountPaces
+from kit.account_pace import AT_ONCE_S, FRAME, ROUTED, AccountPace, AccountPaces
 from kit.sockets import SocketConsumer
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
 from lab.hub_storage import MakeStorage
+from tests.gateway.client import GatewayClient
 
 A_SECOND = 10_000
 LATE_S = 0.3
@@ -74,7 +75,7 @@ async def test_two_sockets_of_an_account_share_its_pace() -> None:
 
 @pytest.fixture(scope="module")
 def paced_hub(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    with HubProcess.start(make_storage("embedded"), SOCKET_BYTES_PER_SECOND="60000") as hub:
+    with HubProcess.start(make_storage("embedded"), SOCKET_BYTES_PER_SECOND=str(6 * ROUTED)) as hub:
         yield hub
 
 
@@ -91,3 +92,14 @@ async def test_an_agent_whose_owner_connects_many_waits_and_another_owners_does_
     connected = await asyncio.gather(*many)
     assert alone - began < 2
     assert max(connected) - began > 2
+
+
+async def test_a_frame_that_reads_rows_counts_more_and_no_other_owner_waits(paced_hub: HubProcess) -> None:
+    busy_token, calm_token = (paced_hub.mint(login, "channel") for login in ("busy", "calm"))
+    async with GatewayClient(paced_hub.url, busy_token) as busy, GatewayClient(paced_hub.url, calm_token) as calm:
+        began = time.monotonic()
+        asking = asyncio.gather(*(busy.request("gateway.status") for _ in range(12)))
+        assert (await calm.request("gateway.status"))["status"] == "ok"
+        assert not asking.done()
+        assert [one["status"] for one in await asking] == ["ok"] * 12
+        assert time.monotonic() - began >= 0.7

@@ -128,6 +128,17 @@ async def test_an_unknown_token_is_counted_by_the_address_of_its_client(visits: 
     await visits.turns.begin(scope_of("guessed", address="192.0.2.2"), stay)
 
 
+async def test_requests_that_waited_with_a_new_token_wait_for_its_user_once_he_is_known() -> None:
+    visits = Visits(share_percent=25)
+    first, second = await visits.begin_many(OF_NEW_TOKENS.threads, "alice")
+    waiting = [await waits(lambda: asyncio.create_task(visits.begin("alice"))) for _ in range(3)]
+    visits.turns.end(first, 0.0, ALICE)
+    visits.turns.end(await waiting[0], OVERUSED_S + 1)
+    visits.turns.end(second)
+    await waits(lambda: waiting[1])
+    await visits.begin("bob")
+
+
 async def test_requests_without_a_token_have_more_threads_for_an_address(visits: Visits) -> None:
     await visits.begin_many(OF_ADDRESS.threads, "")
     await waits(lambda: asyncio.create_task(visits.begin("")))

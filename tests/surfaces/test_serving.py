@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 import signal
+import time
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
+from kit.asgi import REFUSED_AFTER_S
 from lab.agents import Echo, Stall, online
 from lab.callers import bearer, envelope, question, rpc_path, web
 from lab.hub_process import HubProcess, StartHub
@@ -151,15 +153,16 @@ async def test_a_browser_elsewhere_may_ask_with_a_bearer_token(embedded_hub: Hub
 async def test_streams_beyond_a_callers_share_get_429_by_either_binding_and_ask_nothing(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
-    hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1)
+    hub = start_hub(make_storage("embedded"), STREAMS_PER_CALLER=1, TEST_TIME_SCALE="1")
     token, other = hub.mint("alice", "session"), question("another")
     body = envelope("SendStreamingMessage", question("hold"))
     async with online(hub, Stall) as agent, web(hub.url) as http, client(hub.url, agent.handle, token) as alice:
         async with http.stream("POST", rpc_path(agent.handle), json=body, headers=bearer(token)):
             await agent.heard("prompt")
-            again = envelope("SendStreamingMessage", other)
+            again, began = envelope("SendStreamingMessage", other), time.monotonic()
             refused = await http.post(rpc_path(agent.handle), json=again, headers=bearer(token))
             over_http = await alice.call("POST", "message:stream", json=other)
+            assert time.monotonic() - began >= 2 * 0.9 * REFUSED_AFTER_S
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, -32014)
         assert refusal(over_http, 429, "TOO_MANY_STREAMS")["status"] == "RESOURCE_EXHAUSTED"
         assert len(agent.prompts) == 1

@@ -12,6 +12,7 @@ from gateway.surface.handlers.messages import send
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frames import GATEWAY, Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
+from kit.account_pace import ROUTED
 
 Handler = Callable[[TeamClient, Envelope], Awaitable[None]]
 
@@ -54,12 +55,13 @@ async def take_request(client: TeamClient, envelope: Envelope) -> None:
     if name not in SERVICES and envelope.agent:
         own = client.sender.seat
         check_action(client.identity, Action.SEND, own=own, agent=own)
-        send(client, envelope)
+        await send(client, envelope)
         return
     if (service := SERVICES.get(name)) is None:
         text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
         raise bad_content(text, field="content.service")
     params = envelope.content.get("params", {})
+    await client.gateway.keep_pace(client.identity.user_id, ROUTED)
     try:
         check_service(client.identity, client.sender.seat, service.action, params)
         content: Json = {"result": await service.run(client, envelope, params)}

@@ -4,7 +4,7 @@ import itertools
 
 from lab.attacks.attacker import AttackedHub, Attacker, together
 from lab.bench.agents import RawEchoAgent, dial
-from lab.bench.client import TASK_ID, message_params, request
+from lab.bench.client import TASK_ID, fetch, message_params, request
 from lab.bench.hubs import AGENTS_PATH
 from lab.callers import envelope
 
@@ -71,8 +71,9 @@ async def sessions(hub: AttackedHub, attacker: Attacker) -> None:
 async def begin_task(hub: AttackedHub, attacker: Attacker) -> str:
     """The id of a task that the agent never answers."""
     params = message_params(f"begun-{id(attacker)}", [{"text": "hold"}], returnImmediately=True)
-    path, body = AGENTS_PATH + hub.handle, envelope("SendMessage", params) | {"id": "begin"}
-    response = await attacker.call(hub, "POST", path, body)
+    body = envelope("SendMessage", params) | {"id": "begin"}
+    response = await fetch(hub.port, request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, body))
+    attacker.count(response)
     found = TASK_ID.search(response.body)
     if found is None:
         raise RuntimeError(f"no task was begun: {response.body[:300]!r}")
