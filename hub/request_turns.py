@@ -100,7 +100,11 @@ class RequestTurns:
             await self._begin(account, receive)
             if (user_id := self._users.get(digest)) is None:
                 return RequestTurn(account, digest)
-            self._release(account)  # another request of the token was served meanwhile: its user's turn counts
+            # Another request with the token was served meanwhile: this one waits for the account.
+            self._release(account)
+            account = self._find_or_add(user_id, OF_ACCOUNT)
+            await self._begin(account, receive, has_waited=True)
+            return RequestTurn(account, digest)
         account = self._find_or_add(user_id, OF_ACCOUNT)
         await self._begin(account, receive)
         return RequestTurn(account, digest)
@@ -137,10 +141,11 @@ class RequestTurns:
             self.end(RequestTurn(account), spent_s)
         return result
 
-    async def _begin(self, account: AccountTurns, receive: Receive) -> None:
+    async def _begin(self, account: AccountTurns, receive: Receive, *, has_waited: bool = False) -> None:
+        """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused."""
         if account.running < self._at_once(account):
             account.running += 1
-        elif account.running + len(account.waiting) < account.share.waiting:
+        elif has_waited or account.running + len(account.waiting) < account.share.waiting:
             await self._wait(account, receive)
         else:
             raise RequestRefused(429, "rate_limited", TOO_MANY.format(most=account.share.waiting), RETRY_SOON)

@@ -34,7 +34,8 @@ ALLOWED_CLASSES = {"th": {*ALIGNED.values()}, "td": {*ALIGNED.values()}, "li": {
 SCHEMES = {"http", "https", "mailto"}
 TASK = re.compile(r"\[([ xX])\][ \t]")
 BOX_LABELS = {False: "To do", True: "Done"}
-# Cells that rows of a table do without: by 65,536, the default, a text of 20 KB takes more than a second.
+# The most empty cells that are added to short rows of a table. By the default, 65,536, a text of 20 KB takes more
+# than a second.
 import_module("markdown_it.rules_block.table").MAX_AUTOCOMPLETED_CELLS = 2_000  # type: ignore[attr-defined]
 
 

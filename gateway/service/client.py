@@ -26,7 +26,7 @@ from gateway.service.triad import Participant, Triad
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, forbidden
 from gateway.wire.frames import Envelope, Json, answer_frame
 from gateway.wire.protocol import SIGN_IN
-from kit.account_pace import AccountPaces
+from kit.account_pace import PUSH, AccountPace, AccountPaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class Gateway:
             paces=paces,
         )
 
-    async def keep_pace(self, owner_id: int, size: int) -> None:
-        """Wait until the owner may have so much more done (`kit.account_pace`). No frame is read meanwhile."""
-        await self.paces.of(owner_id).keep(size)
+    async def keep_pace(self, owner_id: int, recipients: int) -> None:
+        """Wait until the owner may push a frame to so many. Meanwhile no frame of the sender is read."""
+        await self.paces.of(owner_id).keep(PUSH * recipients)
 
     def take(self, message: SurfaceMessage) -> None:
         """A message for the gateway from another process, or from a thread of this one."""
@@ -102,13 +102,15 @@ class Gateway:
 class TeamClient(Participant, Protocol):
     """A connection as handlers see it. `seat`: None, the client is no agent. `client_id`: unguessable.
 
-    `note`: the audit of the frame that is handled now.
+    `note`: the audit of the frame that is handled now. `pace`: of the account of a socket; none limits a request
+    over HTTP, which has limits of its own.
     """
 
     gateway: Gateway
     client_id: str
     messages: OpenMessages
     note: FrameNote
+    pace: AccountPace
     seat: Seat | None
 
     @property

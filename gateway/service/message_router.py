@@ -235,8 +235,8 @@ class MessageRouter:
         if here := self._find_here(message.envelope.agent, asker):
             found, obstacle = here, Obstacle.NONE
         else:
-            # Hundreds may come here at once, when an agent leaves that has read none of them.
-            await self._paces.of(asker.user_id).keep(ROUTED)
+            if message.sender.seat:  # when an agent leaves, hundreds of messages to it may be looked up at once
+                await self._paces.of(message.sender.user_id).keep(ROUTED)
             found, obstacle = await self.read(_find_route, message)
         await self._check_allowed(found, message.sender)
         return found, obstacle

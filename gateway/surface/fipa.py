@@ -26,6 +26,7 @@ from gateway.wire.frames import Envelope, Json, check_frame, name_frame, read_ty
 from gateway.wire.permissions import Action, check_action
 from gateway.wire.protocol import DEFAULT_MS, GatewayProtocol
 from kit import strict_json
+from kit.account_pace import AccountPace
 from kit.asgi import HttpRequest, RequestRefused, Send
 from kit.ids import unguessable
 from kit.tasks import start_apart
@@ -45,6 +46,7 @@ class RequestClient(TeamClient):
         self.protocol.is_authenticated = True
         self.messages = OpenMessages(gateway.router, gateway.recent, self.send_frame)
         self.seat: Seat | None = None
+        self.pace = AccountPace(0)
         self.note = begin_note(gateway.frame_log, time.monotonic, 0)
         self.note.owner_id, self.note.source = identity.user_id, identity.login
         self._identity = identity
@@ -178,4 +180,4 @@ async def _deliver(client: TeamClient, envelope: Envelope) -> None:
     check_action(client.identity, Action.SEND, own="", agent="")
     found = await client.gateway.router.find_addressee(envelope.agent, client.identity.user_id)
     is_told = envelope.type == "error" or not found.is_own
-    await send_to_agent(client, as_information(envelope) if is_told else envelope)
+    send_to_agent(client, as_information(envelope) if is_told else envelope)

@@ -14,7 +14,7 @@ from gateway.service.frame_log import FrameNote, begin_note
 from gateway.service.status_feed import publish_delivered
 from gateway.service.team_rules import check_signature
 from gateway.surface.connection import ClientConnection
-from gateway.surface.handlers import get_handler
+from gateway.surface.handlers import ROUTED_TYPES, get_handler
 from gateway.surface.sign_in import is_refused
 from gateway.wire import frames
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content, forbidden
@@ -22,6 +22,7 @@ from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope
 from gateway.wire.permissions import TeamRole, check_frame, find_role, may_take_seat
 from gateway.wire.protocol import NORMAL, UNAUTHORIZED
+from kit.account_pace import ROUTED
 from kit.async_db import db_call
 from kit.sockets import TRY_AGAIN_LATER
 
@@ -169,7 +170,10 @@ class GatewaySocket(ClientConnection):
             case "disconnect":
                 await self._finish(NORMAL, None)
             case name:
-                await get_handler(name)(self, envelope)
+                handle = get_handler(name)
+                if name in ROUTED_TYPES:
+                    await self.pace.keep(ROUTED)
+                await handle(self, envelope)
 
     async def _check_sender(self, sender: str, identity: Identity) -> None:
         """`from` is the name of the seat; the first one of a channel token takes the seat."""

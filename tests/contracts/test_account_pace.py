@@ -98,8 +98,8 @@ async def test_a_frame_that_reads_rows_counts_more_and_no_other_owner_waits(pace
     busy_token, calm_token = (paced_hub.mint(login, "channel") for login in ("busy", "calm"))
     async with GatewayClient(paced_hub.url, busy_token) as busy, GatewayClient(paced_hub.url, calm_token) as calm:
         began = time.monotonic()
-        asking = asyncio.gather(*(busy.request("gateway.status") for _ in range(12)))
+        asking = asyncio.gather(*(busy.request("gateway.status") for _ in range(18)))
         assert (await calm.request("gateway.status"))["status"] == "ok"
         assert not asking.done()
-        assert [one["status"] for one in await asking] == ["ok"] * 12
-        assert time.monotonic() - began >= 0.7
+        assert [one["status"] for one in await asking] == ["ok"] * 18
+        assert time.monotonic() - began >= 1.5

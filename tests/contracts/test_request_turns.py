@@ -128,7 +128,7 @@ async def test_an_unknown_token_is_counted_by_the_address_of_its_client(visits: 
     await visits.turns.begin(scope_of("guessed", address="192.0.2.2"), stay)
 
 
-async def test_requests_that_waited_with_a_new_token_wait_for_its_user_once_he_is_known() -> None:
+async def test_requests_that_waited_with_a_new_token_wait_for_its_user_once_the_user_is_known() -> None:
     visits = Visits(share_percent=25)
     first, second = await visits.begin_many(OF_NEW_TOKENS.threads, "alice")
     waiting = [await waits(lambda: asyncio.create_task(visits.begin("alice"))) for _ in range(3)]

@@ -189,7 +189,8 @@ def test_a_delivery_whose_sender_died_goes_before_those_that_became_due_meanwhil
         make_due()
         Delivery.objects.filter(status="pending").update(next_attempt_at=db_now() - LEASE)
         assert deliver() == 1 + 3 * EACH_SUBSCRIPTION
-    first = [one.headers["webhook-id"] for one in receiver.received[:EACH_SUBSCRIPTION]]
+    # Those that are sent at once may arrive in any order.
+    first = [one.headers["webhook-id"] for one in receiver.received[: 2 * EACH_SUBSCRIPTION]]
     assert dead.row.event_id in first
 
 

@@ -37,8 +37,8 @@ MAX_WAITING = 1024
 MAX_BATCH = 128
 HANDED_OVER = MAX_BATCH // 2  # the most pieces that the event loop hands over together
 TRIES = 3
-# An end is tried for longer than a restart of the database takes, or freeing space. Later the reaper ends a turn.
-SETTLE_TRIES = 60
+# An end is tried for longer than a restart of the database takes. Later the reaper ends the turn.
+SETTLE_TRIES = 30
 RETRY_PAUSE_S = 1.0
 LOCK_FAILURES = frozenset({"40P01", "55P03"})  # a deadlock, and a lock that took longer than `lock_timeout`
 ENDS = Settle | Withdraw | Release  # the work that frees claims

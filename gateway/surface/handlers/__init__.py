@@ -12,7 +12,6 @@ from gateway.surface.handlers.messages import send
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
 from gateway.wire.frames import GATEWAY, Envelope, Json, describe_error
 from gateway.wire.permissions import Action, check_action, check_service
-from kit.account_pace import ROUTED
 
 Handler = Callable[[TeamClient, Envelope], Awaitable[None]]
 
@@ -55,13 +54,12 @@ async def take_request(client: TeamClient, envelope: Envelope) -> None:
     if name not in SERVICES and envelope.agent:
         own = client.sender.seat
         check_action(client.identity, Action.SEND, own=own, agent=own)
-        await send(client, envelope)
+        send(client, envelope)
         return
     if (service := SERVICES.get(name)) is None:
         text = f"there is no service of that name: want an agent, or one of {', '.join(sorted(SERVICES))}"
         raise bad_content(text, field="content.service")
     params = envelope.content.get("params", {})
-    await client.gateway.keep_pace(client.identity.user_id, ROUTED)
     try:
         check_service(client.identity, client.sender.seat, service.action, params)
         content: Json = {"result": await service.run(client, envelope, params)}
@@ -111,6 +109,8 @@ HANDLERS: Mapping[str, Handler] = {
     "proposal": triad.take_proposal,
     "vote": triad.take_vote,
 }
+# Handling these reads or writes rows, and so may handling a `message`.
+ROUTED_TYPES = frozenset({"broadcast", "discovery", "proposal", "request", "vote", "workspace"})
 
 
 def get_handler(type_name: str) -> Handler:

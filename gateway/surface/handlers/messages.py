@@ -24,7 +24,7 @@ from gateway.wire import frames
 from gateway.wire.errors import bad_content
 from gateway.wire.frames import Envelope, Json, encode
 from gateway.wire.permissions import find_only_agent
-from kit.account_pace import PUSH, ROUTED
+from kit.account_pace import ROUTED
 from kit.durations import seconds
 
 logger = logging.getLogger(__name__)
@@ -47,14 +47,17 @@ async def take_message(client: TeamClient, envelope: Envelope) -> None:
     elif envelope.agent == ALIAS:
         await broadcast(client, envelope)
     elif not await relay(client, envelope, client.get_behalf(envelope)):
-        await send(client, envelope)
+        await client.pace.keep(ROUTED)
+        if client.is_over:
+            client.note.outcome = DROPPED
+        else:
+            send(client, envelope)
 
 
-async def send(client: TeamClient, envelope: Envelope) -> None:
+def send(client: TeamClient, envelope: Envelope) -> None:
     """Send a message, or a request, to its agent; the reply comes later."""
     behalf = client.get_behalf(envelope)
     wait_s = min(LONGEST_WAIT_S, envelope.metadata.get("ttl", client.protocol.timeout_ms / 1000))
-    await client.gateway.keep_pace(client.identity.user_id, ROUTED)
     client.start(client.messages.take(NewMessage(envelope, behalf, client.sender, wait_s), client.note), "message")
 
 
@@ -71,7 +74,7 @@ async def broadcast(client: TeamClient, envelope: Envelope) -> None:
     if own:
         sender, rules = AgentName(owner_id, client.identity.login, own), client.gateway.rules
         seats = [one for one in seats if await rules.may_message(sender, sender._replace(name=one.name))]
-    await client.gateway.keep_pace(owner_id, PUSH * len(seats))
+    await client.gateway.keep_pace(owner_id, len(seats))
     sent = await client.gateway.seats.push(seats, _make_frames(client, envelope, said))
     results = [{"agentId": name, "success": was_sent} for name, was_sent in sorted(sent.items())]
     result = {"success": True, "totalSent": sum(sent.values()), "results": results}

@@ -35,7 +35,6 @@ from gateway.wire.errors import (
 from gateway.wire.frame_types import is_agent_name, is_target
 from gateway.wire.frames import Envelope, Json, event_frame
 from gateway.wire.permissions import Action, is_permitted
-from kit.account_pace import PUSH
 
 
 async def take_status(client: TeamClient, envelope: Envelope) -> None:
@@ -202,7 +201,7 @@ async def take_event(client: TeamClient, envelope: Envelope) -> None:
     given: Json = {"id": envelope.id, "sessionId": envelope.session_id}
     fields: Json = {key: value for key, value in given.items() if value} | {"from": client.sender.name}
     frame = event_frame(event, {**envelope.content, "event": event}, envelope.metadata, **fields)
-    await client.gateway.keep_pace(owner_id, PUSH * client.gateway.channels.count(owner_id, channel))
+    await client.gateway.keep_pace(owner_id, client.gateway.channels.count(owner_id, channel))
     await client.gateway.channels.publish(owner_id, channel, frame, agent=client.sender.seat)
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 
+from lab.agents import Stall
 from lab.attacks.attacker import AttackedHub, Attacker, together
+from lab.attacks.kinds.unread import published
 from lab.bench.agents import RawEchoAgent, dial
 from lab.bench.client import TASK_ID, fetch, message_params, request
 from lab.bench.hubs import AGENTS_PATH
@@ -34,21 +36,23 @@ async def tokens(hub: AttackedHub, attacker: Attacker) -> None:
 
 async def push_configs(hub: AttackedHub, attacker: Attacker) -> None:
     """push configs of one task"""
-    task_id = await begin_task(hub, attacker)
+    async with published(hub, attacker, Stall(hub.url, attacker.channel_token)) as handle:
+        task_id = await begin_task(hub, attacker, handle)
 
-    def add(number: int) -> bytes:
-        params = {"taskId": task_id, "id": f"config-{number}", "url": "https://example.com/push"}
-        body = envelope("CreateTaskPushNotificationConfig", params)
-        return request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, body)
+        def add(number: int) -> bytes:
+            params = {"taskId": task_id, "id": f"config-{number}", "url": "http://127.0.0.1:9/push"}
+            body = envelope("CreateTaskPushNotificationConfig", params)
+            return request("POST", AGENTS_PATH + handle, attacker.headers + V1, body)
 
-    await attacker.flood(hub, AT_ONCE, add)
+        await attacker.flood(hub, AT_ONCE, add)
 
 
 async def subscriptions(hub: AttackedHub, attacker: Attacker) -> None:
     """streams that follow one task"""
-    body = envelope("SubscribeToTask", {"id": await begin_task(hub, attacker)})
-    follow = request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, body)
-    await attacker.leave_unread(hub, STREAMS, lambda _: follow)
+    async with published(hub, attacker, Stall(hub.url, attacker.channel_token)) as handle:
+        body = envelope("SubscribeToTask", {"id": await begin_task(hub, attacker, handle)})
+        follow = request("POST", AGENTS_PATH + handle, attacker.headers + V1, body)
+        await attacker.leave_unread(hub, STREAMS, lambda _: follow)
 
 
 async def sessions(hub: AttackedHub, attacker: Attacker) -> None:
@@ -68,13 +72,13 @@ async def sessions(hub: AttackedHub, attacker: Attacker) -> None:
     await together(AT_ONCE, come_and_go)
 
 
-async def begin_task(hub: AttackedHub, attacker: Attacker) -> str:
+async def begin_task(hub: AttackedHub, attacker: Attacker, handle: str) -> str:
     """The id of a task that the agent never answers."""
     params = message_params(f"begun-{id(attacker)}", [{"text": "hold"}], returnImmediately=True)
     body = envelope("SendMessage", params) | {"id": "begin"}
-    response = await fetch(hub.port, request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, body))
+    response = await fetch(hub.port, request("POST", AGENTS_PATH + handle, attacker.headers + V1, body))
     attacker.count(response)
     found = TASK_ID.search(response.body)
-    if found is None:
+    if found is None or b"TASK_STATE_FAILED" in response.body:
         raise RuntimeError(f"no task was begun: {response.body[:300]!r}")
     return found[1].decode()

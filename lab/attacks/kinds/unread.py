@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from lab.agents import Flood
 from lab.attacks.attacker import AttackedHub, Attacker, together, upload_request
@@ -12,6 +12,7 @@ from lab.bench.client import BenchCaller, fetch, fetch_json, message_params, req
 from lab.bench.hubs import AGENTS_PATH
 from lab.bench.mcp import MCP_2025, request_of
 from lab.callers import envelope
+from lab.channel_agent import ChannelAgent
 
 AT_ONCE = 60
 FILES, FILE_BYTES = 3, 8_000_000
@@ -121,12 +122,18 @@ async def upload(hub: AttackedHub, attacker: Attacker) -> int:
     return file_id
 
 
-@asynccontextmanager
-async def flooding_agent(hub: AttackedHub, attacker: Attacker) -> AsyncIterator[str]:
+def flooding_agent(hub: AttackedHub, attacker: Attacker) -> AbstractAsyncContextManager[str]:
     """The handle of an agent of the attacker that answers with as much as a reply may have."""
-    async with Flood(hub.url, attacker.channel_token, chunks=CHUNKS, chunk_bytes=CHUNK_BYTES) as agent:
-        slug = f"flood-{next(_slugs)}-{agent.session_id or ''}"[:40]
-        body = {"sessionId": agent.session_id, "name": "Flood", "slug": slug, "status": "published"}
+    flood = Flood(hub.url, attacker.channel_token, chunks=CHUNKS, chunk_bytes=CHUNK_BYTES)
+    return published(hub, attacker, flood)
+
+
+@asynccontextmanager
+async def published(hub: AttackedHub, attacker: Attacker, agent: ChannelAgent) -> AsyncIterator[str]:
+    """The handle of an agent of the attacker, while it is connected."""
+    async with agent:
+        slug = f"own-{next(_slugs)}-{agent.session_id or ''}"[:40]
+        body = {"sessionId": agent.session_id, "name": "Own", "slug": slug, "status": "published"}
         most = {"concurrencyCap": 20, "dailyBudgetQueries": 10_000}
-        published = await fetch_json(hub.port, "POST", "/api/v1/agents", attacker.token, body | most)
-        yield published["handle"]
+        row = await fetch_json(hub.port, "POST", "/api/v1/agents", attacker.token, body | most)
+        yield row["handle"]
