@@ -18,6 +18,7 @@ from a2a_bridge.wire.task import StatusEvent, Task, TaskEvent
 from accounts.quotas import QuotaExceeded
 from agents.core.post import Post, WatchForPushes
 from kit import sql
+from kit.asgi import TOO_MANY_REQUESTS, slow_down
 from kit.async_db import db_call
 from kit.clock import db_now
 from kit.safe_http import NotSent
@@ -62,6 +63,7 @@ class Pushes:
         try:
             return await db_call(push_configs.keep)(task, target)
         except QuotaExceeded as many:
+            await slow_down(TOO_MANY_REQUESTS)
             raise invalid(f"{within}id", f"{within}id: {many}") from None
 
     async def add(self, task: Task, target: PushTarget) -> PushTarget:
