@@ -161,6 +161,16 @@ class HubSockets(WebSocketsSansIOProtocol):
             self.conn.send_close(INVALID_DATA)
         self.handle_parser_exception()
 
+    def handle_parser_exception(self) -> None:
+        """Close a socket whose client sent what is no frame; before the socket is accepted, end the connection.
+
+        No close frame can be sent before, which uvicorn asserts: it would log an error.
+        """
+        if self.conn.close_sent is None:
+            self.transport.abort()
+        else:
+            super().handle_parser_exception()
+
     def handle_ping(self) -> None:
         """Answer a ping. A client that reads nothing gets the last pong alone, once it reads (RFC 6455, 5.5.3)."""
         if self.writable.is_set():

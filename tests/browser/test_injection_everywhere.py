@@ -125,7 +125,7 @@ async def converse(visitor: Visitor, hostile: Hostile) -> None:
     """Ask what the agent's owner proposes; the agent answers with it."""
     await visitor.page.locator("[data-prompt]").first.click()
     question = await visitor.page.get_by_label("Your question").input_value()
-    assert "pwned" in question
+    assert "pwned" in question or OUTSIDE in question
     await ask(visitor, question)
     await said(visitor, "Answered in")
     assert await text_in(visitor, "question-text") == question

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -132,6 +132,34 @@ async def test_a_text_that_is_no_utf_8_closes_the_socket_and_is_no_error_of_the_
             await client.recv()
         assert client.close_code == INVALID_DATA
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_bytes_that_are_no_frame_before_the_socket_is_accepted_end_the_connection() -> None:
+    has_begun, events, failures = asyncio.Event(), list[str](), list[dict[str, Any]]()
+
+    async def accept_never(scope: Any, receive: Any, send: Any) -> None:
+        events.append((await receive())["type"])
+        has_begun.set()
+        events.append((await receive())["type"])
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
+    async with serving(accept_never) as (_, url):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13"
+        writer.write(
+            f"GET /cli HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{key}\r\n\r\n".encode()
+        )
+        await has_begun.wait()
+        writer.write(b"\xff" * 8)
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+
+        async def has_left() -> bool:
+            return len(events) == 2
+
+        assert await eventually(has_left, "the application knows that the client is gone")
+    assert (events, failures) == (["websocket.connect", "websocket.disconnect"], [])
 
 
 async def test_an_application_may_close_a_socket_that_the_server_has_closed() -> None:
