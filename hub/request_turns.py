@@ -95,18 +95,15 @@ class RequestTurns:
         digest = token.digest if token else ""
         client = scope.get("client")
         network = network_of(client[0] if client else "")
-        if (user_id := self._users.get(digest)) is None:
+        user_id = self._users.get(digest)
+        if is_new := user_id is None:
             account = self._find_or_add((network, bool(digest)), OF_NEW_TOKENS if digest else OF_ADDRESS)
             await self._begin(account, receive)
             if (user_id := self._users.get(digest)) is None:
                 return RequestTurn(account, digest)
-            # Another request with the token was served meanwhile: this one waits for the account.
-            self._release(account)
-            account = self._find_or_add(user_id, OF_ACCOUNT)
-            await self._begin(account, receive, has_waited=True)
-            return RequestTurn(account, digest)
+            self._release(account)  # another request with the token was served: this one waits for the account
         account = self._find_or_add(user_id, OF_ACCOUNT)
-        await self._begin(account, receive)
+        await self._begin(account, receive, has_waited=is_new)
         return RequestTurn(account, digest)
 
     def end(self, turn: RequestTurn, spent_s: float = 0.0, user_id: int | None = None) -> None:

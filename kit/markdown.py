@@ -6,12 +6,12 @@ Raw HTML is shown as text, images become links, and the resulting HTML is filter
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -34,9 +34,7 @@ ALLOWED_CLASSES = {"th": {*ALIGNED.values()}, "td": {*ALIGNED.values()}, "li": {
 SCHEMES = {"http", "https", "mailto"}
 TASK = re.compile(r"\[([ xX])\][ \t]")
 BOX_LABELS = {False: "To do", True: "Done"}
-# The most empty cells that are added to short rows of a table. By the default, 65,536, a text of 20 KB takes more
-# than a second.
-import_module("markdown_it.rules_block.table").MAX_AUTOCOMPLETED_CELLS = 2_000  # type: ignore[attr-defined]
+MAX_CELLS = 10_000  # of all tables of a text
 
 
 def _align_cells(state: StateCore) -> None:
@@ -60,9 +58,20 @@ def _mark_tasks(state: StateCore) -> None:
                 inline.children.insert(0, box)
 
 
+def _read_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a table. Lines beyond MAX_CELLS stay text: cells are costly, and short rows are filled up with them."""
+    columns = state.getLines(start, start + 1, 0, keepLastLF=False).count("|") + 1
+    left = state.env.setdefault("cells_left", MAX_CELLS)
+    has_read = table(state, start, min(end, start + left // columns), silent)
+    if has_read and not silent:
+        state.env["cells_left"] = left - columns * (state.line - start)
+    return has_read
+
+
 def _new_reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False, "maxNesting": 20, "highlight": _highlight})
     reader.enable(["table", "strikethrough"]).disable("image")
+    reader.block.ruler.at("table", _read_table, {"alt": ["paragraph", "reference"]})  # "alt" as before
     reader.core.ruler.push("align_cells", _align_cells)
     reader.core.ruler.after("inline", "mark_tasks", _mark_tasks)
     return reader
