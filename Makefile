@@ -93,8 +93,8 @@ faults: $(VENV)/.dev ## Do faults to a grown hub under load, and count what brok
 	@$(BIN)/python -m lab.faults --set $(or $(SET),short) $(if $(ASKS),--asks $(ASKS)) $(if $(OUT),--out $(OUT))
 
 attack: $(VENV)/.sdks ## Attack hubs: strangers, floods, hostile content, generated requests; print what was tried and what broke
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m attack --attacks long
-	@$(BIN)/python -m lab.attacks --minutes 7
+	@failed=0; $(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m attack --attacks long || failed=1; \
+	$(BIN)/python -m lab.attacks --minutes 14 || failed=1; exit $$failed
 
 migrations: $(VENV)/.dev ## Write the migrations that the models ask for
 	@DATA_DIR=$(VENV)/check $(BIN)/python manage.py makemigrations

@@ -12,7 +12,6 @@ from typing import Any
 from lab import in_django
 from lab.attacks.attacker import BEGUN
 from lab.attacks.kinds import KINDS
-from lab.attacks.kinds.costly import MARKDOWN
 from lab.attacks.outcome import AttackOutcome, Phase
 from lab.bench import hubs
 from lab.bench.client import BenchCaller, question_template, request
@@ -28,9 +27,8 @@ CONNECTIONS = 6
 WARM_UP_S = 2.0
 TRIES = 3  # of an attack that seemed to starve others: another program may have been busy meanwhile
 FREED_WITHIN_S, LOOKS_EVERY_S = 60.0, 2.0
-RICH = "reader-0"  # the account with threads
-RICH_KINDS = ("exports_unread", "searches", "markdown", "pages")
-QUESTIONS, LONG_THREAD = 100, 20
+FULL = "reader-0"  # the account at its limits
+FULL_KINDS = ("exports_unread", "searches", "markdown", "pages", "full_account")
 SETTINGS: dict[str, Any] = {
     "CALLER_RATE_PER_MINUTE": "30",
     "ACCOUNT_SHARE_PERCENT": "25",
@@ -106,7 +104,7 @@ class Stand:
         return measure_servers("honest", self.hub.programs, asked, CONNECTIONS, seconds, rate=RATE)
 
     def _attacker(self, kind: str, seconds: float) -> Program:
-        login = RICH if kind in RICH_KINDS else f"attacker-{kind}-{time.monotonic_ns()}"
+        login = FULL if kind in FULL_KINDS else f"attacker-{kind}-{time.monotonic_ns()}"
         tokens = {of: self.hub.mint(login, of) for of in ("session", "channel")}
         known: dict[str, object] = {f"{of}_token": token for of, token in tokens.items()}
         known |= {
@@ -126,16 +124,14 @@ class Stand:
 
 @contextmanager
 def standing(folder: Path) -> Iterator[Stand]:
-    """A hub with honest users, whose agents are online, and with a rich account."""
+    """A hub with honest users, whose agents are online, and with an account at its limits."""
     with hubs.storages("embedded", folder) as new_storage:
         storage = new_storage()
         users = hubs.seed(storage, HONEST + 1)
-        seeded = in_django.call(
-            storage.env, "lab.bench.thread_rows:seed_threads", QUESTIONS, 1, LONG_THREAD, MARKDOWN
-        )
+        thread = in_django.call(storage.env, "lab.attacks.full_account:seed", FULL)
         with HubProcess.start(storage, cores=SERVER_CORES, **SETTINGS) as hub:
             *callers, attacked = [hubs.caller_of(one, "1.0") for one in users]
-            stand = Stand(hub, callers, attacked, seeded["thread"], folder)
+            stand = Stand(hub, callers, attacked, thread, folder)
             with hubs.agents(stand.port, users, folder):
                 stand.look(WARM_UP_S)
                 yield stand

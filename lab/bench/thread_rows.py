@@ -28,7 +28,10 @@ ANSWER = (
 
 
 def seed_threads(questions: int, callers: int, long_thread: int, answer: str = ANSWER) -> dict[str, str]:
-    """Write so many questions with their answers; the token of the first caller, and the id of its long thread."""
+    """Write so many questions with their answers; the token of the first caller, and the id of its long thread.
+
+    `answer`: to the questions of the long thread.
+    """
     with transaction.atomic():
         people = [tokens.get_or_create_local_user(f"reader-{number}") for number in range(callers)]
         [agent] = add_agents(1)
@@ -78,6 +81,7 @@ def _tasks(
 ) -> Iterator[StoredTask]:
     for number, caller, context, at in _places(people, questions, long_thread):
         texts = {"number": number, "topic": number % TOPICS}
+        answered = (answer if context == "long" else ANSWER).format(**texts)
         asked = Message(f"m-{number}", Role.USER, (Part(text=QUESTION.format(**texts)),))
         task = Task(
             id=f"task-{number}",
@@ -89,7 +93,7 @@ def _tasks(
             state=State.COMPLETED,
             updated_at=at.isoformat(),
             history=(asked,),
-            artifacts=(Artifact("reply-1", (Part(text=answer.format(**texts)),)),),
+            artifacts=(Artifact("reply-1", (Part(text=answered),)),),
         )
         snapshot = encode(task).decode()
         yield StoredTask(

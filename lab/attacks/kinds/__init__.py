@@ -35,5 +35,6 @@ KINDS: Mapping[str, Kind] = {
         amounts.push_configs,
         amounts.subscriptions,
         amounts.sessions,
+        amounts.full_account,
     )
 }

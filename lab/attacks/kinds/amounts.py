@@ -72,6 +72,15 @@ async def sessions(hub: AttackedHub, attacker: Attacker) -> None:
     await together(AT_ONCE, come_and_go)
 
 
+async def full_account(hub: AttackedHub, attacker: Attacker) -> None:
+    """lists of an account with 10,000 tasks, 5,000 sessions, 1,000 agents and 200 tokens"""
+    list_tasks = envelope("ListTasks", {"pageSize": 100})
+    paths = ("/sessions", "/peers", "/agents?mine=true", "/tokens", "/threads?limit=100")
+    lists = [request("GET", f"/api/v1{path}", attacker.headers) for path in paths]
+    lists.append(request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, list_tasks))
+    await attacker.flood(hub, AT_ONCE, lambda number: lists[number % len(lists)])
+
+
 async def begin_task(hub: AttackedHub, attacker: Attacker, handle: str) -> str:
     """The id of a task that the agent never answers."""
     params = message_params(f"begun-{id(attacker)}", [{"text": "hold"}], returnImmediately=True)
