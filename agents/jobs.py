@@ -32,7 +32,7 @@ from agents.models import (
 from agents.models.choices import NO_CONNECTION, Outcome, Surface, TurnFailure
 from agents.models.session import alive_since
 from agents.transcript import files
-from kit import batches
+from kit import batches, sql
 from kit.clock import db_now
 from kit.jobs import job
 from kit.outbox import Sender
@@ -50,6 +50,7 @@ QUEUED_KEPT = timedelta(seconds=60)  # a live process deletes its own positions 
 @job("agents.reap")
 def reap() -> dict[str, int]:
     """End turns of dead processes, release expired claims, and delete dead processes; returns the counts."""
+    sql.end_stopped_transactions()  # first, because dead processes may hold locks on the rows below
     with transaction.atomic():
         now = db_now()
         alive = alive_since(now)

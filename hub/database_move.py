@@ -20,7 +20,11 @@ from django.db.utils import ConnectionHandler
 from kit import sql
 
 TARGET = "target"
-OPTIONS = {"options": "-c lock_timeout=4000 -c timezone=UTC", "connect_timeout": 5}
+OPTIONS = {
+    "options": "-c lock_timeout=4000 -c timezone=UTC",
+    "application_name": "move_database",  # no sweep ends its transaction
+    "connect_timeout": 5,
+}
 ROWS_AT_ONCE = 500
 BINARY_ROWS_AT_ONCE = 4
 TELL_EVERY = 20_000

@@ -4,6 +4,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from kit import sql
+
 CONNECTIONS_EACH = 10  # connections of a process
 
 
@@ -24,7 +26,11 @@ def connection_settings(url: str) -> dict[str, object]:
         "PORT": parts.port or "",
         "CONN_HEALTH_CHECKS": True,  # after a restart of the server the connections in the pool are dead
         "OPTIONS": {
-            "options": "-c lock_timeout=4000 -c statement_timeout=30000 -c timezone=UTC",
+            # `idle_in_transaction_session_timeout`: a process that is stopped within a transaction loses its locks
+            # before it counts as dead. The sweep, which ends its turns, and other processes wait for these locks.
+            "options": "-c lock_timeout=4000 -c statement_timeout=30000"
+            " -c idle_in_transaction_session_timeout=10000 -c timezone=UTC",
+            "application_name": sql.APPLICATION_NAME,
             "connect_timeout": 5,
             "tcp_user_timeout": 10_000,  # ms; ends connections to a server that vanished without closing them
             "keepalives_idle": 10,

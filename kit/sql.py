@@ -34,6 +34,12 @@ LOOKS_EVERY_S = 0.001
 # The moment of a statement, as Django stores it: SQLite compares texts. By vendor; `%` doubled, as beside `%s`.
 NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
 MAX_KEYS_KEPT = 128
+APPLICATION_NAME = "clawbridge"  # by which PostgreSQL tells the hub's connections from others
+END_STOPPED_TRANSACTIONS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND application_name = %s
+  AND state <> 'idle' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - interval '10 seconds'
+"""
 _BYTES = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     "postgresql": "SELECT pg_database_size(current_database())",
@@ -234,6 +240,16 @@ def advisory_lock(name: str) -> Iterator[bool]:
     finally:
         if is_ours:
             rows("SELECT pg_advisory_unlock(%s)", [key])
+
+
+def end_stopped_transactions() -> None:
+    """End the hub's connections to PostgreSQL whose client stopped within a transaction: they may hold locks.
+
+    PostgreSQL's own limit of idle transactions (`hub/postgresql.py`) ends none of psycopg's pipelines: the flush
+    that psycopg sends after a pipeline turns the limit off.
+    """
+    if connection.vendor == "postgresql":
+        rows(END_STOPPED_TRANSACTIONS, [APPLICATION_NAME])
 
 
 @contextmanager

@@ -179,6 +179,16 @@ class Program:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop all processes of the program's process group (SIGSTOP) for the block; then they continue."""
+        os.killpg(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGCONT)
+
     def cpu_s(self) -> float:
         """The processor time of all threads of the process."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
