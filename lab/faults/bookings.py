@@ -59,13 +59,12 @@ class BookingProgram:
     async def book_on(self, clients: Sequence[httpx.AsyncClient], goes_on: Callable[[], bool]) -> None:
         """Confirm one booking after the other."""
         while goes_on():
-            await self._book(clients)
+            await self.book(clients, random.randrange(len(clients)))
             await asyncio.sleep(random.uniform(*PAUSE_S))
 
-    async def _book(self, clients: Sequence[httpx.AsyncClient]) -> None:
+    async def book(self, clients: Sequence[httpx.AsyncClient], first: int) -> None:
         """Send one confirmation, some at all processes at once, again and again until it is answered."""
-        order = self._order()
-        first, attempt = random.randrange(len(clients)), 0
+        order, attempt = self._order(), 0
         if random.random() < TWIN_SHARE:
             await asyncio.gather(*(self._send(client, url, order, url) for url, client in enumerate(clients)))
             attempt = len(clients)

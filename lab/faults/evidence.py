@@ -39,6 +39,15 @@ class Evidence:
         """Every request of a caller."""
         return self.lines["ask"]
 
+    def met_pause(self, line: Line) -> bool:
+        """True if the web process that a client asked was paused between the request and its answer."""
+        return any(
+            line["url"] == pause["url"]
+            and line["at"] - line["took_s"] <= pause["at"]
+            and pause["at"] - pause["took_s"] <= line["at"]
+            for pause in self.lines["pause"]
+        )
+
     def add_turn(self, turn: dict[str, Any]) -> None:
         """Add one row of the audit."""
         turn["nonce"] = turn["question"].partition(" ")[0]

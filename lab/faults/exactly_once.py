@@ -72,10 +72,11 @@ def messages_come_once(found: Evidence) -> Cases:
 
 @invariant("I18", "no request for an inbox hangs")
 def inboxes_answer(found: Evidence) -> Cases:
-    """I18: each request ends, with the connection at the latest."""
+    """I18: each request ends, with the connection at the latest, unless its process was paused meanwhile."""
     for line in found.lines["letter"]:
         if line["is_put"]:
-            yield line["outcome"] != "late", f"{line['nonce']} ({line['owner']}, {line['began_in']})"
+            ok = line["outcome"] != "late" or found.met_pause(line)
+            yield ok, f"{line['nonce']} ({line['owner']}, {line['began_in']})"
 
 
 def _plain(booking_id: object) -> str:

@@ -12,6 +12,7 @@ import httpx
 from lab.callers import ANSWER_WITHIN_S, Json, web
 from lab.faults import request_kinds
 from lab.faults.agents import EchoAgent
+from lab.faults.bookings import BookingProgram
 from lab.faults.participants import Participants
 from lab.faults.requests import AskAnswer, LoadRequest
 
@@ -87,6 +88,35 @@ class Load:
         question = self.question(agent, login, key=key)
         return await self._send(question, kind, url, login, 0, by_load=False)
 
+    async def ask_keyed(self, agent: EchoAgent, login: str, url: int) -> AskAnswer:
+        """Ask under an Idempotency-Key, again and through any process, until the caller has the end of the task.
+
+        `url`: the number of the first process. A refusal is final unless it invites a repetition. The codes
+        UNAVAILABLE do so also with status 200, which the hub sends before it knows the outcome.
+        """
+        question = self.question(agent, login, key=secrets.token_hex(12))
+        kind = random.choice(request_kinds.KEYED)
+        until = time.monotonic() + AGAIN_WITHIN_S
+        attempt = 0
+        while True:
+            answer = await self._send(question, kind, (url + attempt) % len(self._clients), login, attempt)
+            is_error = answer.outcome == "refused" and answer.status < 500 and answer.code not in UNAVAILABLE
+            if answer.outcome in ("completed", "failed") or is_error or time.monotonic() > until:
+                break
+            attempt += 1
+            await asyncio.sleep(AGAIN_AFTER_S)
+        said = {"outcome": answer.outcome, "status": answer.status, "text": answer.text[:200]}
+        self.participants.log.write("keyed", nonce=question.nonce, kind=kind, attempts=attempt + 1, **said)
+        return answer
+
+    async def book_once(self, program: BookingProgram, url: int) -> None:
+        """Confirm one booking, first at the process of that number, until the confirmation is answered."""
+        await program.book(self._clients, url)
+
+    def set_patience(self, url: int, within_s: float = ANSWER_WITHIN_S) -> None:
+        """Set how long later requests wait for an answer of that process. Those over sockets wait as usual."""
+        self._clients[url].timeout = httpx.Timeout(within_s, connect=min(within_s, CONNECT_WITHIN_S))
+
     async def _work_on(self, number: int) -> None:
         people, turn = self.participants, number // ROLES
         if number % ROLES == BOOKS:
@@ -118,7 +148,7 @@ class Load:
         if dice < TWIN_SHARE:
             return await self._twins(agent, login)
         if dice < TWIN_SHARE + KEYED_SHARE:
-            return await self._keyed(agent, login, url)
+            return await self.ask_keyed(agent, login, url)
         kind = random.choices(list(request_kinds.WEIGHTS), list(request_kinds.WEIGHTS.values()))[0]
         question = self.question(agent, login)
         answer = await self._send(question, kind, url, login, 0)
@@ -128,27 +158,6 @@ class Load:
             self._with_task += 1
             if self._with_task % READ_AGAIN_EVERY == 1:
                 await self._read_again(question, answer, login)
-        return answer
-
-    async def _keyed(self, agent: EchoAgent, login: str, url: int) -> AskAnswer:
-        """Ask under an Idempotency-Key, again and through any process, until the caller has the end of the task.
-
-        A refusal is final unless it invites a repetition. The codes UNAVAILABLE do so also with status 200, which
-        the hub sends before it knows the outcome.
-        """
-        question = self.question(agent, login, key=secrets.token_hex(12))
-        kind = random.choice(request_kinds.KEYED)
-        until = time.monotonic() + AGAIN_WITHIN_S
-        attempt = 0
-        while True:
-            answer = await self._send(question, kind, (url + attempt) % len(self._clients), login, attempt)
-            is_error = answer.outcome == "refused" and answer.status < 500 and answer.code not in UNAVAILABLE
-            if answer.outcome in ("completed", "failed") or is_error or time.monotonic() > until:
-                break
-            attempt += 1
-            await asyncio.sleep(AGAIN_AFTER_S)
-        said = {"outcome": answer.outcome, "status": answer.status, "text": answer.text[:200]}
-        self.participants.log.write("keyed", nonce=question.nonce, kind=kind, attempts=attempt + 1, **said)
         return answer
 
     async def _twins(self, agent: EchoAgent, login: str) -> AskAnswer:

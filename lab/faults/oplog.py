@@ -24,6 +24,7 @@ A line has `at` (seconds since 1970) and `op`:
 - `webhook`: a receiver got a request. `event_id`, `type`, `digest` (of the body), `is_signed`.
 - `held`: a worker was killed while it sent this delivery. `event_id`.
 - `start`, `death`: of a web process. `process` (its id in the hub's own table), `url`, `how`.
+- `pause`: a web process was stopped, and continues now. `process`, `url`, `took_s`.
 - `seen`: a fault measured something. `fault`, `what`, `ok`, `detail`.
 """
 

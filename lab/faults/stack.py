@@ -2,7 +2,9 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -127,6 +129,17 @@ class FaultStack:
         """Kill a web process."""
         self._running(index).kill()
         await self.web_exited(index, "kill -9")
+
+    @contextmanager
+    def web_paused(self, index: int) -> Iterator[None]:
+        """Stop a web process (SIGSTOP) for the block; it continues afterwards, which is logged."""
+        began = time.monotonic()
+        try:
+            with self._running(index).paused():
+                yield
+        finally:
+            took_s = round(time.monotonic() - began, 3)
+            self.log.write("pause", process=self._process_ids[index], url=index, took_s=took_s)
 
     def terminate_web(self, index: int) -> None:
         """Send SIGTERM; the process drains, which takes a while."""

@@ -117,6 +117,21 @@ def test_anothers_task_that_is_found_is_seen_and_a_refusal_of_all_is_no_case() -
     assert answers.others_tasks_are_hidden(evidence([], [], peek=away)).n == 0
 
 
+@pytest.mark.parametrize(
+    ("url", "at", "broken"),
+    [(0, 100.0, False), (0, 170.0, False), (0, 54.0, True), (0, 176.0, True), (1, 100.0, True)],
+)
+def test_a_request_without_an_answer_is_seen_unless_its_process_was_paused(
+    url: int, at: float, broken: bool
+) -> None:
+    """The process was paused from second 55 to 110; the request took 65 s."""
+    pause = {"process": "p1", "url": 0, "at": 110.0, "took_s": 55.0}
+    late = {"outcome": "late", "url": url, "at": at, "took_s": 65.0}
+    check(answers.no_ask_hangs(evidence([ask(**late)], [], pause=[pause])), broken=broken)
+    letter = {"nonce": "n1", "owner": "team-0", "began_in": "F26", "is_put": True}
+    check(exactly_once.inboxes_answer(evidence([], [], letter=[letter | late], pause=[pause])), broken=broken)
+
+
 def test_a_keyed_ask_without_its_answer_is_seen() -> None:
     known = {"nonce": "n1", "kind": "hub", "attempts": 2, "status": 200, "text": "", "fault": "F1"}
     for outcome in ("completed", "failed", "refused", "broken", "late", "unsent"):

@@ -6,6 +6,7 @@ from lab.faults.kinds import (
     clocks,
     embedded,
     full,
+    pauses,
     programs,
     promises,
     receivers,
@@ -13,7 +14,7 @@ from lab.faults.kinds import (
     servers,
 )
 
-MODULES = (agent_sockets, clocks, embedded, full, programs, promises, receivers, replies, servers)
+MODULES = (agent_sockets, clocks, embedded, full, pauses, programs, promises, receivers, replies, servers)
 _all = sorted(
     (fault for module in MODULES for fault in module.FAULTS), key=lambda one: (one.name[0], int(one.name[1:]))
 )

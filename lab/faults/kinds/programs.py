@@ -35,6 +35,8 @@ ASKS_BETWEEN = 60
 DOWN_S = (0.0, 3.0)
 SERVED_AGAIN_WITHIN_S = 60.0
 ASKS_AFTER_KILL = 150
+PENDING = "SELECT 1 FROM webhooks_delivery WHERE event_id = %s AND status = 'pending'"
+SENT = "SELECT 1 FROM webhooks_delivery WHERE event_id = %s AND status = 'delivered'"
 
 # F19.
 TWO_FOR_S = 5.0
@@ -92,27 +94,37 @@ async def kill_mid_delivery(scene: Scene) -> None:
 
 
 async def _kill_once(scene: Scene) -> None:
-    held: list[Received] = []
-    go_on = threading.Event()
-
-    def hold(one: Received) -> int:
-        is_first = not held
-        if not go_on.is_set():
-            held.append(one)
-            go_on.wait(HELD_WITHIN_S)
-        return 503 if is_first else 204  # the first is not read: its worker is dead
-
-    scene.participants.answer_webhook = hold
+    receiver = HoldingReceiver()
+    scene.participants.answer_webhook = receiver
     try:
-        async with asyncio.timeout(HELD_WITHIN_S):
-            while not held:
-                await asyncio.sleep(0.05)
+        await receiver.has_request()
         scene.stack.kill_worker()
-        scene.log.write("held", event_id=held[0].headers["webhook-id"])
+        scene.log.write("held", event_id=receiver.held[0].headers["webhook-id"])
         await scene.stack.start_worker()
     finally:
-        go_on.set()
+        receiver.go_on.set()
     await scene.asked(ASKS_BETWEEN)
+
+
+class HoldingReceiver:
+    """Holds all requests until `go_on` is set; then it refuses the first of them, and accepts the others."""
+
+    def __init__(self) -> None:
+        self.held: list[Received] = []
+        self.go_on = threading.Event()
+
+    def __call__(self, one: Received) -> int:
+        is_first = not self.held
+        if not self.go_on.is_set():
+            self.held.append(one)
+            self.go_on.wait(HELD_WITHIN_S)
+        return 503 if is_first else 204
+
+    async def has_request(self) -> None:
+        """Wait until it holds a request."""
+        async with asyncio.timeout(HELD_WITHIN_S):
+            while not self.held:
+                await asyncio.sleep(0.05)
 
 
 async def rolling_restart(scene: Scene) -> None:
@@ -197,7 +209,7 @@ async def _die_unswept(scene: Scene, number: int) -> None:
 
 
 async def kill_each(scene: Scene) -> None:
-    """Kill each web process, the worker and the beat in turn, and start each again."""
+    """Kill each web process, then the worker, then the beat, each alone, and start each again."""
     stack = scene.stack
     for _ in range(scene.count):
         for url in range(len(stack.urls)):
@@ -206,11 +218,56 @@ async def kill_each(scene: Scene) -> None:
             await stack.serve(url)
             await scene.check_served("asks are answered after a web process was killed", SERVED_AGAIN_WITHIN_S)
             await scene.asked(ASKS_AFTER_KILL)
+        due = await refuse_delivery(scene)
         stack.kill_worker()
+        await asyncio.sleep(random.uniform(*DOWN_S))
+        await stack.start_worker()
+        await check_jobs_run(scene, due, "the worker was killed")
+        await scene.asked(ASKS_AFTER_KILL)
+        due = await refuse_delivery(scene)
         stack.kill_beats()
         await asyncio.sleep(random.uniform(*DOWN_S))
-        await asyncio.gather(stack.start_worker(), stack.start_beat())
+        await stack.start_beat()
+        await check_jobs_run(scene, due, "the beat was killed")
         await scene.asked(ASKS_AFTER_KILL)
+
+
+async def refuse_delivery(scene: Scene) -> str:
+    """Let the webhook refuse one delivery, which is due again some seconds later; returns its event id."""
+    refused: list[str] = []
+
+    def refuse_first(one: Received) -> int:
+        if refused:
+            return 204
+        refused.append(one.headers["webhook-id"])
+        return 503
+
+    def is_pending() -> bool:
+        return bool(refused and scene.stack.sql(PENDING, refused[0]))
+
+    scene.participants.answer_webhook = refuse_first
+    if not await became_true(is_pending, HELD_WITHIN_S):
+        raise TimeoutError("no delivery was refused")
+    return refused[0]
+
+
+async def check_jobs_run(scene: Scene, due: str, what: str) -> None:
+    """Check that the sweep runs from now on, and that a delivery that was or becomes due is sent."""
+    began = time.monotonic()
+
+    async def is_swept() -> bool:
+        age_s = await sweep_age_s(scene.stack.url)
+        return age_s is not None and age_s < time.monotonic() - began
+
+    def is_sent() -> bool:
+        return bool(scene.stack.sql(SENT, due))
+
+    ok = await became_true(is_swept, CLEAN_WITHIN_S)
+    scene.note(f"the sweep runs again within 45 s after {what}", ok, f"{time.monotonic() - began:.1f} s")
+    ok = await became_true(is_sent, began + AGAIN_WITHIN_S - time.monotonic())
+    scene.note(
+        f"a delivery that was due is sent within 90 s after {what}", ok, f"{time.monotonic() - began:.1f} s"
+    )
 
 
 FAULTS = [
@@ -222,5 +279,5 @@ FAULTS = [
     Fault("F19", "two beats, and none", 1, 10, two_beats_and_none,
           fills=("asks are answered while no beat runs", "the next beat")),
     Fault("F21", "kill -9 of each process in turn", 0, 30, kill_each,
-          fills=("asks are answered after a web process",)),
+          fills=("asks are answered after a web process", "the sweep runs again", "a delivery that was due")),
 ]  # fmt: skip
