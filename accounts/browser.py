@@ -1,6 +1,7 @@
 """A browser's sign-in by the cookie `cw_session`, and the readable name of a browser or program."""
 
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import rotate_token
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -11,7 +12,7 @@ from accounts.tokens import SESSION_LIFETIME, mint
 
 
 def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """Set the cookie of a new session, and revoke the session that the browser had before."""
+    """Set cookies for a new session and CSRF token, and revoke the session that the browser had before."""
     _revoke(request)
     agent = request.headers.get("User-Agent", "")
     minted = mint(user, Credential.Kind.SESSION, "browser sign-in", user_agent=agent, source=Credential.Source.WEB)
@@ -24,6 +25,7 @@ def sign_in(request: HttpRequest, response: HttpResponse, user: User) -> None:
         samesite="Lax",
         secure=settings.IS_HTTPS,
     )
+    rotate_token(request)
 
 
 def sign_out(request: HttpRequest, response: HttpResponse) -> None:

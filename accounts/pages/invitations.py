@@ -8,7 +8,6 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.middleware.csrf import rotate_token
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -80,7 +79,6 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         return _join_page(request, token, invitation, [f"{str(refused).capitalize()}."], status=400)
     response = HttpResponseRedirect(reverse("home"))
     sign_in(request, response, user)
-    rotate_token(request)
     return response
 
 

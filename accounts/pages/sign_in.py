@@ -3,7 +3,6 @@
 from django.contrib import messages
 from django.contrib.auth import authenticate
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
-from django.middleware.csrf import rotate_token
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -113,7 +112,6 @@ def signout(request: HttpRequest) -> HttpResponse:
 def _signed_in(request: HttpRequest, user: User, next_path: str | None) -> HttpResponse:
     response = HttpResponseRedirect(own_path(next_path))
     sign_in(request, response, user)
-    rotate_token(request)
     return response
 
 

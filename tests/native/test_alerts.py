@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -11,18 +12,20 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import throttle
+from accounts.errors import TooFast
 from accounts.models import User
-from accounts.throttle import CONFIRMATIONS_PER_HOUR
+from accounts.throttle import CONFIRMATIONS_PER_DAY, CONFIRMATIONS_PER_HOUR
 from agents import jobs
 from agents.core import alerts
 from agents.core.alerts import MIN_ASKS, WatchedAgent, find_conditions
 from agents.core.halt_rules import HaltSubject, halt_subject
-from agents.core.mail import MailOutbox, queue_mails
+from agents.core.mail import MailOutbox, queue_mails, set_address
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
 from kit.outbox import AttemptResult, SendLimits, lease, settle
 from tests.attempts import Attempts
 from tests.native.desk import text
 from tests.native.rows import Person, browser, connect, make_agent, make_turn, spend
+from tests.rates import age_counts
 from webhooks.models import Delivery
 from webhooks.service.outbox import pause_sending, resume_sending
 from webhooks.service.subscriptions import subscribe
@@ -416,6 +419,23 @@ def test_a_hub_mails_few_links(alice: Person, signed_in: Client, attempts: Attem
     times = CONFIRMATIONS_PER_HOUR + len(others) + 2
     attempts.count("mailing strangers by confirmations of an address", times, sent - CONFIRMATIONS_PER_HOUR)
     assert sent == CONFIRMATIONS_PER_HOUR
+
+
+@pytest.mark.attack
+def test_a_hub_mails_few_links_on_each_day(alice: Person, attempts: Attempts) -> None:
+    """More mails than an hour allows are asked for in each hour of two days."""
+    tries, sent = CONFIRMATIONS_PER_HOUR + 1, [0]
+    for hour in range(48):
+        for number in range(tries):
+            with suppress(TooFast):
+                set_address(alice.user, f"to-{hour}-{number}@example.org")
+        sent.append(Mail.objects.count())
+        age_counts(3601)
+    in_a_day = [sent[hour + 24] - sent[hour] for hour in range(25)]
+    too_many = max(0, max(in_a_day) - CONFIRMATIONS_PER_DAY)
+    attempts.count("mailing strangers by confirmations of an address", 48 * tries, too_many)
+    assert sent[:3] == [0, CONFIRMATIONS_PER_HOUR, CONFIRMATIONS_PER_DAY]
+    assert in_a_day == [CONFIRMATIONS_PER_DAY] * 25
 
 
 def test_a_second_save_of_an_address_mails_no_second_link(alice: Person, signed_in: Client) -> None:

@@ -66,12 +66,11 @@ def test_guessed_device_codes_give_no_token(browser: Browser, attempts: Attempts
     guesses = ["", "x", code[:-1], f"{code}x", code.swapcase(), f" {code}", code[::-1]]
     while len(guesses) < times:
         place = numbers.randrange(len(code))
-        guesses.append(code[:place] + numbers.choice("0123456789abcdef_-XYZ") + code[place + 1 :])
+        other = numbers.choice("0123456789abcdef_-XYZ".replace(code[place], ""))
+        guesses.append(code[:place] + other + code[place + 1 :])
     taken = []
     with program(browser.hub.url) as client:
         for guess in guesses:
-            if guess == code:
-                continue
             answer = client.post("/api/v1/auth/device/token", json={"device_code": guess})
             is_refused = answer.status_code == 400 and answer.json()["error"] in (
                 "invalid_grant",

@@ -10,13 +10,16 @@ import httpx
 import pytest
 from joserfc.jwk import OctKey
 
-from accounts.models import User
+from accounts.models import Credential, ProviderIdentity, User
 from accounts.oauth import identity_providers
 from accounts.signup import Provider, read_signup
+from hub import jobs
+from hub.account_data.erasure import close
 from lab.callers import TLS
 from tests.attempts import Attempts
+from tests.data.rows import WORD, owner_of_everything
 from tests.github import Grant
-from tests.native.rows import browser
+from tests.native.rows import api, browser, person
 from tests.oidc import CLIENT_SECRET, COOKIE, GONE, PAGE, START, Oidc, me, other_key, sign_in_by_oidc
 
 pytestmark = [pytest.mark.django_db, pytest.mark.attack]
@@ -137,6 +140,36 @@ def test_another_issuer_in_the_place_of_the_first_has_none_of_its_accounts(oidc:
         assert me(client)["githubLogin"] != ann.login
     finally:
         other.stop()
+
+
+def references_to(user: User) -> dict[str, int]:
+    """The number of rows that refer to a user, by table and column, without those that have none."""
+    found = {
+        f"{one.related_model._meta.db_table}.{one.field.name}": one.related_model._default_manager.filter(
+            **{one.field.name: user}
+        ).count()
+        for one in User._meta.related_objects
+    }
+    return {column: rows for column, rows in found.items() if rows}
+
+
+def test_a_subject_whose_account_was_erased_gets_a_new_account_without_its_rows(oidc: Oidc) -> None:
+    oidc.claims["preferred_username"] = f"{WORD}-login"
+    before, after = browser(), browser()
+    assert sign_in_by_oidc(before).status_code == 302
+    old = owner_of_everything(WORD, person("bob"))
+    assert ProviderIdentity.objects.get(issuer=oidc.url, subject="ann").user == old.user
+    assert len(references_to(old.user)) >= 40
+    close(old.user.pk)
+    assert sign_in_by_oidc(after).status_code == 302
+    new = User.objects.get(login=old.user.login)
+    assert me(after)["id"] == new.pk != old.user.pk
+    assert references_to(new) == {f"{one._meta.db_table}.user": 1 for one in (Credential, ProviderIdentity)}
+    assert jobs.erase_closed() == 1
+    assert references_to(new) == {f"{one._meta.db_table}.user": 1 for one in (Credential, ProviderIdentity)}
+    assert me(after)["id"] == new.pk
+    for answer in (before.get("/api/v1/me"), *(api(one).get("/api/v1/me") for one in (old.session, old.app))):
+        assert answer.status_code == 401
 
 
 def test_a_provider_that_changes_its_issuer_during_a_sign_in_is_refused(oidc: Oidc) -> None:
