@@ -155,9 +155,14 @@ class HubProcess:
         """The exit code of a web process."""
         return await asyncio.to_thread(self.programs[index].exit_code, within_s=within_s)
 
+    @property
+    def all_programs(self) -> list[Program]:
+        """The web processes, and the Celery worker if there is one."""
+        return [*self.programs, *([self.worker] if self.worker else [])]
+
     def stop(self) -> None:
         """End all processes at once; the storage stays."""
-        for program in [*self.programs, *([self.worker] if self.worker else [])]:
+        for program in self.all_programs:
             program.kill()
 
     def _mint(self, wanted: Iterable[tuple[str, str, bool]]) -> None:

@@ -42,8 +42,7 @@ class FuzzedAgent:
         return agent
 
     async def dial(self) -> ClientConnection:
-        url = self.live.hub.url.replace("http", "ws", 1) + "/channel"
-        return await dial(url, self.live.hub.mint("fuzzer", "channel"))
+        return await dial(f"{self.live.socket_url}/channel", self.live.hub.mint("fuzzer", "channel"))
 
     async def open(self) -> ClientConnection:
         """A registered socket. Drawn frames may have deleted the session: then a new one is published."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,67 +36,75 @@ class Broke(AssertionError):
 
 @dataclass
 class Live:
-    """A hub with something of everything. `run` runs a coroutine on the loop of its clients."""
+    """A hub with something of everything. `run` runs a coroutine on the loop of its clients.
+
+    Requests go to its first web process, and sockets to its last.
+    """
 
     seeded: Seeded
     runner: asyncio.Runner
-    _read_to: int = 0
+    _read_to: dict[Path, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._read_to = self._log.stat().st_size
+        self._read_to = {program.log: program.log.stat().st_size for program in self.hub.all_programs}
 
     @property
     def hub(self) -> HubProcess:
         return self.seeded.hub
 
+    @property
+    def socket_url(self) -> str:
+        """Where sockets are opened, without their path."""
+        return self.hub.urls[-1].replace("http", "ws", 1)
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self.runner.run(work)
 
     def read_errors(self) -> str:
-        """What the hub logged as errors since the last look."""
-        size = self._log.stat().st_size
-        if size == self._read_to:
+        """What the processes of the hub logged as errors since the last look."""
+        return "\n".join(filter(None, (self._read_errors(program) for program in self.hub.all_programs)))
+
+    def _read_errors(self, program: Program) -> str:
+        size, read_to = program.log.stat().st_size, self._read_to[program.log]
+        if size == read_to:
             return ""
-        with self._log.open("rb") as log:
-            log.seek(self._read_to)
+        with program.log.open("rb") as log:
+            log.seek(read_to)
             lines = log.read().decode(errors="replace").splitlines()
-        self._read_to = size
+        self._read_to[program.log] = size
         first = next((number for number, line in enumerate(lines) if self._is_error(line)), None)
-        return "" if first is None else "\n".join(["the hub logged:", *lines[first : first + LINES_SHOWN]])
+        return "" if first is None else "\n".join([f"{program.name} logged:", *lines[first : first + LINES_SHOWN]])
 
     def _is_error(self, line: str) -> bool:
         """True if the hub logged an error; that the booking of the seed has no charge is none."""
         return BAD_LINE.search(line) is not None and str(self.seeded.names["booking_id"]) not in line
 
     def check(self) -> None:
-        """Raise what the hub logged as errors since the last look, or that its process ended."""
+        """Raise what the hub logged as errors since the last look, or that a process of it ended."""
         if errors := self.read_errors():
             raise Broke(errors)
-        self.hub.check_running()
+        for program in self.hub.all_programs:
+            program.check()
 
-    def usage(self) -> tuple[int, int]:
-        """The open sockets of the process, and its resident memory in KiB."""
-        return count_sockets(self._program), self._program.rss_kib()
+    def usage(self) -> list[tuple[int, int]]:
+        """The open sockets of each process, and its resident memory in KiB."""
+        return [(count_sockets(program), program.rss_kib()) for program in self.hub.all_programs]
 
-    def check_usage(self, before: tuple[int, int]) -> None:
+    def check_usage(self, before: list[tuple[int, int]]) -> None:
         """Raise unless sockets and memory come back to what they were, within a minute."""
         self.check()
+        for program, (sockets, memory_kib) in zip(self.hub.all_programs, before, strict=True):
+            self._check_usage_of(program, sockets, memory_kib)
+
+    def _check_usage_of(self, program: Program, sockets: int, memory_kib: int) -> None:
         until(
-            lambda: count_sockets(self._program) <= before[0] + SOCKETS_KEPT,
-            f"the hub closed the sockets of clients that left; before: {before[0]}",
+            lambda: count_sockets(program) <= sockets + SOCKETS_KEPT,
+            f"{program.name} closed the sockets of clients that left; before: {sockets}",
             within_s=SETTLED_WITHIN_S,
         )
-        grown = self._program.rss_kib() - before[1]
+        grown = program.rss_kib() - memory_kib
         if grown > GROWTH_KIB:
-            raise Broke(f"the hub's memory grew by {grown} KiB from {before[1]}")
-
-    @property
-    def _program(self) -> Program:
-        return self.hub.programs[0]
-
-    @property
-    def _log(self) -> Path:
-        return self._program.log
+            raise Broke(f"the memory of {program.name} grew by {grown} KiB from {memory_kib}")
 
 
 def count_sockets(program: Program) -> int:
@@ -110,9 +118,10 @@ def count_sockets(program: Program) -> int:
     return found
 
 
-def number_of(attempts: Attempts) -> int:
-    """The cases for one wire."""
-    return EACH or attempts.number(short=200, long=5_000)
+def number_of(attempts: Attempts, live: Live) -> int:
+    """The cases for one wire; fewer on PostgreSQL, where only what a database refuses differs."""
+    short, long = (50, 1_000) if live.hub.home.is_grown else (200, 5_000)
+    return EACH or attempts.number(short, long)
 
 
 def drawing(most: int, *phases: Phase) -> settings:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from hypothesis import strategies as st
 
@@ -20,6 +20,8 @@ JSON, FORM, FILES = "application/json", "application/x-www-form-urlencoded", "mu
 BOUNDARY = "-----fuzz"
 NO_HTTP = (400, 405, 431)  # which the server answers by itself, to bytes that are no request or hardly one
 ONE_IN_8, ONE_IN_3 = st.integers(0, 7).map(lambda n: n == 0), st.integers(0, 2).map(lambda n: n == 0)
+IN_QUERIES = [*QUERY_VALUES, "a%00b", "2147483648", "9223372036854775808", "-9223372036854775809"]
+ODD_QUERY_VALUES = st.sampled_from(IN_QUERIES).map(unquote_to_bytes)
 PLACES = st.integers(0, 2**16)
 HEADER_FLAWS = st.sampled_from([(name, value) for name, value, _ in HEADERS])
 
@@ -82,11 +84,11 @@ def described_cases(draw: Draw, schemas: Schemas, operations: Sequence[Operation
             value = one.own.get(name) if name in one.own and not draw(ONE_IN_8) else draw_path_value(draw)
             target = target.replace(f"{{{name}}}", quote(str(value), safe="@", errors="replace"))
         elif where in ("query", "header") and (parameter.get("required") or draw(st.booleans())):
-            value = draw(st.sampled_from(QUERY_VALUES)) if draw(ONE_IN_8) else schemas.draw(draw, schema, name)
+            value = draw(ODD_QUERY_VALUES) if draw(ONE_IN_8) else schemas.draw(draw, schema, name)
             if where == "query":
                 query[name] = value
             else:
-                headers[name] = str(value)
+                headers[name] = quote(value) if isinstance(value, bytes) else str(value)
     if query:
         target += "?" + urlencode(query, doseq=True, errors="replace")
     body = b""

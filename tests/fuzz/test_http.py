@@ -16,7 +16,7 @@ def test_no_generated_request_breaks_the_hub(live: Live, wires: Wires, attempts:
     requester.check_sound(wire)
     before, broke = live.usage(), 1
     try:
-        try_each(live, wire.cases, number_of(attempts), requester.attack)
+        try_each(live, wire.cases, number_of(attempts, live), requester.attack)
         requester.check_sound(wire)
         broke = 0
     finally:

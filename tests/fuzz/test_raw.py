@@ -11,7 +11,10 @@ from tests.fuzz.live import Live, drawn, number_of
 from tests.fuzz.raw import RawCase, http_cases, socket_cases
 from tests.fuzz.requests import HttpCase, Requester, check_response
 
-pytestmark = [pytest.mark.attack, pytest.mark.deep, pytest.mark.timeout(3600)]
+pytestmark = [
+    *(pytest.mark.attack, pytest.mark.deep, pytest.mark.timeout(3600)),
+    pytest.mark.parametrize("live", ["embedded"], indirect=True),  # the bytes are read before a database is asked
+]
 BATCH = 500
 SERVED = {200, 101}
 UPGRADE = (
@@ -62,7 +65,7 @@ def test_no_bytes_of_http_break_the_hub(live: Live, attempts: Attempts) -> None:
     headers = [b"Host: 127.0.0.1", b"Content-Type: application/json"]
     headers.append(b"Authorization: Bearer " + live.seeded.tokens["bearer"].encode())
     bodies = [asked, asked, b"{}", b"", b"x" * 200, asked + asked, b" " * 20_000]
-    cases = drawn(http_cases(targets, bodies, headers), number_of(attempts))
+    cases = drawn(http_cases(targets, bodies, headers), number_of(attempts, live))
     attack(live, cases, "connections with bytes that are hardly HTTP", attempts)
 
 
@@ -74,6 +77,6 @@ def test_no_bytes_of_sockets_break_the_hub(live: Live, attempts: Attempts) -> No
     frames += [{"type": "ping"}, {"type": "subscribe", "sessionId": live.seeded.ended}, {"type": "pong"}]
     cases = drawn(
         socket_cases(upgrades, [json.dumps(one).encode() for one in frames]),
-        number_of(attempts),
+        number_of(attempts, live),
     )
     attack(live, cases, "connections with frames that are hardly WebSocket's", attempts)

@@ -8,7 +8,7 @@ from lab.frames import Json
 from tests.attempts import Attempts
 from tests.fuzz.agent import FuzzedAgent
 from tests.fuzz.frames import FRAMES, OPEN_CHAT, FrameSender, SocketWire, cases_of
-from tests.fuzz.live import Live, number_of, try_each
+from tests.fuzz.live import Broke, Live, number_of, try_each
 from tests.fuzz.values import Schemas
 from tests.operators.operator import dial as dial_cli
 
@@ -29,7 +29,7 @@ def attack(live: Live, wire: SocketWire, attempts: Attempts, *, parts: int = 1) 
     before = live.usage()
     broke = 1
     try:
-        try_each(live, wire.cases, number_of(attempts) // FRAMES // parts, sender.attack)
+        try_each(live, wire.cases, number_of(attempts, live) // FRAMES // parts, sender.attack)
         broke = 0
     finally:
         attempts.count(f"generated {wire.name}", sender.sent, broke)
@@ -61,7 +61,7 @@ def test_no_frames_of_an_operator_break_the_hub(live: Live, sockets: Json, attem
              "requestId": ["leave-1"], "mentions": [["alice"]]}  # fmt: skip
 
     async def dial() -> ClientConnection:
-        return await dial_cli(live.hub.url.replace("http", "ws", 1) + "/cli", seeded.tokens["bearer"])
+        return await dial_cli(live.socket_url + "/cli", seeded.tokens["bearer"])
 
     sound = {"type": "subscribe", "sessionId": seeded.ended}
     cases = cases_of(Schemas(sockets, names), "cli")
@@ -80,7 +80,7 @@ def test_no_frames_of_a_team_break_the_hub(live: Live, sockets: Json, attempts: 
         "a seat": f"?token={seeded.tokens['channelToken']}&agentId=fuzzed",
         "nothing": "",
     }[by]
-    url = live.hub.url.replace("http", "ws", 1) + "/gateway" + query
+    url = live.socket_url + "/gateway" + query
     names = {"agent": ["alpha", "fuzzed", "@demo/echo"], "name": ["alpha"], "proposalId": ["p-1"],
              "service": ["agents.list", "sessions.list"], "correlationId": ["p-1", "c-1"],
              "token": [seeded.tokens["bearer"]], "channel": ["agents", "proposals"]}  # fmt: skip
@@ -92,3 +92,12 @@ def test_no_frames_of_a_team_break_the_hub(live: Live, sockets: Json, attempts: 
     cases = cases_of(Schemas(sockets, names), "gateway")
     wire = SocketWire(f"frames of a2a-v1, signed in by {by}", cases, dial, dial, sound, "pong", MARK)
     attack(live, wire, attempts, parts=len(SIGNED_IN_BY))
+
+
+def test_an_error_that_any_process_logs_is_noticed(live: Live) -> None:
+    for program in live.hub.all_programs:
+        with program.log.open("a") as log:
+            log.write("2026-11-29 10:00:00,000 ERROR of.the.test an error\n")
+        with pytest.raises(Broke, match=f"(?s)^{program.name} logged:.* an error$"):
+            live.check()
+    live.check()

@@ -48,8 +48,11 @@ ANY = st.recursive(
 )
 ODD = st.one_of(st.sampled_from([*VALUES, *NUMBERS, *TEXTS, *BROKEN]), ANY).map(copy.deepcopy)
 CHANGES = st.sampled_from(
-    ["value", "value", "value", "gone", "gone", "extra", "extra", "snake", "moved", "twice", "method"]
+    [*["value"] * 3, *["unstorable"] * 2, *["gone"] * 2, *["extra"] * 2, "snake", "moved", "twice", "method"]
 )
+# What PostgreSQL refuses and SQLite mostly stores: the end of a text, and numbers.
+UNSTORABLE_ENDS = st.sampled_from(["\0", "\0", "\ud800", "x" * 3000])
+UNSTORABLE_NUMBERS = st.sampled_from([2**15, 2**31, -(2**31) - 1, 2**63, -(2**63) - 1, 10**40, 1e308])
 FLAWS = st.sampled_from([0, 0, 1, 1, 1, 1, 2, 3])
 IN_BYTES = st.sampled_from([*BYTES, *[""] * (5 * len(BYTES))])  # one document in six is changed as bytes
 
@@ -142,7 +145,9 @@ def draw_bytes(draw: Draw, document: Any) -> bytes:
 
 def _change(draw: Draw, document: Any, every: list[Path]) -> None:
     path, change = draw(st.sampled_from(every)), draw(CHANGES)
-    if change == "gone":
+    if change == "unstorable":
+        _make_unstorable(draw, document, every)
+    elif change == "gone":
         take(document, path)
     elif change == "extra":
         owners = [document, *(at(document, one) for one in every)]
@@ -161,3 +166,13 @@ def _change(draw: Draw, document: Any, every: list[Path]) -> None:
         document["method"] = draw(st.sampled_from(METHODS))
     else:
         put(document, path, draw(ODD))
+
+
+def _make_unstorable(draw: Draw, document: Any, every: list[Path]) -> None:
+    """Put what PostgreSQL refuses into a text, or in place of a number."""
+    leaves = [one for one in every if isinstance(at(document, one), str | int | float)]
+    if leaves:
+        path = draw(st.sampled_from(leaves))
+        value = at(document, path)
+        is_text = isinstance(value, str)
+        put(document, path, value + draw(UNSTORABLE_ENDS) if is_text else draw(UNSTORABLE_NUMBERS))
