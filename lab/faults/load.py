@@ -113,7 +113,7 @@ class Load:
         """Confirm one booking, first at the process of that number, until the confirmation is answered."""
         await program.book(self._clients, url)
 
-    def set_patience(self, url: int, within_s: float = ANSWER_WITHIN_S) -> None:
+    def set_wait(self, url: int, within_s: float = ANSWER_WITHIN_S) -> None:
         """Set how long later requests wait for an answer of that process. Those over sockets wait as usual."""
         self._clients[url].timeout = httpx.Timeout(within_s, connect=min(within_s, CONNECT_WITHIN_S))
 

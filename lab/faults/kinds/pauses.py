@@ -27,7 +27,7 @@ ASKS_AFTER_PAUSE = 100
 
 # F26.
 PROMPTED_WITHIN_S = 10.0
-PATIENCE_S = 3.0  # of clients of a paused process
+CLIENTS_WAIT_S = 3.0  # of clients of a paused process
 BOOKS_EVERY_S = 5.0
 KNOWN = "SELECT count(*) FROM agents_process WHERE id = %s"
 CLAIMED = """
@@ -90,7 +90,7 @@ async def _pause_once(scene: Scene, number: int, url: int) -> None:
             asyncio.ensure_future(scene.load.ask_once(agent, scene.caller(number), kind, at))
             for agent, kind, at in zip(held[1:], ("http+json", "hub stream", "v1"), (url, url, other), strict=True)
         ]
-        scene.load.set_patience(url, PATIENCE_S)
+        scene.load.set_wait(url, CLIENTS_WAIT_S)
         asking.append(asyncio.ensure_future(scene.load.ask_keyed(held[0], scene.caller(number), url)))
         await asyncio.wait_for(asyncio.gather(*(agent.prompted.wait() for agent in held)), PROMPTED_WITHIN_S)
         until = time.monotonic() + scene.stack.seconds(PAUSED_S, at_least_s=LEAST_S)
@@ -101,7 +101,7 @@ async def _pause_once(scene: Scene, number: int, url: int) -> None:
             for agent in held:
                 agent.may_answer.set()
             await asyncio.sleep(until - time.monotonic())
-        scene.load.set_patience(url)
+        scene.load.set_wait(url)
         await scene.check_served("every process answers asks after one was paused", SERVED_AGAIN_WITHIN_S)
         back = scene.all_online([*held, *scene.participants.agents])
         await scene.check_in_time("agents of a process that was paused are back", back, SERVED_AGAIN_WITHIN_S)
