@@ -1,5 +1,7 @@
 """Rows that only rules `BY_HAND` name: groups, threads, saved questions, tasks of the Agent Protocol; and tokens.
 
+Also bookings by a customer of several networks.
+
 `test_foreign_hands.py` asks for them by each address that names one.
 """
 
@@ -19,6 +21,7 @@ from accounts.oauth.grants import begin_device_grant, grant_refreshing
 from accounts.scim_tokens import make_scim_token
 from accounts.tokens import TokenLimits, mint
 from agents.models import Agent, RemoteCard, RemoteServer, Session
+from agnt.models import Booking, Invoice, UsageEvent, Venue
 from agnt.service.keys import mint_key
 from evaluations.models import EvaluationRun, QuestionSet, SavedQuestion
 from gateway.models import ProtocolArtifact, ProtocolStep, ProtocolTask
@@ -26,6 +29,7 @@ from webhooks.wire import new_signing_secret
 
 Kind = Credential.Kind
 A_DAY = timedelta(days=1)
+CUSTOMER = "of several networks"
 REDIRECT = "http://127.0.0.1:8765/"
 Names = dict[str, Any]
 
@@ -34,6 +38,7 @@ def further_rows(owner: User, agent: Agent, name: str, secret: str) -> Names:
     """A row of each further kind, by the names used in addresses. `secret`: a canary, in each text."""
     names = {"chat_id": f"chat-{agent.session_id}", "ask_id": f"chat-{agent.session_id}"}
     names |= _group(owner, f"group-{name}", secret) | _saved_questions(agent, name, secret)
+    names |= _order(owner, secret)
     names |= _protocol_task(owner, secret) | {"remote_id": _remote_agent(owner, f"far-{name}", secret).pk}
     return names | {"thread_id": str(_thread(owner, agent, name, secret).public_id)}
 
@@ -58,6 +63,18 @@ def _thread(owner: User, agent: Agent, name: str, secret: str) -> Thread:
         thread=thread, task=task, asked_at=now, whose=str(owner.pk), question=secret, answer=secret
     )
     return thread
+
+
+def _order(owner: User, secret: str) -> Names:
+    """A booking in the newest venue, charged to its customer, and the key that made it."""
+    minted = mint_key(owner, secret, scope="booking", customer=CUSTOMER)
+    of_network = {"network": minted.key.network, "key": minted.key}
+    venue = Venue.objects.filter(network=minted.key.network).latest("pk")
+    invoice = Invoice.objects.filter(network=minted.key.network).latest("pk")
+    booking = Booking.objects.create(**of_network, venue=venue, sender=secret, user_note=secret)
+    charge = {"customer": CUSTOMER, "amount_cents": 25, "at": timezone.now(), "invoice": invoice}
+    UsageEvent.objects.create(**of_network, booking=booking, **charge)
+    return {"order_id": str(booking.public_id), "order key": minted.token, "order secret": minted.secret}
 
 
 def _group(owner: User, slug: str, secret: str) -> Names:
@@ -112,6 +129,8 @@ def stranger_tokens(stranger: User, friend: User) -> Names:
         "stan seat": TokenLimits(("connect",), "stan/seat-other"),
     }
     tokens = {name: mint(stranger, Kind.APP, name, limits=one).token for name, one in limits.items()}
+    key = mint_key(stranger, "k", scope="booking", customer=CUSTOMER)
+    tokens |= {"stan key": key.token, "stan key secret": key.secret}
     return tokens | {"vera reads": mint(friend, Kind.APP, "vera", limits=TokenLimits(("read",))).token}
 
 

@@ -1,15 +1,18 @@
 """What rules `BY_HAND` are about, by strangers, a friend and limited tokens: there and absent look the same.
 
-The matrix (`test_matrix.py`) has the other rules, `test_agents.py` tasks and agents of the bridge.
+So do bookings, stored messages and proposals, for which `test_matrix.py` and `test_pages.py` ask by the callers of
+the matrix. The matrix has the other rules, `test_agents.py` tasks and agents of the bridge.
 """
 
 import itertools
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from lab.callers import bearer
+from tests.agnt.wire import PATH, Key, envelope
 from tests.attempts import Attempts
 from tests.tenancy.rights import May
 from tests.tenancy.rules import RULES
@@ -33,6 +36,7 @@ SPELLED = {
 }
 # Of secret links, accounts that the staff alone names, models with a task, and keys of AGNT: tests of their own.
 ELSEWHERE = {"token", "account", "response_id", "model", "grant_id", "invitation_id"}
+STORED = {"booking_id", "letter_id", "proposal_id"}  # of these rows, rules `MINE` and `OWN_PAGE` are asked, too
 NOT_OF_USERS = ("PAGE /scim", *(f"{verb} /network/webhooks" for verb in ("GET", "POST", "PATCH", "DELETE")))
 PERSONS = ("stan", "zoe", "vera", "root")  # two strangers, a friend who may look at a session, one of the staff
 LIMITED = (
@@ -44,7 +48,7 @@ LIMITED = (
     "vera reads",
     "stan channel",
 )
-OTHERS = ("revoked", "expired", "sue", "")
+OTHERS = ("revoked", "expired", "sue", "stan key", "")
 SOME = ("stan", "stan reads", "stan channel", "")
 POSTED = FORM | {"act": "delete", "action": "leave", "title": "theirs"}
 NOT_THE_OWNERS = {  # of these rows the owner, too, gets the answer of an absent row
@@ -68,11 +72,17 @@ def rows_of(name: str) -> list[str]:
     return [spelled(name).get(one, one) for one in NAMED.findall(name) if one not in NOT_AN_OBJECT]
 
 
-NAMING = [
-    name
-    for name, rule in RULES.items()
-    if rule.may is May.BY_HAND and name.startswith(HTTP) and BRIDGE not in name and rows_of(name)
-]
+def is_asked(name: str) -> bool:
+    """True if a rule is asked here, once more for those that the matrix has."""
+    match RULES[name].may:
+        case May.BY_HAND:
+            return name.startswith(HTTP) and BRIDGE not in name and bool(rows_of(name))
+        case May.MINE | May.OWN_PAGE:
+            return not STORED.isdisjoint(rows_of(name))
+    return False
+
+
+NAMING = [name for name in RULES if is_asked(name)]
 FOREIGN = [name for name in NAMING if not ELSEWHERE & set(rows_of(name)) and not name.startswith(NOT_OF_USERS)]
 # A page takes a form too.
 REQUESTS = [
@@ -117,6 +127,7 @@ def test_every_rule_that_names_a_row_is_asked() -> None:
     assert len(REQUESTS) > 60
     left = {one for name in set(NAMING) - set(FOREIGN) for one in rows_of(name)}
     assert not ELSEWHERE - left
+    assert {one for name in FOREIGN for one in rows_of(name)} >= STORED
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=map(id_of, REQUESTS))
@@ -124,7 +135,7 @@ def test_what_is_anothers_is_as_absent_as_what_is_not_there(
     tenants: World, attempts: Attempts, request_: tuple[str, bool]
 ) -> None:
     (name, posts), before = request_, tenants.changes.mark()
-    callers = [*tenants.calling(*PERSONS), *LIMITED, *OTHERS] if attempts.is_long else SOME
+    callers = [*PERSONS, *LIMITED, *OTHERS] if attempts.is_long else SOME
 
     def about(caller: str, names: Names, *, is_own: bool = False) -> Told:
         path = path_of(name, names)
@@ -161,6 +172,31 @@ def test_an_acl_message_reaches_no_agent_of_another_team(tenants: World) -> None
             said.append((answer.status_code, answer.text.replace(name, "<name>")))
         assert said[0] == said[1], (caller, performative)
         tenants.changes.check_none(before, but_of=tenants.user_ids[caller])
+
+
+@pytest.mark.parametrize("intent", ["booking.status", "booking.cancel"])
+def test_a_booking_of_another_network_is_absent_for_a_key_of_an_equal_customer(
+    tenants: World, intent: str
+) -> None:
+    stranger = Key(tenants.tokens["stan key"], tenants.tokens["stan key secret"], "")
+    before, spare = tenants.changes.mark(), tenants.spare("POST /a2a/v1")
+
+    def ask_for(names: Names, key: Key) -> Answer:
+        sent = envelope(intent, key.sign({"booking_id": names["order_id"]}))
+        return tenants.web.post(PATH, headers=bearer(key.token), json=sent)
+
+    def said(names: Names) -> tuple[int, Any]:
+        answer = ask_for(names, stranger)
+        return answer.status_code, answer.json() | {"timestamp": "", "ttl_ms": 0}
+
+    absent = said(tenants.absent)
+    assert (absent[0], absent[1]["payload"]["error"]["code"]) == (404, "booking_not_found")
+    for names in (tenants.main, tenants.gone):
+        assert said(names) == absent
+    changed = tenants.changes.since(before, but_of=tenants.user_ids["stan"])
+    assert changed.keys() <= {"agnt_keyusage"}, "a call of a key counts, and no more"
+    own = ask_for(spare, Key(spare["order key"], spare["order secret"], ""))
+    assert own.status_code == 200, own.text
 
 
 def statuses(name: str, caller: str, *, posts: bool) -> tuple[int, ...]:

@@ -22,13 +22,13 @@ from tests.tenancy.web import Answer, Web
 
 WITHIN_S = 20
 SEEDED_WITHIN_S = 120
-FURTHER_SPARES = 4
+FURTHER_SPARES = 12
 FURTHER_SETS = 40
 OPTIONS = {"SIGNIN_RATE_PER_MINUTE": 1_000_000, "TOKENS_PER_OWNER": 1_000}
 ABSENT = {
     "public_id": "00000000-0000-4000-8000-000000000000",
     "spare_id": "00000000-0000-4000-8000-000000000000",
-    **dict.fromkeys(("venue_id", "api_key_id", "booking_id"), "00000000-0000-4000-8000-000000000000"),
+    **dict.fromkeys(("venue_id", "api_key_id", "booking_id", "order_id"), "00000000-0000-4000-8000-000000000000"),
     "request_id": "r-0",
     "slug": "unknown",
     "peer": "olga/unknown",
@@ -138,6 +138,8 @@ def fill(wanted: Any, names: Names) -> Any:
         return wanted
     if isinstance(wanted, dict):
         return {key: fill(value, names) for key, value in wanted.items()}
+    if isinstance(wanted, list):
+        return [fill(value, names) for value in wanted]
     return wanted
 
 
