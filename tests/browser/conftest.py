@@ -22,8 +22,9 @@ OPTIONS = {"DEV_LOGIN": 1, "TEST_TIME_SCALE": 1}
 
 @pytest.fixture(scope="session")
 def site(make_storage: MakeStorage) -> Iterator[HubProcess]:
-    """One process on SQLite with the development sign-in, which delivers webhooks to this machine."""
-    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, WEBHOOK_ALLOW_PRIVATE=1, REPLY_WAIT_S=60)
+    """One process on SQLite with the development sign-in, which calls webhooks and servers of this machine."""
+    private = {"WEBHOOK_ALLOW_PRIVATE": 1, "REMOTE_ALLOW_PRIVATE": 1}
+    hub = HubProcess.start(make_storage("embedded"), **OPTIONS, **private, REPLY_WAIT_S=60)
     yield hub
     hub.stop()
 

@@ -10,9 +10,13 @@ import pytest
 from django.test import AsyncClient, Client
 
 from accounts.authn import COOKIE
+from accounts.models import User
 from agents.models import Agent, Turn
+from kit.csv_text import unescape
+from tests.browser.vectors import VECTORS
 from tests.native.admin import TURNS
 from tests.native.desk import text
+from tests.native.formulas import find_formulas
 from tests.native.rows import Person, browser, make_agent, make_turn
 
 
@@ -83,6 +87,19 @@ def test_turns_leave_as_csv_whose_formulas_are_text(alice: Person, bob: Person, 
     assert [line["question"] for line in lines] == ["'-", ASKED[5], "'\tx", "'@SUM(A1)", "'-1", "'+1", "'=1+1"]
     assert (lines[0]["caller"], lines[0]["reason"], lines[0]["outcome"]) == ("(public)", "offline", "denied")
     assert lines[1]["agent"] == "alice/helper"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_text_of_exported_turns_begins_a_formula(alice: Person, bob: Person, agent: Agent) -> None:
+    Agent.objects.filter(pk=agent.pk).update(handle="=1+1")
+    User.objects.filter(pk=bob.user.pk).update(login="@SUM(A1)")
+    turns = [make_turn(agent, bob.user, question=vector) for vector in VECTORS]
+    with asyncio.Runner() as loop:
+        _, body = loop.run(download(alice, turns))
+    assert find_formulas(body) == []
+    lines = list(csv.DictReader(io.StringIO(body, newline="")))
+    assert [unescape(line["question"]) for line in reversed(lines)] == VECTORS
+    assert {(line["agent"], line["caller"]) for line in lines} == {("'=1+1", "'@SUM(A1)")}
 
 
 async def download(person: Person, turns: list[Turn]) -> tuple[Any, str]:
