@@ -15,13 +15,16 @@ from django.apps import apps
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
-from a2a_bridge.models import RecordedExchange
+from a2a_bridge.models import AnswerShare, PushConfig, RecordedExchange, StoredTask, Thread
+from a2a_bridge.service.tasks.stored import VERSION, encode
+from a2a_bridge.wire.task import Artifact, Message, Role, State, Task
 from accounts.models import User
 from agents.models import Agent, FailureGroup, File, RemoteServer, Session, Turn
 from agents.models.remote import REMOTE_LINK
+from agents.transcript.pieces import Part
 from agnt.models import Booking, Venue
 from evaluations.models import EvaluationRun, SavedQuestion
-from gateway.models import Letter, Proposal
+from gateway.models import Letter, Proposal, ProtocolArtifact
 from tests.browser.vectors import RUN, VECTORS
 from tests.data.rows import owner_of_everything
 from tests.native.rows import make_agent, person
@@ -216,6 +219,55 @@ def _ids_of(word: str, session: str) -> dict[str, str]:
         "group": f"team-{owner.pk}",
         "file": str(File.objects.filter(session=agent.session).latest("pk").pk),
         "letter": str(Letter.objects.get(owner=owner).pk),
+        "share": str(AnswerShare.objects.get(owner=owner).pk),
+        "team_agent": word,
+        **_make_thread(word, owner),
+        **_protocol_ids(owner),
+    }
+
+
+def _make_thread(word: str, owner: User) -> dict[str, str]:
+    """Give the task of the owner's thread a content with the word in each kind of part; the ids in addresses."""
+    thread = Thread.objects.get(caller=owner)
+    row = StoredTask.objects.get(caller=owner)
+    parts = (
+        Part(text=word),
+        Part(raw="YWJj", filename=word, media_type=word),
+        Part(url=word, filename=word, media_type=word, metadata={word: word}),
+        Part(data={word: [word]}, filename=word),
+    )
+    task = Task(
+        id=row.pk,
+        caller_id=owner.pk,
+        handle=row.handle,
+        context_id=word,
+        chat_id=row.chat_id,
+        home="h",
+        state=State.COMPLETED,
+        updated_at=row.updated_at.isoformat(),
+        history=(Message("m1", Role.USER, parts), Message("m2", Role.AGENT, parts)),
+        message=Message("m3", Role.AGENT, parts),
+        artifacts=(Artifact("reply-1", (Part(text=word),)), Artifact(word, parts, name=word, description=word)),
+    )
+    snapshot = encode(task).decode()
+    StoredTask.objects.filter(pk=row.pk).update(snapshot=snapshot, schema_version=VERSION, is_indexed=True)
+    PushConfig.objects.filter(caller=owner).update(task_id=row.pk)
+    asked, _, slug = row.handle.partition("/")
+    return {
+        "thread": str(thread.public_id),
+        "task": row.pk,
+        "push_config": word,
+        "asked_owner": asked,
+        "asked_slug": slug,
+    }
+
+
+def _protocol_ids(owner: User) -> dict[str, str]:
+    artifact = ProtocolArtifact.objects.get(task__owner=owner)
+    return {
+        "protocol_task": str(artifact.task.public_id),
+        "protocol_step": str(artifact.step.public_id),
+        "protocol_artifact": str(artifact.public_id),
     }
 
 

@@ -25,6 +25,7 @@ from tests.browser.hostile import INTRUDERS, ONE_OF_EACH_KIND, Hostile, find_int
 from tests.browser.hostile_pages import paths
 from tests.browser.hostile_site import written
 from tests.browser.sessions import is_live, line, prompt
+from tests.browser.test_hostile_answers import EXPORT_OF_GROUP, EXPORTS, FOR_SCRIPTS
 from tests.browser.vectors import ELEMENTS, HANDLERS, OUTSIDE, REQUESTS, SVG_AND_MATHML, VECTORS
 from tests.browser.visitor import Visitor, visiting
 
@@ -36,19 +37,20 @@ UNNOTICED = f"""(texts) => texts.filter((text) => {{
   const page = new DOMParser().parseFromString(text, "text/html");
   return ({INTRUDERS})(page).length === 0;
 }})"""
-# Routes that show no page: they act, or answer a script or a download.
-NO_PAGES = {
-    "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "connect-pyz",
-    "end-share", "own-file-delete", "palette", "agent-favourite", "act", "group-export",
-    "account-revoke", "account-client-revoke", "account-rotate", "account-retention", "account-export",
-    "agent-standing", "reference-agents", "desk-states", "desk-connect-state", "desk-audit-csv", "desk-costs-csv",
-    "desk-network-venues-csv",
-    "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
+ACTS = {
+    "signout", "signin-password", "signin-passkey", "signin-passkey-options", "invitation-revoke", "end-share",
+    "own-file-delete", "agent-favourite", "act", "account-revoke", "account-client-revoke", "account-rotate",
+    "account-retention", "operator-share", "operator-unshare", "operator-archive", "webhook-page-test",
     "webhook-page-replay", "webhook-page-pause", "webhook-page-resume", "webhook-page-edit",
-    "webhook-page-roll-secret", "webhook-page-delete", "schema", "sockets-json", "sockets-yaml",
-    "llms-txt", "ai-catalog", "ard", "jwks", "no-agent-card", "agent-info", "rating-extension",
-    "protected-resource", "mcp-protected-resource", "authorization-server", "thread-change", "thread-export",
+    "webhook-page-roll-secret", "webhook-page-delete", "thread-change",
 }  # fmt: skip
+WITHOUT_ROWS = {
+    "connect-pyz", "schema", "sockets-json", "sockets-yaml", "jwks", "no-agent-card", "agent-info",
+    "rating-extension", "protected-resource", "mcp-protected-resource", "authorization-server",
+}  # fmt: skip
+OPERATIONS = {"ai-catalog", "ard"}  # served with the APIs
+# Routes that show no page. `test_hostile_answers.py` opens those whose answers hold rows.
+NO_PAGES = ACTS | WITHOUT_ROWS | OPERATIONS | set(EXPORTS) | set(EXPORT_OF_GROUP) | set(FOR_SCRIPTS)
 
 
 @pytest.fixture(scope="module")
