@@ -1,6 +1,7 @@
 """Lists in pages: `?limit=` and `?offset=`, always `{"items": […], "total": n}`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
@@ -48,7 +49,18 @@ def page(
     *,
     most: int = MAX_LIMIT,
 ) -> Response:
-    """One page of at most `most` rows; `show` gets all rows at once, so that related rows are fetched together."""
+    """One page of at most `most` rows; `show` gets up to MAX_LIMIT at once, to fetch related rows together."""
     query = read_query(which, request)
     start, limit = query["offset"], min(query.get("limit", most), most)
-    return Response({"items": show(list(rows[start : start + limit])), "total": rows.count()})
+    items = [item for found in _in_parts(rows[start : start + limit], limit) for item in show(found)]
+    return Response({"items": items, "total": rows.count()})
+
+
+def _in_parts(rows: QuerySet[Any], most: int) -> Iterator[list[Any]]:
+    """The rows of one query, MAX_LIMIT at a time: models take more memory than what is shown of them."""
+    if most <= MAX_LIMIT:
+        yield list(rows)
+        return
+    found = rows.iterator(chunk_size=MAX_LIMIT)
+    while part := list(islice(found, MAX_LIMIT)):
+        yield part

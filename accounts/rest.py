@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar, cast
 
+import msgspec
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db.models import Model, QuerySet
 from django.http import Http404
@@ -13,8 +14,10 @@ from rest_framework.fields import empty
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 
 from accounts.acting import name_maker
 from accounts.authn import (
@@ -52,6 +55,22 @@ MISSING_FIELD = "This field is required."
 UNKNOWN_NAMED = 10
 MAX_NAMED_CHARS = 64
 DATABASE_REFUSAL = RequestRefused(503, "unavailable", UNAVAILABLE_TEXT, RETRY_SOON)
+
+
+class MsgspecRenderer(JSONRenderer):
+    """JSON by msgspec: compact, in an eighth of the time of `json`, during which no other thread runs."""
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        """The JSON of a response; empty for None."""
+        return b"" if data is None else msgspec.json.encode(data, enc_hook=_plain)
+
+
+def _plain(value: object) -> object:
+    """What msgspec encodes in place of a value: the text of a subclass of `str`, or what DRF's encoder makes."""
+    return str(value) if isinstance(value, str) else _ENCODER.default(value)
+
+
+_ENCODER = JSONEncoder()
 
 
 class Conflict(exceptions.APIException):

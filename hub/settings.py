@@ -152,7 +152,7 @@ else:
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.rest.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "accounts.rest.HasScope"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["accounts.rest.MsgspecRenderer"],
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "accounts.rest.JSONNegotiation",
     "EXCEPTION_HANDLER": "accounts.rest.error_response",

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from accounts.paging import MAX_LIMIT
 from agents.core import presence
 from agents.models import Process, Session
 from kit.clock import iso
@@ -69,6 +70,19 @@ def test_the_list_without_a_limit_holds_every_session_and_the_connected_come_fir
         assert "@worker" in names(items, "routingName")
     assert names(api(alice.session).get(f"{SESSIONS}?limit=1").json()["items"], "routingName") == ["@worker"]
     assert len(api(alice.session).get(f"{SESSIONS}?limit=10").json()["items"]) == 10
+
+
+def test_a_list_of_more_rows_than_are_read_at_once_holds_each_once_in_order(alice: Person) -> None:
+    now = timezone.now()
+    Session.objects.bulk_create(
+        Session(owner=alice.user, routing_name=f"s{number}", last_seen_at=now - timedelta(minutes=number))
+        for number in range(2 * MAX_LIMIT + 3)
+    )
+    body = api(alice.session).get(SESSIONS).json()
+    wanted = [f"@s{number}" for number in range(2 * MAX_LIMIT + 3)]
+    assert (names(body["items"], "routingName"), body["total"]) == (wanted, len(wanted))
+    body = api(alice.session).get(f"{SESSIONS}?limit={MAX_LIMIT + 1}&offset={MAX_LIMIT}").json()
+    assert names(body["items"], "routingName") == wanted[MAX_LIMIT : 2 * MAX_LIMIT + 1]
 
 
 def test_when_a_session_was_seen_moves_while_it_is_connected(alice: Person) -> None:

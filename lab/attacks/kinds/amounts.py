@@ -6,7 +6,7 @@ from lab.agents import Stall
 from lab.attacks.attacker import AttackedHub, Attacker, together
 from lab.attacks.kinds.unread import published
 from lab.bench.agents import RawEchoAgent, dial
-from lab.bench.client import TASK_ID, fetch, message_params, request
+from lab.bench.client import TASK_ID, fetch, fetch_json, message_params, request
 from lab.bench.hubs import AGENTS_PATH
 from lab.callers import envelope
 
@@ -74,10 +74,11 @@ async def sessions(hub: AttackedHub, attacker: Attacker) -> None:
 
 async def full_account(hub: AttackedHub, attacker: Attacker) -> None:
     """lists of an account with 10,000 tasks, 5,000 sessions, 1,000 agents and 200 tokens"""
-    list_tasks = envelope("ListTasks", {"pageSize": 100})
+    threads = await fetch_json(hub.port, "GET", "/api/v1/threads?limit=1", attacker.token)
+    asked, list_tasks = threads["items"][0]["agent"], envelope("ListTasks", {"pageSize": 100})
     paths = ("/sessions", "/peers", "/agents?mine=true", "/tokens", "/threads?limit=100")
     lists = [request("GET", f"/api/v1{path}", attacker.headers) for path in paths]
-    lists.append(request("POST", AGENTS_PATH + hub.handle, attacker.headers + V1, list_tasks))
+    lists.append(request("POST", AGENTS_PATH + asked, attacker.headers + V1, list_tasks))
     await attacker.flood(hub, AT_ONCE, lambda number: lists[number % len(lists)])
 
 
