@@ -22,6 +22,7 @@ LOCK_SESSIONS = "SELECT id FROM agents_session FOR UPDATE"
 pytestmark = [pytest.mark.slow, pytest.mark.distributed]
 
 
+@pytest.mark.deep
 async def test_when_a_paused_process_continues_the_end_that_others_stored_stays(
     make_storage: MakeStorage, start_hub: StartHub
 ) -> None:
@@ -49,8 +50,12 @@ async def test_when_a_paused_process_continues_the_end_that_others_stored_stays(
         assert failed_text(again["result"]) == DIED
         assert await ends() == ["process_died"]
         assert reply_text(served) == "echo: meanwhile"
-        afterwards = await send(hub.urls[0], agent.handle, "afterwards", bob)
-    assert reply_text(afterwards) == "echo: afterwards"
+
+        async def is_answered() -> bool:
+            task = await send(hub.urls[0], agent.handle, "afterwards", bob)
+            return bool(task["status"]["state"] == "COMPLETED")
+
+        await eventually(is_answered, "the process that was paused answers asks", within_s=ANSWERED_WITHIN_S)
 
 
 @pytest.mark.parametrize("way", ["after a statement", "after a pipeline", "in a pipeline"])

@@ -16,6 +16,7 @@ from gateway.surface.handlers import SERVICES
 from gateway.wire.frame_types import FRAME_TYPES
 from lab.frames import Json
 from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.agents import sql
 from tests.gateway.client import EchoSeat, GatewayClient, code_of, owner_of, team
 from tests.gateway.test_frames import SOUND
@@ -93,6 +94,7 @@ ROWS_OF_TEAM = [
     f"SELECT * FROM agents_turn WHERE session_id IN ({OF_TEAM.format('agents_session')})",
     f"SELECT * FROM agents_event WHERE session_id IN ({OF_TEAM.format('agents_session')})",
 ]
+EVENTS = -1  # of these statements
 
 
 def about(frame: Json, agent: str) -> str:
@@ -178,6 +180,11 @@ async def other_team(hub: HubProcess, login: str) -> AsyncIterator[tuple[Gateway
             assert sent["state"] == "queued"
             assert "sessions" in await owner.request("sessions.import", **fill(imported, THEIRS))
         await event(owner, "message.delivered", THEIRS["letter"])
+
+        async def is_recorded() -> bool:
+            return SECRET in str(rows_of(hub, login)[EVENTS])
+
+        await eventually(is_recorded, "the delivery is an event of the session")
         assert (await owner.propose(THEIRS["proposal"], SECRET))["state"] == "pending"
         yield owner, twin
 
