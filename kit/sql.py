@@ -5,7 +5,6 @@ The ledger has a connection of its own: `agents.core.ledger.database`.
 """
 
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,9 +26,6 @@ from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 
 Row = tuple[Any, ...]
-
-FIRST_WRITER_S = 0.1  # so long others wait: the first writer itself waits for other processes
-LOOKS_EVERY_S = 0.001
 
 # The moment of a statement, as Django stores it: SQLite compares texts. By vendor; `%` doubled, as beside `%s`.
 NOW = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')", "postgresql": "clock_timestamp()"}
@@ -332,29 +328,3 @@ def set_sequence(alias: str, table: str, column: str, last: int) -> None:
 def moment(when: datetime) -> Any:
     """An aware datetime as this database stores it."""
     return connection.ops.adapt_datetimefield_value(when)
-
-
-class FirstWriter:
-    """Lets one thread write to SQLite before the others of its process.
-
-    SQLite has one writer at a time. A connection that finds the lock taken asks again after pauses that grow to a
-    tenth of a second, so other writers that follow each other can keep it waiting for long. The first writer says
-    that it wants the lock; other threads of the process that are about to begin a transaction let it write first.
-
-    `wants_lock`: set by the first writer before its transaction begins, and cleared after its end.
-    """
-
-    def __init__(self) -> None:
-        self.wants_lock = False
-
-    def let_write(self) -> None:
-        """Wait, in another thread, while the first writer wants the lock or has it.
-
-        The others look again and again, so that the first writer, which writes for every ask, has nothing to tell.
-        """
-        until = time.monotonic() + FIRST_WRITER_S if self.wants_lock else 0.0
-        while self.wants_lock and time.monotonic() < until:
-            time.sleep(LOOKS_EVERY_S)
-
-
-first_writer = FirstWriter()  # the ledger sets it around a batch

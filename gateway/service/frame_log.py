@@ -19,9 +19,9 @@ from agents.core.ports import Clock
 from gateway.models import FrameRecord
 from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import GATEWAY, Envelope
-from kit import sql
 from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import approximate_now
+from kit.concurrency import first_writer
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def insert_rows(notes: "Sequence[FrameNote]") -> None:
     database = thread_database()
     rows = [values_of(note) for note in notes]
     stored = [FrameRow(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
-    sql.first_writer.let_write()
+    first_writer.let_write()
     with database:
         database.insert(INSERT_ROWS, stored)
 

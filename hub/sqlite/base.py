@@ -8,8 +8,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base, schema
 from django.db.models import Model
 
+from kit.concurrency import first_writer
 from kit.full_text import read_triggers
-from kit.sql import first_writer
 
 MAX_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 

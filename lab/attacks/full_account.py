@@ -53,11 +53,11 @@ def _tokens(owner: User) -> Iterator[Credential]:
 def _push_configs(owner: User) -> Iterator[PushConfig]:
     for number in range(settings.PUSH_CONFIGS_PER_CALLER):
         yield PushConfig(
-            task_id=f"task-{number % TASKS}",
+            task_id=f"task-{number}",
             config_id="full",
             caller=owner,
             context_id="",
-            chat_id=f"chat-{number % TASKS}",
+            chat_id=f"chat-{number}",
             url="http://127.0.0.1:9/push",
             sealed="",
             touched_at=timezone.now() + KEPT,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection, transaction
 
-from kit.sql import FIRST_WRITER_S, FirstWriter, first_writer
+from kit.concurrency import FIRST_WRITER_S, FirstWriter, first_writer
 
 
 @contextmanager

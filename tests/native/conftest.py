@@ -1,10 +1,12 @@
 """Two people, and one of the staff."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.test import Client
 
+from accounts import throttle
 from agents.models import Agent, Session
 from tests.carrying import carrying
 from tests.native.rows import Person, browser, make_agent, make_session, person
@@ -51,6 +53,14 @@ def session(alice: Person) -> Session:
 def agent(alice: Person) -> Agent:
     """A published agent of alice's, `alice/helper`."""
     return make_agent(alice.user)
+
+
+@pytest.fixture
+def mails_are_sent(settings: Any) -> None:
+    """The hub sends mails, and none was counted before the test."""
+    settings.SENDS_MAIL = True
+    settings.DEFAULT_FROM_EMAIL = "hub@example.org"
+    throttle._limiter.cache_clear()  # users of different tests have the same id
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from agents.core.types import Ask, OpenTurn, SettledTurn
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import AddressedMessage
 from kit import sql
+from kit.concurrency import first_writer
 
 DIVISION_BY_ZERO = "22012"  # see `agents.core.ledger.texts.checked`
 
@@ -46,7 +47,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     """
     database = thread_database()
     doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
-    sql.first_writer.wants_lock = True
+    first_writer.wants_lock = True
     try:
         with database:
             if doing.may_run_at_once:
@@ -61,7 +62,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         with database:
             doing.run()
     finally:
-        sql.first_writer.wants_lock = False
+        first_writer.wants_lock = False
     if doing.watchers is None:
         return Committed(doing.results)
     return Committed(doing.results, doing.events.announce(doing.watchers, database.now, doing.results))
