@@ -1,57 +1,24 @@
-"""The audit log (`accounts.audit_log`) as JSON objects, and as files of CSV and JSON lines, for a SIEM too."""
+"""The audit log (`accounts.audit_log`) as files of CSV and JSON lines, for a SIEM too."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import msgspec
 from django.contrib.admin.models import LogEntry
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
-from accounts.audit_log import ACT_NAMES, record_reading
+from accounts.audit_log import ListedAct, record_reading, show_act
 from accounts.models import User
 from kit.async_db import stream_slices
 from kit.clock import db_now
 from kit.concurrency import DOWNLOADS, take_slot
 from kit.csv_text import csv_lines, csv_response
-from kit.describe import Time
-from kit.rows import RowSource, show
 
 CSV, JSON_LINES = "csv", "jsonl"
 FORMS = (CSV, JSON_LINES)
 JSON_LINES_TYPE = "application/x-ndjson"
 ROWS_AT_ONCE = 1000
-OTHER_ACT = "did"
-
-
-class ListedAct(TypedDict):
-    """One act of a user. `kind`: the table of the object, such as `accounts.user`; null for a table that is gone.
-
-    `actorIsStaff`: as it is now. `objectId` and `objectName` are empty where the act is about no single row.
-    """
-
-    id: int
-    at: Annotated[Time, RowSource("action_time")]
-    actor: Annotated[str, RowSource("user.login")]
-    actorIsStaff: Annotated[bool, RowSource("user.is_staff")]
-    act: str
-    kind: str | None
-    objectId: str
-    objectName: Annotated[str, RowSource("object_repr")]
-    what: str
-
-
-def show_act(entry: LogEntry) -> ListedAct:
-    """The JSON of an act whose user and content type are loaded."""
-    kind = entry.content_type
-    return show(
-        ListedAct,
-        entry,
-        act=ACT_NAMES.get(entry.action_flag, OTHER_ACT),
-        kind=f"{kind.app_label}.{kind.model}" if kind else None,
-        objectId=entry.object_id or "",
-        what=entry.get_change_message(),
-    )
 
 
 def export_acts(request: Any, acts: QuerySet[LogEntry], form: str, reader: User) -> StreamingHttpResponse:

@@ -11,9 +11,9 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.urls import URLPattern, path
 
-from accounts.act_export import FORMS, OTHER_ACT, export_acts
+from accounts.act_export import FORMS, export_acts
 from accounts.admin_site import OwnerScopedAdmin, make_filter, make_live_filter, site
-from accounts.audit_log import ACT_NAMES
+from accounts.audit_log import ACT_NAMES, OTHER_ACT
 from accounts.group_admin import GroupAdmin, GroupInvitationAdmin, MembershipAdmin
 from accounts.models import (
     ClientGrant,

@@ -10,7 +10,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.act_export import CSV, FORMS, JSON_LINES_TYPE, ListedAct, export_acts, show_act
+from accounts.act_export import CSV, FORMS, JSON_LINES_TYPE, export_acts
+from accounts.audit_log import ListedAct, show_act
 from accounts.models import MAX_LOGIN_CHARS
 from accounts.paging import page, page_query, read_query
 from accounts.rest import caller_of

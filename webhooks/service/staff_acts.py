@@ -6,7 +6,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import transaction
 
 from accounts.access import ACTS
-from accounts.act_export import show_act
+from accounts.audit_log import show_act
 from webhooks.models import Subscription
 from webhooks.service.outbox import OutboxEvent, record
 from webhooks.wire import STAFF_ACTED
