@@ -221,7 +221,9 @@ MOVED = """() => new Promise((done) => {
   const found = [];
   new PerformanceObserver((list) => found.push(...list.getEntries().flatMap(({sources}) => sources)))
     .observe({type: "layout-shift", buffered: true});
-  setTimeout(() => done(found.map(({node}) => node?.outerHTML?.slice(0, 150))), 200);
+  const show = ({node, previousRect, currentRect}) =>
+    `${node?.outerHTML?.slice(0, 150) ?? "a node that is gone"}: ${JSON.stringify([previousRect, currentRect])}`;
+  setTimeout(() => done(found.map(show)), 200);
 })"""
 
 
