@@ -42,7 +42,7 @@ from kit.asgi import (
     slow_down,
     two_values,
 )
-from kit.async_db import db_call, leave_thread, request_call
+from kit.async_db import busy_request_call, db_call, leave_thread, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -71,6 +71,7 @@ class OneThreadHandler(ASGIHandler):
     def __init__(self, turns: RequestTurns) -> None:
         super().__init__()
         self._respond = request_call(self._call_view)
+        self._respond_busy = busy_request_call(self._call_view)
         self._turns = turns
 
     def load_middleware(self, is_async: bool = False) -> None:
@@ -89,7 +90,8 @@ class OneThreadHandler(ASGIHandler):
         leave_thread.set(partial(go_on, self._turns.release, turn))
         spent_s, user_id = 0.0, None
         try:
-            response, spent_s, user_id = await self._respond(scope, body)
+            respond = self._respond_busy if turn.is_busy else self._respond
+            response, spent_s, user_id = await respond(scope, body)
         finally:
             self._turns.end(turn, spent_s, user_id)
         await slow_down(response.status_code)

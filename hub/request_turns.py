@@ -1,9 +1,9 @@
 """Whose request a thread serves next: threads and the processor are shared by accounts, not by requests.
 
-An account has two threads at once; while it uses much of the processor it has one, because threads that compute
-delay each other and the event loop. An account that used still more waits until its share has made up for most
-of it. A request that waits for another server leaves its thread to the next one. The further requests of an
-account wait here, without a thread; a request whose client left meanwhile is not served.
+An account has two threads at once; while it uses much of the processor it has one, which is nicer than the others,
+because threads that compute delay each other and the event loop. An account that used still more waits until its
+share has made up for most of it. A request that waits for another server leaves its thread to the next one. The
+further requests of an account wait here, without a thread; a request whose client left meanwhile is not served.
 
 A token is known once a request with it was served. Until then, and without a token, requests are counted by the
 address of their client, which many users may share.
@@ -20,7 +20,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 from accounts.authn import presented
 from hub.limits import REQUESTS
 from kit.asgi import RETRY_SOON, ClientLeft, Receive, RequestRefused, Scope, headers_of
-from kit.async_db import request_call
+from kit.async_db import busy_request_call, request_call
 from kit.concurrency import network_of
 from kit.newest import NewestEntries
 
@@ -30,7 +30,7 @@ R = TypeVar("R")
 SHARE = 0.5  # of a core, where no limit is set: an account that uses no more is never busy
 # Processor seconds beyond the share: from the first number on an account is busy, from the second on it waits; no
 # more than the third are counted.
-BUSY_S, OVERUSED_S, MOST_USED_S = 0.25, 0.75, 5.0
+BUSY_S, OVERUSED_S, MOST_USED_S = 0.05, 0.75, 5.0
 TOKENS_KNOWN, ACCOUNTS_KNOWN = 20_000, 10_000
 TOO_MANY = "{most} of your requests are under way: send further ones once some were answered"
 
@@ -66,11 +66,15 @@ class AccountTurns:
 
 @dataclass(slots=True)
 class RequestTurn:
-    """A request that is being served. `digest`: of its token; empty without one. `has_thread`: counted as such."""
+    """A request that is being served. `digest`: of its token; empty without one. `has_thread`: counted as such.
+
+    `is_busy`: the account used much of the processor, and others go first.
+    """
 
     account: AccountTurns
     digest: str = ""
     has_thread: bool = True
+    is_busy: bool = False
 
 
 class RequestTurns:
@@ -100,11 +104,11 @@ class RequestTurns:
             account = self._find_or_add((network, bool(digest)), OF_NEW_TOKENS if digest else OF_ADDRESS)
             await self._begin(account, receive)
             if (user_id := self._users.get(digest)) is None:
-                return RequestTurn(account, digest)
+                return self._turn(account, digest)
             self._release(account)  # another request with the token was served: this one waits for the account
         account = self._find_or_add(user_id, OF_ACCOUNT)
         await self._begin(account, receive, has_waited=is_new)
-        return RequestTurn(account, digest)
+        return self._turn(account, digest)
 
     def end(self, turn: RequestTurn, spent_s: float = 0.0, user_id: int | None = None) -> None:
         """Count a request that was served. `spent_s`: processor time; `user_id`: of its token, if valid."""
@@ -132,11 +136,15 @@ class RequestTurns:
 
         account, spent_s = self._find_or_add(account_id, OF_ACCOUNT), 0.0
         await self._begin(account, receive)
+        turn = self._turn(account)
         try:
-            result, spent_s = await request_call(timed)()
+            result, spent_s = await (busy_request_call if turn.is_busy else request_call)(timed)()
         finally:
-            self.end(RequestTurn(account), spent_s)
+            self.end(turn, spent_s)
         return result
+
+    def _turn(self, account: AccountTurns, digest: str = "") -> RequestTurn:
+        return RequestTurn(account, digest, is_busy=self._used_s(account) >= BUSY_S)
 
     async def _begin(self, account: AccountTurns, receive: Receive, *, has_waited: bool = False) -> None:
         """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused."""

@@ -1,12 +1,8 @@
 """The only bridges from a coroutine to Django's synchronous database work."""
 
 import asyncio
-import os
-import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
@@ -15,27 +11,16 @@ from channels.db import database_sync_to_async
 from django.db import connection
 
 from kit.asgi import Receive
+from kit.request_threads import RequestThreads, WatchedCall, be_nice
 from kit.sql import DATABASE_UNAVAILABLE
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Slice = TypeVar("Slice", str, bytes)
 
-NICENESS = 5
-
-
-def be_nice() -> None:
-    """Let the event loop and the ledger, which serve all accounts, have the processor before this thread."""
-    if sys.platform == "linux":  # elsewhere the process would become nice
-        thread = threading.get_native_id()
-        most = max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
-        with suppress(OSError):  # otherwise the pool would take no more work
-            os.setpriority(os.PRIO_PROCESS, thread, most)
-
-
 _bulk = ThreadPoolExecutor(2, "bulk", initializer=be_nice)
-# A thread starts only when no other is idle.
-_requests = ThreadPoolExecutor(100, "request", initializer=be_nice)
+_requests = RequestThreads(100, "request")
+_busy_requests = ThreadPoolExecutor(100, "busy request", initializer=be_nice)
 
 
 def db_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -82,9 +67,31 @@ class AccountCall(Protocol):
 
 
 def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Wrap a synchronous function that may wait long, also for another server, as Django wraps its views."""
+    """Wrap a synchronous function that may wait long, also for another server, as Django wraps its views.
+
+    Once it has computed for long, other threads have the processor before it: see `kit.request_threads`.
+    """
+
+    def run(watched: WatchedCall[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return watched(*args, **kwargs)
+
+    in_thread = database_sync_to_async(run, thread_sensitive=False, executor=_requests)
+
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        watched = WatchedCall(function)
+        try:
+            result: R = await in_thread(watched, *args, **kwargs)
+        finally:
+            watched.stop()
+        return result
+
+    return call
+
+
+def busy_request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """Wrap a function as `request_call`, for an account that has used much: others have the processor first."""
     wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
-        function, thread_sensitive=False, executor=_requests
+        function, thread_sensitive=False, executor=_busy_requests
     )
     return wrapped
 

@@ -13,7 +13,7 @@ from hub.descriptions.asyncapi import asyncapi
 from hub.descriptions.openapi import openapi
 from hub.descriptions.page import SOCKETS, operations_of, plain, sockets
 from hub.docs.library import pages
-from kit.async_db import be_nice
+from kit.request_threads import be_nice
 
 MAX_FOUND = 30
 SNIPPET_CHARS = 180

@@ -174,6 +174,7 @@ def needs() -> dict[str, Callable[[], object]]:
         "read the code": lambda: read_all("/opt/clawbridge/manage.py"),
         "listen on a port": lambda: socket.create_server(("127.0.0.1", 0)).close(),
         "listen on a Unix socket": lambda: make_socket(socket.AF_UNIX, socket.SOCK_STREAM),
+        "let a thread go behind others": lambda: os.setpriority(os.PRIO_PROCESS, 0, 10),
         "start a program": lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
     }
 
