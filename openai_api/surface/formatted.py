@@ -22,6 +22,7 @@ from agents.core.errors import Denied
 from kit.asgi import ClientLeft
 from kit.jsonrpc import RpcError
 from kit.newest import NewestEntries
+from kit.request_threads import be_nice
 from kit.strict_json import UnreadableText, bare_json
 from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
 from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
@@ -41,7 +42,7 @@ class CheckThread:
     """
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "formats")
+        self._thread = ThreadPoolExecutor(1, "formats", initializer=be_nice)
         self._turns = NewestEntries[int, asyncio.Lock](CALLERS_KNOWN)
 
     async def run(
