@@ -172,11 +172,14 @@ class HubSockets(WebSocketsSansIOProtocol):
             super().handle_parser_exception()
 
     def handle_ping(self) -> None:
-        """Answer a ping. A client that reads nothing gets the last pong alone, once it reads (RFC 6455, 5.5.3)."""
-        if self.writable.is_set():
-            super().handle_ping()
-        else:
-            self._pong = b"".join(self.conn.data_to_send())
+        """Answer the pings of one read. A client that reads nothing gets the last pong alone, once it reads
+        (RFC 6455, 5.5.3).
+        """
+        for frame in self.conn.data_to_send():
+            if self.writable.is_set():
+                self.transport.write(frame)
+            else:
+                self._pong = frame
 
     def resume_writing(self) -> None:
         """Let senders go on, as the buffer has room again."""

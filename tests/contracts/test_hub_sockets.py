@@ -196,6 +196,19 @@ async def test_a_client_that_sends_pings_and_reads_nothing_fills_no_memory() -> 
         await asyncio.wait_for(last, 60)  # behind some ten thousand pongs
 
 
+async def test_many_pings_of_one_read_are_answered_until_the_client_has_to_read() -> None:
+    async with serving(echo) as (made, url), connect(f"{url}/cli", compression=None) as client:
+        client.transport.pause_reading()
+        socket = made[0]
+        _, most_bytes = socket.transport.get_write_buffer_limits()
+        while socket.writable.is_set():
+            socket.data_received(PING * 2_000)
+        assert socket.transport.get_write_buffer_size() < most_bytes + len(PING)
+        last = await client.ping()
+        client.transport.resume_reading()
+        await asyncio.wait_for(last, 60)
+
+
 async def test_upgrades_that_come_at_once_are_done_one_in_each_iteration_of_the_loop() -> None:
     number, iterations, began_at = 20, 0, list[int]()
 
