@@ -2,10 +2,11 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from lab.faults.disk import Disk
 from lab.faults.stack import FaultStack, Row
 from lab.hub_storage import SQLITE_FILE, embedded_storage
 from lab.processes import free_port
@@ -19,13 +20,15 @@ class EmbeddedStack(FaultStack):
     """A running embedded hub: it has neither servers nor a worker."""
 
     processes: int = 1
+    disk: Disk = field(init=False)
 
     async def start(self) -> None:
         """Start the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.disk = Disk(self.folder / "data")
         self.urls = [f"http://127.0.0.1:{free_port()}"]
         self.web = [None]
-        await self.create_hub(embedded_storage(self.folder / "data"))
+        await self.create_hub(embedded_storage(self.disk.folder))
         await self.serve(0)
 
     def stop(self) -> None:
@@ -33,6 +36,7 @@ class EmbeddedStack(FaultStack):
         for program in self.web:
             if program is not None:
                 program.kill()
+        self.disk.close()
 
     def sql(self, statement: str, *values: object) -> list[Row]:
         """Rows of the hub's database, for a statement that PostgreSQL takes, too."""

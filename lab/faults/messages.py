@@ -23,6 +23,7 @@ PAUSE_S = (0.02, 0.2)
 TTL_S = 3600
 TOLD_WITHIN_S = 2.0
 ANSWERED_WITHIN_S = 30.0
+LEFT_WITHIN_S = 15.0
 NOT_CONNECTED = (OSError, InvalidHandshake, ConnectionClosed, EOFError, TimeoutError)
 
 
@@ -30,7 +31,7 @@ NOT_CONNECTED = (OSError, InvalidHandshake, ConnectionClosed, EOFError, TimeoutE
 class MessageTeam:
     """Two seats of one owner: the sender's, and the recipient's, which is taken and left again and again.
 
-    `stays`: the recipient does not leave any more. `token`: a channel token of the owner.
+    `stays`: the recipient does not leave any more until `stop`. `token`: a channel token of the owner.
     """
 
     owner: str
@@ -38,6 +39,7 @@ class MessageTeam:
     urls: Sequence[str]
     log: OpLog
     stays: bool = False
+    stops: bool = False
     has_seat: asyncio.Event = field(default_factory=asyncio.Event)
     _receiving: asyncio.Task[None] | None = None
 
@@ -46,11 +48,11 @@ class MessageTeam:
         self._receiving = asyncio.get_running_loop().create_task(self._receive_on(), name=self.owner)
 
     async def stop(self) -> None:
-        """Leave the recipient's seat for good; a second call does nothing."""
+        """Leave the recipient's seat for good, and read what came before; a second call does nothing."""
+        self.stops = True
         if self._receiving is not None:
-            self._receiving.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._receiving
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._receiving, LEFT_WITHIN_S)
 
     async def send_on(self, goes_on: Callable[[], bool]) -> None:
         """Send one message after the other, over one connection until it breaks."""
@@ -94,7 +96,7 @@ class MessageTeam:
             self.log.write("letter", nonce=nonce, outcome=outcome, text=said[:200], **sent)
 
     async def _receive_on(self) -> None:
-        for number in itertools.count():
+        for number in itertools.takewhile(lambda _: not self.stops, itertools.count()):
             with suppress(*NOT_CONNECTED):
                 async with GatewaySocket(random.choice(self.urls), self.token, RECIPIENT) as socket:
                     self.has_seat.set()
@@ -108,7 +110,7 @@ class MessageTeam:
     async def _leave(self, socket: GatewaySocket) -> None:
         """Close the connection after a while: what came before is still read."""
         until = time.monotonic() + random.uniform(*THERE_S)
-        while self.stays or time.monotonic() < until:
+        while not self.stops and (self.stays or time.monotonic() < until):
             await asyncio.sleep(0.1)
         await socket.socket.close()
 

@@ -2,13 +2,11 @@
 
 import asyncio
 import random
-import resource
 import time
 from functools import partial
 
 from lab.faults.embedded_stack import EmbeddedStack
 from lab.faults.fault import Fault, Scene, became_true
-from lab.hub_storage import SQLITE_FILE
 
 SERVED_WITHIN_S = 60.0
 DOWN_S = (0.0, 3.0)
@@ -29,20 +27,21 @@ async def kill_embedded(scene: Scene) -> None:
 
 
 async def fill_embedded(scene: Scene) -> None:
-    """The files of the only process cannot grow for a while, as on a full disk; then they can again."""
+    """The disk of the only process is full for a while; then it has room again."""
+    assert isinstance(scene.stack, EmbeddedStack)
+    disk, pid = scene.stack.disk, scene.stack.process_of().pid
     for number in scene.numbers:
         await scene.asked(ASKS_BETWEEN)
         room = ROOM_BYTES[number % len(ROOM_BYTES)]
-        size = (scene.stack.hub.home.folder / SQLITE_FILE).stat().st_size
-        limit_files(scene, size + room + random.randrange(100) if room else 1)
+        disk.leave(room, pid)
         try:
             is_full = await became_true(partial(_is_refused, scene), FULL_WITHIN_S)
-            scene.note("the embedded hub's disk was full", is_full, f"{size} and {room} bytes")
+            scene.note("the embedded hub's disk was full", is_full, f"{room} bytes")
             until = time.monotonic() + FULL_FOR_S
             while time.monotonic() < until:
                 await _is_refused(scene)
         finally:
-            limit_files(scene, resource.RLIM_INFINITY)
+            disk.widen(pid)
         await scene.check_served("an embedded hub whose disk has room again answers", SERVED_WITHIN_S)
     ((sound,),) = scene.stack.sql("PRAGMA integrity_check")
     scene.note("the database of an embedded hub whose disk was full is sound", sound == "ok", str(sound))
@@ -55,13 +54,6 @@ async def _is_refused(scene: Scene) -> bool:
     ok = is_refused or answer.outcome in ("completed", "failed")
     scene.note("an ask while an embedded hub's disk is full: 503 with Retry-After, or its end", ok, answer.summary)
     return is_refused
-
-
-def limit_files(scene: Scene, size: int) -> None:
-    """No file of the process may grow beyond this many bytes."""
-    pid = scene.stack.process_of().pid
-    _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
 
 
 FAULTS = [

@@ -1,15 +1,13 @@
 """F18: nothing can be written: a PostgreSQL that only reads, and an embedded hub whose disk is full."""
 
 import asyncio
-import random
-import resource
 import sqlite3
 import time
 from contextlib import closing
-from pathlib import Path
 
 from lab.agents import Echo, online
 from lab.callers import bearer, envelope, question, reply_text, rpc_path, send, web
+from lab.faults.disk import Disk
 from lab.faults.fault import Fault, Scene
 from lab.hub_process import HubProcess
 from lab.hub_storage import embedded_storage
@@ -18,7 +16,6 @@ READ_ONLY_S = 8.0
 FULL_ASKS = 12
 SERVED_WITHIN_S = 60.0
 ANSWERED_WITHIN_S = 15.0
-UNLIMITED = resource.RLIM_INFINITY
 NEWEST = "SELECT coalesce(max(id), 0) FROM agents_turn"
 NEVER_USED = "UPDATE accounts_credential SET last_used_at = NULL"  # so that its use would be noted
 CHANGE = "ALTER SYSTEM SET default_transaction_read_only = {value}"
@@ -83,24 +80,25 @@ async def full_disk(scene: Scene, number: int) -> None:
 
 def _in_a_loop(scene: Scene, number: int) -> None:
     """Run in a thread, because the start of a hub blocks."""
-    home = embedded_storage(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")
-    home.folder.parent.mkdir()
-    with HubProcess.start(home, TEST_TIME_SCALE=scene.stack.scale) as hub:
-        asyncio.run(_fill(scene, hub, number))
+    with (
+        closing(Disk(scene.stack.folder / f"full-{number}-{time.time_ns()}" / "data")) as disk,
+        HubProcess.start(embedded_storage(disk.folder), TEST_TIME_SCALE=scene.stack.scale) as hub,
+    ):
+        asyncio.run(_fill(scene, hub, disk, number))
 
 
-async def _fill(scene: Scene, hub: HubProcess, number: int) -> None:
+async def _fill(scene: Scene, hub: HubProcess, disk: Disk, number: int) -> None:
+    pid = hub.programs[0].pid
     alice = hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
         kept = await send(hub.url, agent.handle, "before", alice)
-        left = LEFT_BYTES[number % len(LEFT_BYTES)] + random.randrange(100)
-        _limit(hub, _largest(hub.home.folder) + left if left >= 200 else 1)
+        disk.leave(LEFT_BYTES[number % len(LEFT_BYTES)], pid)
         answered = ["before"]
         try:
             answered += await _ask_full(scene, hub, agent.handle, alice)
             await _read_full(scene, hub, agent.handle, kept["id"], alice)
         finally:
-            _limit(hub, UNLIMITED)
+            disk.widen(pid)
         until, answer = time.monotonic() + SERVED_WITHIN_S, ""
         while not answer and time.monotonic() < until:
             if agent.closed.is_set():  # a process whose heartbeats were not written counts as dead
@@ -166,16 +164,6 @@ def _check_whole(scene: Scene, hub: HubProcess, prompts: int) -> None:
     scene.note("no turn is left open by a full disk", still_open == 0, f"{still_open}")
     ok = counted == charged == prompts
     scene.note("as many questions were counted as written and asked", ok, f"{counted} {charged} {prompts}")
-
-
-def _limit(hub: HubProcess, size: int) -> None:
-    """No file of that process may grow beyond this many bytes, as on a full disk."""
-    _, most = resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(hub.programs[0].pid, resource.RLIMIT_FSIZE, (size, most))
-
-
-def _largest(folder: Path) -> int:
-    return max(file.stat().st_size for file in folder.glob("hub.sqlite3*"))
 
 
 FAULTS = [

@@ -1,0 +1,68 @@
+"""The disk of an embedded hub, which a fault fills."""
+
+import os
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.hub_storage import SQLITE_FILE
+
+WIDE = "4g"  # memory is used for what is written only
+TRIES = 100  # a hub that writes meanwhile needs more room than was seen
+
+
+class Disk:
+    """The folder of a hub whose room a fault takes.
+
+    Where this process may mount, the folder is a file system of its own, in memory: a write beyond its size fails
+    with ENOSPC. Elsewhere no file of the hub's process may grow beyond a size (`RLIMIT_FSIZE`): such a write fails
+    with EFBIG.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.is_mounted = self._mount(f"size={WIDE},mode=700")
+
+    def leave(self, room_bytes: int, pid: int) -> None:
+        """Leave that much room, rounded up to a page; without a mount, room for each file of process `pid`.
+
+        0: nothing may be written.
+        """
+        if self.is_mounted:
+            tries = (self._mount(f"remount,size={self._used() + room_bytes}") for _ in range(TRIES))
+            assert any(tries), f"{self.folder} was not made smaller"
+        else:
+            largest = max(file.stat().st_size for file in self.folder.glob(f"{SQLITE_FILE}*"))
+            _limit_files(pid, largest + room_bytes if room_bytes else 1)
+
+    def widen(self, pid: int) -> None:
+        """Take the limit away."""
+        if self.is_mounted:
+            self._mount(f"remount,size={WIDE}")
+        else:
+            _limit_files(pid, resource.RLIM_INFINITY)
+
+    def close(self) -> None:
+        """Unmount the folder; its files stay, on the disk of the folder above."""
+        if self.is_mounted:
+            copy = self.folder.with_name(f"{self.folder.name}.copy")
+            shutil.copytree(self.folder, copy)
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+            self.folder.rmdir()
+            copy.rename(self.folder)
+            self.is_mounted = False
+
+    def _used(self) -> int:
+        disk = os.statvfs(self.folder)
+        return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+
+    def _mount(self, options: str) -> bool:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.folder)]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def _limit_files(pid: int, size: int) -> None:
+    _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
