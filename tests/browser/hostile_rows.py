@@ -1,8 +1,8 @@
 """Rows of every table with vectors in every column of texts; run in a process of its own on a hub's database.
 
 `owner_of_everything` writes a word wherever a user, an agent or a venue can write one. Each column that holds the
-word gets vectors instead, past the checks of requests. They call `pwned(n)` with the number of the column, so that
-a page tells which columns it shows.
+word gets vectors instead, past the checks of requests. Vector `v` of column `c` calls `pwned(1000 * c + v)`, so
+that a page tells which columns it shows, and which vectors of each.
 """
 
 import json
@@ -53,7 +53,8 @@ MORE = {
     "webhooks": "Delivery.last_error Delivery.last_response Delivery.type",
 }
 IN_ALL_ROWS = {f"{app}.{name}" for app, names in MORE.items() for name in names.split()}
-WHOLE_CHARS = 12_000
+VECTORS_AT_MOST = 1000  # for the numbers in calls
+WHOLE_CHARS = 14_000
 FEW_CHARS = 300
 KEYS_OF_TABLE = 2
 
@@ -72,10 +73,14 @@ def make_everything(owners: int, copies: int) -> dict[str, Any]:
         tried: dict[str, int] = {}
         for number, (label, model, name) in enumerate(_columns()):
             found_words = [*words, ""] if label in IN_ALL_ROWS else words
-            used = _replace(model, name, found_words, [one.replace(RUN, f"pwned({number})") for one in VECTORS])
+            used = _replace(model, name, found_words, _vectors(number))
             if used:
                 tried[label] = used
     return {"owners": found, "columns": [label for label, _, _ in _columns()], "tried": tried, "keys": _keys()}
+
+
+def _vectors(column: int) -> list[str]:
+    return [one.replace(RUN, f"pwned({VECTORS_AT_MOST * column + number})") for number, one in enumerate(VECTORS)]
 
 
 def _keys() -> dict[str, list[str]]:
@@ -129,17 +134,23 @@ def _holds(value: Any, words: list[str]) -> bool:
 
 
 def _replace(model: type[models.Model], name: str, words: list[str], vectors: list[str]) -> int:
-    """Put vectors for the words in a column, in each row the next; the number of vectors that it holds whole."""
+    """Put vectors for the words in a column; the number of vectors that it holds whole.
+
+    The first row has them all, also where the column is for fewer characters, which SQLite does not check; each
+    other row has the next that fit.
+    """
     column = model._meta.get_field(name)
-    at_most = getattr(column, "max_length", None)
-    fitting = [one for one in vectors if at_most is None or len(one) <= at_most] or vectors
-    at, rows = 0, []
+    at_most = min(getattr(column, "max_length", None) or FEW_CHARS, FEW_CHARS)
+    fitting = [one for one in vectors if len(one) <= at_most] or vectors
+    tried, at, rows = 0, 0, []
     for row in model._default_manager.all():
         value = getattr(row, name)
         if not _holds(value, words):
             continue
-        room = min(at_most or WHOLE_CHARS, WHOLE_CHARS if not rows else FEW_CHARS)
-        text, at = _take(fitting, at, room)
+        if rows:
+            text, at = _take(fitting, at, at_most)
+        else:
+            text, tried = _take(vectors, 0, WHOLE_CHARS)
         setattr(row, name, _dress(value, text, words))
         rows.append(row)
     try:
@@ -151,7 +162,7 @@ def _replace(model: type[models.Model], name: str, words: list[str], vectors: li
         for row in rows:
             with suppress(IntegrityError), transaction.atomic():
                 row.save(update_fields=[name])
-    return min(at, len(fitting))
+    return tried
 
 
 def _take(vectors: list[str], at: int, at_most: int) -> tuple[str, int]:

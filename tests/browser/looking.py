@@ -1,6 +1,5 @@
 """A visitor who looks at one page after another for what hostile rows did."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from lab.hub_process import HubProcess
@@ -20,11 +19,11 @@ REFUSED = ("status of 400", "status of 403", "status of 404")
 
 @dataclass
 class Looking:
-    """A visitor who opens one page after another; what went wrong, and the columns that the pages show."""
+    """A visitor who opens one page after another; what went wrong, and what the vectors on them call."""
 
     visitor: Visitor
     faults: list[str] = field(default_factory=list)
-    shown: Counter[int] = field(default_factory=Counter)
+    shown: set[int] = field(default_factory=set)
     pages: int = 0
 
     async def open(self, path: str, *, shows_live: bool = False) -> None:

@@ -11,8 +11,9 @@ from tests.attempts import Attempts
 from tests.browser.chrome import IN_BROWSER
 from tests.browser.hostile import Hostile
 from tests.browser.hostile_pages import paths
+from tests.browser.hostile_rows import VECTORS_AT_MOST
 from tests.browser.looking import Looking, Rows
-from tests.browser.vectors import VECTORS
+from tests.browser.vectors import RUN, VECTORS
 
 pytestmark = [*IN_BROWSER, pytest.mark.attack, pytest.mark.deep, pytest.mark.timeout(900)]
 
@@ -36,6 +37,14 @@ HIDDEN = {
     "ProtocolStep.output ProtocolTask.additional_input ProtocolTask.input",
 }
 NOT_SHOWN = {f"{app}.{name}" for app, names in HIDDEN.items() for name in names.split()}
+# Columns whose texts pages show in part.
+CUT = {
+    "a2a_bridge.RecordedExchange.request_body", "a2a_bridge.RecordedExchange.response_body",
+    "a2a_bridge.ThreadTask.answer", "accounts.Credential.user_agent", "agents.Event.payload",
+    "agents.FailureGroup.shape", "agents.PermissionRequest.input_preview", "agents.RemoteCard.approved",
+    "agents.RemoteCard.waiting",
+}  # fmt: skip
+CALLING = [vector for vector in VECTORS if RUN in vector]
 
 
 async def test_no_row_does_anything_on_any_page(looking: Looking, rows: Rows, attempts: Attempts) -> None:
@@ -45,11 +54,13 @@ async def test_no_row_does_anything_on_any_page(looking: Looking, rows: Rows, at
     await look_as_staff(looking, rows, has_all=attempts.is_long)
     attempts.count("pages of the admin with these rows", looking.pages - of_owners)
     looking.end()
-    shown = {rows.columns[number] for number in looking.shown}
-    for app, tried in sum_by_app({label: rows.tried[label] for label in shown}).items():
-        attempts.count(f"payloads in columns of `{app}` that pages show", tried)
+    shown = Counter(rows.columns[number // VECTORS_AT_MOST] for number in looking.shown)
+    tried = {label: number if label in CUT else rows.tried[label] for label, number in shown.items()}
+    for app, number in sum_by_app(tried).items():
+        attempts.count(f"payloads in columns of `{app}` that pages show", number)
     assert looking.faults == []
-    assert set(rows.tried) - shown <= NOT_SHOWN
+    assert {label for label, number in shown.items() if number < len(CALLING)} <= CUT
+    assert set(rows.tried) - set(shown) <= NOT_SHOWN
 
 
 async def look_as_owners(looking: Looking, owners: list[dict[str, str]]) -> None:
