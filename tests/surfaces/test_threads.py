@@ -1,5 +1,6 @@
 """Threads: what was asked in one context is found again by its words, read, continued, exported and deleted."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -143,7 +144,10 @@ async def test_a_thread_is_continued_after_days(hub: HubProcess) -> None:
         caller = Caller(hub.url, agent.handle, token)
         task = await caller.send("remember 7")
         [one] = await threads(client)
-        assert in_django.call(hub.home.env, "tests.surfaces.thread_rows:age", task["id"], 60) == 1
+        aged = await asyncio.to_thread(
+            in_django.call, hub.home.env, "tests.surfaces.thread_rows:age", task["id"], 60
+        )
+        assert aged == 1
         await caller.send("what was it?", contextId=task["contextId"])
         contexts = [prompt["contextId"] for prompt in agent.prompts]
         assert contexts[0] == contexts[1]

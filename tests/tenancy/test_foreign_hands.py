@@ -6,6 +6,7 @@ the matrix. The matrix has the other rules, `test_agents.py` tasks and agents of
 
 import itertools
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -166,8 +167,10 @@ def test_an_acl_message_reaches_no_agent_of_another_team(tenants: World) -> None
         tenants.calling("stan", "vera"), ("query-ref", "propose", "inform")
     ):
         before, said = tenants.changes.mark(), []
+        until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()  # a proposal that ended would be a change
         for name in (tenants.absent["agent_name"], tenants.main["agent_name"]):
             acl = {"performative": performative, "receiver": name, "content": "hi", "reply-with": "r"}
+            acl["reply-by"] = until
             answer = tenants.web.post(FIPA, headers=bearer(tenants.tokens[caller]), json=acl)
             said.append((answer.status_code, answer.text.replace(name, "<name>")))
         assert said[0] == said[1], (caller, performative)

@@ -173,7 +173,9 @@ def _seed(hub: HubProcess, callers: set[str]) -> dict[str, Any]:
 @contextmanager
 def _online(made: World) -> Iterator[None]:
     """Olga's main session answers, from a thread of its own."""
-    agent = Echo(made.hub.url, made.tokens["olga channel"], session_id=made.main["public_id"], cwd="/canary-viewer")
+    agent = Echo(
+        made.hub.url, made.tokens["olga channel"], session_id=made.main["public_id"], cwd="/canary-viewer"
+    )
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(agent) as made.agent:
         assert made.agent.session_id == made.main["public_id"]
         yield
