@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from accounts.errors import SignInRefused
@@ -129,5 +130,9 @@ class AccountLimit:
 
 
 def lock_owner(user_id: int) -> None:
-    """Lock the user's row until the transaction ends, so that quota checks of one user run one after another."""
-    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
+    """Lock the user's row until the transaction ends, so that quota checks of one user run one after another.
+
+    On SQLite one transaction writes at a time.
+    """
+    if connection.features.has_select_for_update:
+        list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))

@@ -240,7 +240,7 @@ def register_connection(registration: AgentRegistration, *, process_id: str) -> 
         session = Session(owner_id=registration.user_id, link=registration.link)
         session.routing_name = make_free_name(session, _wanted_name(registration))
     _describe(session, registration)
-    evicted = _evict(session, same_program=same_program)
+    evicted = None if is_new else _evict(session, same_program=same_program)
     connection = Connection.objects.create(
         session=session,
         process_id=process_id,
