@@ -32,6 +32,7 @@ MIN_PONG_S = 10.0  # for a client with a shorter heartbeat
 PINGED = GATEWAY_PATHS | {"/cli"}
 HEARTBEAT_TIMEOUT = 4008  # a close code that only `a2a-v1` has
 INVALID_DATA = 1007  # a close code of RFC 6455
+PONGS_AT_ONCE = 128  # of at most 127 bytes, to a client that may not read
 
 # The header of a frame (RFC 6455, section 5.2).
 TEXT = 0x81  # of a whole message, without extensions
@@ -172,14 +173,19 @@ class HubSockets(WebSocketsSansIOProtocol):
             super().handle_parser_exception()
 
     def handle_ping(self) -> None:
-        """Answer the pings of one read. A client that reads nothing gets the last pong alone, once it reads
-        (RFC 6455, 5.5.3).
+        """Answer the pings of one read: the first call answers all of them, and a close that came after them.
+
+        A client that reads nothing gets the last pong alone, once it reads (RFC 6455, 5.5.3).
         """
-        for frame in self.conn.data_to_send():
-            if self.writable.is_set():
-                self.transport.write(frame)
-            else:
-                self._pong = frame
+        frames = self.conn.data_to_send()
+        if self.conn.close_rcvd is not None:  # these are the last frames of the socket
+            self.transport.write(b"".join(frames))
+            return
+        for start in range(0, len(frames), PONGS_AT_ONCE):
+            if not self.writable.is_set():
+                self._pong = frames[-1]
+                break
+            self.transport.write(b"".join(frames[start : start + PONGS_AT_ONCE]))
 
     def resume_writing(self) -> None:
         """Let senders go on, as the buffer has room again."""

@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
 
 from gateway.surface.prototype import serve_prototype
 from hub.http_protocol import HubHttpProtocol
-from hub.socket_protocol import HEARTBEAT_TIMEOUT, HubSockets
+from hub.socket_protocol import HEARTBEAT_TIMEOUT, PONGS_AT_ONCE, HubSockets
 from kit.sockets import find_set_heartbeat
 from lab.waiting import eventually
 
@@ -115,8 +116,11 @@ async def test_an_accepted_socket_forgets_the_headers_of_its_handshake() -> None
 
 
 PING = b"\x89\xfd\0\0\0\0" + b"x" * 125  # with a mask of zeros
+EMPTY_PING = b"\x89\x80\0\0\0\0"
+CLOSE = b"\x88\x82\0\0\0\0\x03\xe8"  # 1000
 PINGS = 100_000
 INVALID_DATA = 1007
+SMALL_BUFFER = 8_192
 BUFFERED = 262_144  # what the server keeps for a client that does not read
 
 
@@ -196,17 +200,33 @@ async def test_a_client_that_sends_pings_and_reads_nothing_fills_no_memory() -> 
         await asyncio.wait_for(last, 60)  # behind some ten thousand pongs
 
 
-async def test_many_pings_of_one_read_are_answered_until_the_client_has_to_read() -> None:
+@pytest.mark.parametrize("ping", [PING, EMPTY_PING], ids=["full", "empty"])
+async def test_many_pings_of_one_read_are_answered_until_the_client_has_to_read(ping: bytes) -> None:
     async with serving(echo) as (made, url), connect(f"{url}/cli", compression=None) as client:
         client.transport.pause_reading()
-        socket = made[0]
-        _, most_bytes = socket.transport.get_write_buffer_limits()
-        while socket.writable.is_set():
-            socket.data_received(PING * 2_000)
-        assert socket.transport.get_write_buffer_size() < most_bytes + len(PING)
+        fill(made[0], ping)
+        _, most_bytes = made[0].transport.get_write_buffer_limits()
+        assert made[0].transport.get_write_buffer_size() < most_bytes + PONGS_AT_ONCE * len(ping)
         last = await client.ping()
         client.transport.resume_reading()
         await asyncio.wait_for(last, 60)
+
+
+async def test_a_close_after_pings_is_answered_when_the_client_reads() -> None:
+    async with serving(echo) as (made, url), connect(f"{url}/cli", compression=None) as client:
+        client.transport.pause_reading()
+        fill(made[0], PING)
+        made[0].data_received(PING + CLOSE)
+        client.transport.resume_reading()
+        with pytest.raises(ConnectionClosedOK):
+            await asyncio.wait_for(client.recv(), 60)
+
+
+def fill(socket: HubSockets, ping: bytes) -> None:
+    """Give a socket pings until its client has to read."""
+    socket.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, SMALL_BUFFER)
+    while socket.writable.is_set():
+        socket.data_received(ping * 2_000)
 
 
 async def test_upgrades_that_come_at_once_are_done_one_in_each_iteration_of_the_loop() -> None:
