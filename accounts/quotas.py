@@ -132,7 +132,7 @@ class AccountLimit:
 def lock_owner(user_id: int) -> None:
     """Lock the user's row until the transaction ends, so that quota checks of one user run one after another.
 
-    On SQLite one transaction writes at a time.
+    On SQLite there is nothing to do: a transaction has the database's write lock from its beginning (IMMEDIATE).
     """
     if connection.features.has_select_for_update:
         list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))

@@ -1,4 +1,4 @@
-"""The disk of an embedded hub, which a fault fills."""
+"""The data folder of an embedded hub, which a fault fills."""
 
 import os
 import resource
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from lab.hub_storage import SQLITE_FILE
 
-WIDE = "4g"  # memory is used for what is written only
+UNLIMITED_SIZE = "4g"  # memory is used for what is written only
 TRIES = 100  # a hub that writes meanwhile needs more room than was seen
 
 
 class Disk:
-    """The folder of a hub whose room a fault takes.
+    """The data folder of a hub, which a fault can fill.
 
     Where this process may mount, the folder is a file system of its own, in memory: a write beyond its size fails
     with ENOSPC. Elsewhere no file of the hub's process may grow beyond a size (`RLIMIT_FSIZE`): such a write fails
@@ -23,12 +23,12 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.is_mounted = self._mount(f"size={WIDE},mode=700")
+        self.is_mounted = shutil.which("mount") is not None and self._mount(f"size={UNLIMITED_SIZE},mode=700")
 
     def leave(self, room_bytes: int, pid: int) -> None:
         """Leave that much room, rounded up to a page; without a mount, room for each file of process `pid`.
 
-        0: nothing may be written.
+        0: no file can grow, but on a mounted disk within its last page.
         """
         if self.is_mounted:
             tries = (self._mount(f"remount,size={self._used() + room_bytes}") for _ in range(TRIES))
@@ -37,22 +37,25 @@ class Disk:
             largest = max(file.stat().st_size for file in self.folder.glob(f"{SQLITE_FILE}*"))
             _limit_files(pid, largest + room_bytes if room_bytes else 1)
 
-    def widen(self, pid: int) -> None:
-        """Take the limit away."""
+    def remove_limit(self, pid: int) -> None:
+        """Give the hub room again."""
         if self.is_mounted:
-            self._mount(f"remount,size={WIDE}")
+            assert self._mount(f"remount,size={UNLIMITED_SIZE}"), f"{self.folder} was not made larger"
         else:
             _limit_files(pid, resource.RLIM_INFINITY)
 
     def close(self) -> None:
         """Unmount the folder; its files stay, on the disk of the folder above."""
-        if self.is_mounted:
-            copy = self.folder.with_name(f"{self.folder.name}.copy")
+        if not self.is_mounted:
+            return
+        self.is_mounted = False
+        copy = self.folder.with_name(f"{self.folder.name}.copy")
+        try:
             shutil.copytree(self.folder, copy)
+        finally:
             subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
-            self.folder.rmdir()
-            copy.rename(self.folder)
-            self.is_mounted = False
+        self.folder.rmdir()
+        copy.rename(self.folder)
 
     def _used(self) -> int:
         disk = os.statvfs(self.folder)

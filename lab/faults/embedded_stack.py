@@ -2,7 +2,7 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ class EmbeddedStack(FaultStack):
     """A running embedded hub: it has neither servers nor a worker."""
 
     processes: int = 1
-    disk: Disk = field(init=False)
+    disk: Disk | None = None
 
     async def start(self) -> None:
         """Start the process."""
@@ -36,7 +36,8 @@ class EmbeddedStack(FaultStack):
         for program in self.web:
             if program is not None:
                 program.kill()
-        self.disk.close()
+        if self.disk is not None:
+            self.disk.close()
 
     def sql(self, statement: str, *values: object) -> list[Row]:
         """Rows of the hub's database, for a statement that PostgreSQL takes, too."""

@@ -51,8 +51,10 @@ class MessageTeam:
         """Leave the recipient's seat for good, and read what came before; a second call does nothing."""
         self.stops = True
         if self._receiving is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._receiving, LEFT_WITHIN_S)
+            await asyncio.wait({self._receiving}, timeout=LEFT_WITHIN_S)
+            self._receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._receiving
 
     async def send_on(self, goes_on: Callable[[], bool]) -> None:
         """Send one message after the other, over one connection until it breaks."""

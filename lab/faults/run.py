@@ -160,5 +160,7 @@ async def _ended(stack: FaultStack, participants: Participants) -> AsyncIterator
     try:
         yield
     finally:
-        await participants.close()
-        stack.stop()
+        try:
+            await participants.close()
+        finally:
+            stack.stop()

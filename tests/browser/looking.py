@@ -19,7 +19,7 @@ REFUSED = ("status of 400", "status of 403", "status of 404")
 
 @dataclass
 class Looking:
-    """A visitor who opens one page after another; what went wrong, and what the vectors on them call."""
+    """A visitor who opens one page after another; what went wrong, and the numbers of shown vectors."""
 
     visitor: Visitor
     faults: list[str] = field(default_factory=list)

@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -72,23 +71,13 @@ def _look_at(table: str, columns: tuple[str, ...], values: tuple[Any, ...]) -> R
 
 
 def look_at(table: str, row: dict[str, Any], but_of: int | None = None) -> Row | None:
-    """A row without what every request may touch.
-
-    None for a refusal's, for those of the user `but_of`, and for an envelope that the hub may forget by now.
-    """
+    """A row without what every request may touch; None for a refusal's, and for those of the user `but_of`."""
     is_a_refusal = table == "agents_turn" and row["outcome"] == "denied"
     is_a_refusal |= table == "agents_failuregroup" and not row["shape"]  # a job counts refusals into it
-    is_forgotten = table == "agnt_seenenvelope" and _has_passed(row["expires_at"])
-    if is_a_refusal or is_forgotten or (but_of is not None and but_of in [row.get(column) for column in WHOSE]):
+    if is_a_refusal or (but_of is not None and but_of in [row.get(column) for column in WHOSE]):
         return None
     row |= {"status": "pending"} if row.get("status") == "sending" else {}
     return tuple((name, str(value)) for name, value in row.items() if name not in TOUCHED)
-
-
-def _has_passed(at: object) -> bool:
-    """True of a time in the past; SQLite's have no zone."""
-    moment = datetime.fromisoformat(str(at))
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < datetime.now(UTC)
 
 
 def connect(hub: HubProcess) -> Any:

@@ -13,7 +13,7 @@ DOWN_S = (0.0, 3.0)
 ASKS_BETWEEN = 150
 FULL_FOR_S = 8.0
 FULL_WITHIN_S = 60.0
-ROOM_BYTES = (0, 200, 4_000, 20_000, 200_000)
+ROOM_BYTES = (0, 4_096, 8_192, 20_480, 200_704)  # pages of a mounted disk
 
 
 async def kill_embedded(scene: Scene) -> None:
@@ -29,11 +29,12 @@ async def kill_embedded(scene: Scene) -> None:
 async def fill_embedded(scene: Scene) -> None:
     """The disk of the only process is full for a while; then it has room again."""
     assert isinstance(scene.stack, EmbeddedStack)
+    assert scene.stack.disk is not None
     disk, pid = scene.stack.disk, scene.stack.process_of().pid
     for number in scene.numbers:
         await scene.asked(ASKS_BETWEEN)
         room = ROOM_BYTES[number % len(ROOM_BYTES)]
-        disk.leave(room, pid)
+        disk.leave(room + random.randrange(100) if room else 0, pid)
         try:
             is_full = await became_true(partial(_is_refused, scene), FULL_WITHIN_S)
             scene.note("the embedded hub's disk was full", is_full, f"{room} bytes")
@@ -41,7 +42,7 @@ async def fill_embedded(scene: Scene) -> None:
             while time.monotonic() < until:
                 await _is_refused(scene)
         finally:
-            disk.widen(pid)
+            disk.remove_limit(pid)
         await scene.check_served("an embedded hub whose disk has room again answers", SERVED_WITHIN_S)
     ((sound,),) = scene.stack.sql("PRAGMA integrity_check")
     scene.note("the database of an embedded hub whose disk was full is sound", sound == "ok", str(sound))

@@ -1,6 +1,7 @@
 """F18: nothing can be written: a PostgreSQL that only reads, and an embedded hub whose disk is full."""
 
 import asyncio
+import random
 import sqlite3
 import time
 from contextlib import closing
@@ -19,7 +20,7 @@ ANSWERED_WITHIN_S = 15.0
 NEWEST = "SELECT coalesce(max(id), 0) FROM agents_turn"
 NEVER_USED = "UPDATE accounts_credential SET last_used_at = NULL"  # so that its use would be noted
 CHANGE = "ALTER SYSTEM SET default_transaction_read_only = {value}"
-LEFT_BYTES = (0, 200, 4_000, 9_000, 20_000)
+LEFT_BYTES = (0, 4_096, 8_192, 12_288, 20_480)  # pages of a mounted disk
 
 
 async def nothing_written(scene: Scene) -> None:
@@ -92,13 +93,14 @@ async def _fill(scene: Scene, hub: HubProcess, disk: Disk, number: int) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
         kept = await send(hub.url, agent.handle, "before", alice)
-        disk.leave(LEFT_BYTES[number % len(LEFT_BYTES)], pid)
+        left = LEFT_BYTES[number % len(LEFT_BYTES)]
+        disk.leave(left + random.randrange(100) if left else 0, pid)
         answered = ["before"]
         try:
             answered += await _ask_full(scene, hub, agent.handle, alice)
             await _read_full(scene, hub, agent.handle, kept["id"], alice)
         finally:
-            disk.widen(pid)
+            disk.remove_limit(pid)
         until, answer = time.monotonic() + SERVED_WITHIN_S, ""
         while not answer and time.monotonic() < until:
             if agent.closed.is_set():  # a process whose heartbeats were not written counts as dead
