@@ -37,7 +37,7 @@ HIDDEN = {
     "ProtocolStep.output ProtocolTask.additional_input ProtocolTask.input",
 }
 NOT_SHOWN = {f"{app}.{name}" for app, names in HIDDEN.items() for name in names.split()}
-# Columns whose texts pages show in part.
+# Columns whose texts pages show in part; more rows show all payloads in some of them.
 CUT = {
     "a2a_bridge.RecordedExchange.request_body", "a2a_bridge.RecordedExchange.response_body",
     "a2a_bridge.ThreadTask.answer", "accounts.Credential.user_agent", "agents.Event.payload",
@@ -60,7 +60,7 @@ async def test_no_row_does_anything_on_any_page(looking: Looking, rows: Rows, at
         attempts.count(f"payloads in columns of `{app}` that pages show", number)
     assert looking.faults == []
     assert {rows.tried[label] for label in shown} == {len(VECTORS)}
-    assert {label for label, number in shown.items() if number < len(CALLING)} == CUT
+    assert {label for label, number in shown.items() if number < len(CALLING)} <= CUT
     assert set(rows.tried) - set(shown) <= NOT_SHOWN
 
 
