@@ -261,8 +261,8 @@ def register_connection(registration: AgentRegistration, *, process_id: str) -> 
 def _check_may_connect(owner_id: int, session: Session | None) -> None:
     if halt_rules.is_halted(session.pk if session else None, owner_id):
         raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
-    if session is None:
-        limits.SESSIONS.check(owner_id)
+    if session is None:  # the owner is locked
+        limits.SESSIONS.check_number(limits.SESSIONS.count_used(owner_id))
     others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
     limits.CONNECTED_AGENTS.check_number(others.count())
 

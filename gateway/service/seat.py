@@ -222,7 +222,7 @@ def read_role(text: str) -> str | None:
 def enroll(owner_id: int, name: str) -> None:
     """Note that an agent takes its seat: it has a row, and is `online` until it says otherwise.
 
-    Call it in the transaction that registers the connection.
+    Call it in the transaction that registers the connection: the owner is locked.
 
     Raises:
         MayNotConnect: the owner has made it inactive.
@@ -230,7 +230,7 @@ def enroll(owner_id: int, name: str) -> None:
     """
     row = TeamAgent.objects.filter(owner_id=owner_id, name=name).first()
     if row is None:
-        limits.TEAM_AGENTS.check(owner_id)
+        limits.TEAM_AGENTS.check_number(limits.TEAM_AGENTS.count_used(owner_id))
         TeamAgent.objects.create(owner_id=owner_id, name=name, status_at=db_now())
         return
     if not row.is_active:
