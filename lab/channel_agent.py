@@ -185,5 +185,11 @@ class ChannelAgent:
 async def dial(url: str, token: str | None) -> ClientConnection:
     """A bare socket to `/channel`, as the public client opens it: a header, no Origin."""
     headers = bearer(token) if token else {}
-    options: Json = {"open_timeout": FRAME_WITHIN_S, "proxy": None, "ping_interval": None, "max_size": 2**22}
-    return await connect(url, additional_headers=headers, **options)
+    return await connect(
+        url,
+        additional_headers=headers,
+        open_timeout=FRAME_WITHIN_S,
+        proxy=None,
+        ping_interval=None,
+        max_size=2**22,
+    )

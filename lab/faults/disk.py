@@ -1,6 +1,7 @@
 """The data folder of an embedded hub, which a fault fills."""
 
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -26,8 +27,10 @@ class Disk:
         self.is_mounted = shutil.which("mount") is not None and self._mount(f"size={UNLIMITED_SIZE},mode=700")
 
     def leave(self, room_bytes: int, pid: int) -> None:
-        """Leave that much room, rounded up to a page; without a mount, room for each file of process `pid`.
+        """Leave that much room, rounded up to a page.
 
+        Without a mount: for each file of process `pid`, and up to a hundred bytes more, so that writes end at any
+        byte.
         0: no file can grow, but on a mounted disk within its last page.
         """
         if self.is_mounted:
@@ -35,7 +38,7 @@ class Disk:
             assert any(tries), f"{self.folder} was not made smaller"
         else:
             largest = max(file.stat().st_size for file in self.folder.glob(f"{SQLITE_FILE}*"))
-            _limit_files(pid, largest + room_bytes if room_bytes else 1)
+            _limit_files(pid, largest + room_bytes + random.randrange(100) if room_bytes else 1)
 
     def remove_limit(self, pid: int) -> None:
         """Give the hub room again."""

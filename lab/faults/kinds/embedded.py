@@ -34,7 +34,7 @@ async def fill_embedded(scene: Scene) -> None:
     for number in scene.numbers:
         await scene.asked(ASKS_BETWEEN)
         room = ROOM_BYTES[number % len(ROOM_BYTES)]
-        disk.leave(room + random.randrange(100) if room else 0, pid)
+        disk.leave(room, pid)
         try:
             is_full = await became_true(partial(_is_refused, scene), FULL_WITHIN_S)
             scene.note("the embedded hub's disk was full", is_full, f"{room} bytes")

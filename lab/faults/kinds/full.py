@@ -1,7 +1,6 @@
 """F18: nothing can be written: a PostgreSQL that only reads, and an embedded hub whose disk is full."""
 
 import asyncio
-import random
 import sqlite3
 import time
 from contextlib import closing
@@ -93,8 +92,7 @@ async def _fill(scene: Scene, hub: HubProcess, disk: Disk, number: int) -> None:
     alice = hub.mint("alice", "session")
     async with online(hub, Echo) as agent:
         kept = await send(hub.url, agent.handle, "before", alice)
-        left = LEFT_BYTES[number % len(LEFT_BYTES)]
-        disk.leave(left + random.randrange(100) if left else 0, pid)
+        disk.leave(LEFT_BYTES[number % len(LEFT_BYTES)], pid)
         answered = ["before"]
         try:
             answered += await _ask_full(scene, hub, agent.handle, alice)
