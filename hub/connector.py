@@ -15,11 +15,11 @@ from accounts.pages import owner_form, owner_json, owner_read
 from accounts.pages.account import mcp_json
 from accounts.quotas import QuotaExceeded
 from accounts.tokens import mint_channel
-from agents.core.presence import make_slug
 from agents.models import Agent
 from agents.models.session import live_connections
 from clawbridge.connect import packing
 from clawbridge.connect.presets import PRESETS, Preset
+from kit.names import make_slug
 
 NAME_CHARS = 64
 NO_NAME = "Give it a name with at least one letter or digit, such as my-agent."

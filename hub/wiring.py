@@ -36,6 +36,7 @@ from agents.core.ports import AskLimits, Link, Spans
 from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message, Post, WatchForPushes
 from agents.core.rest_server import RestServer
 from agents.core.waiting import WaitingTurns
+from agents.links.channel.arrivals import Arrivals
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.channel.socket import AgentSocket
@@ -215,7 +216,7 @@ class HubServices:
             follow_ups=FollowUpTasks(tasks, pushes),
             meter=meter,
             unsigned=unsigned,
-            paces=paces,
+            arrivals=Arrivals(link, paces, process_id),
             process_id=process_id,
             clock=time.monotonic,
         )

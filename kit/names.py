@@ -1,5 +1,6 @@
-"""The rule for lists of names that an owner writes."""
+"""Slugs, and the rule for lists of names that an owner writes."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -23,3 +24,8 @@ class NameRule:
             if not self.is_name(name):
                 raise ValueError(f"{name}: {self.wanted}")
         return list(dict.fromkeys(names))
+
+
+def make_slug(text: str) -> str:
+    """Make a routing name or agent slug of a text: `[a-z0-9-]`, at most 64 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

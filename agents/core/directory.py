@@ -16,12 +16,12 @@ from accounts.models import Membership, User
 from agents import limits
 from agents.core.admission import CallerSpending
 from agents.core.agent_moves import NotMovable, check_move, lock_sessions
-from agents.core.presence import make_slug
 from agents.models import Agent, AgentGrant, CallerBlock, CallerBudget, DailyUsage, Session, Turn
 from agents.models.agent import AgentActivity
 from agents.models.choices import Outcome
 from agents.models.session import online_sessions
 from kit.clock import approximate_now, db_now
+from kit.names import make_slug
 
 
 def find_askable(handle: str, user_id: int | None) -> Agent | None:

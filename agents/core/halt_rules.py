@@ -115,12 +115,12 @@ def lift_by_staff(halts: QuerySet[Halt], *, by: User) -> None:
         record_act(by, Halt, name_rows(active), f"lifted the halt of {', '.join(one.whom for one in active)}")
 
 
-def is_halted(session_id: int | None, owner_id: int) -> bool:
-    """True if the owner is halted, or the owner's agent on this session."""
+def find_halted(owner_id: int, session_ids: Collection[int]) -> set[int | None]:
+    """The sessions among these of an owner whose agents are halted; and None, if the owner is."""
     wanted = Q(kind=Kind.OWNER, user_id=owner_id)
-    if session_id is not None:
-        wanted |= Q(kind=Kind.AGENT, agent__session_id=session_id, agent__deleted_at=None)
-    return bool(Halt.objects.active().filter(wanted).exists())
+    if session_ids:
+        wanted |= Q(kind=Kind.AGENT, agent__session_id__in=session_ids, agent__deleted_at=None)
+    return set(Halt.objects.active().filter(wanted).values_list("agent__session_id", flat=True))
 
 
 # Turns, connections and credentials that a process has to end.

@@ -1,11 +1,6 @@
-"""Registers and removes the connections of agents, and finds dead processes by their heartbeat.
-
-The newest connection of a session replaces older ones. For a new session the module checks the owner's limits and
-finds a free name.
-"""
+"""Removes the connections of agents, and finds dead processes by their heartbeat."""
 
 import os
-import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +9,13 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 
-from accounts import quotas
 from accounts.models import Credential
-from agents import limits
-from agents.core import halt_rules
 from agents.models import Connection, Process, Session, Turn
-from agents.models.choices import CHANNEL_LINK
 from agents.models.session import alive_since
-from agents.transcript.recording import record_session_end, record_session_start
+from agents.transcript.recording import record_session_end
 from agents.transcript.session_deletion import delete_sessions
 from kit.clock import db_now
 from kit.durations import seconds
-from kit.ids import read_uuid
 
 ORPHAN_AFTER = timedelta(seconds=seconds(30.0, at_least_s=8.0))
 EVICTED_AFTER = timedelta(seconds=seconds(10.0, at_least_s=5.0))
@@ -50,7 +40,7 @@ def remove_connections(connection_ids: Collection[int]) -> list[Session]:
     them. Returns their sessions.
     """
     with transaction.atomic():
-        # Locks the sessions first, as `register_connection` does, and in the order in which the ledger does.
+        # Locks the sessions first, and in the order in which the ledger does, as registering does.
         locked = Session.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
         sessions = list(locked.filter(connection__pk__in=connection_ids))
         if sessions:
@@ -175,139 +165,3 @@ def _drop(connections: QuerySet[Connection], now: datetime) -> None:
             # Never move `last_seen_at` back: an agent may have resumed the session since then.
             Session.objects.filter(pk__in=seen, last_seen_at__lt=seen_at).update(last_seen_at=seen_at)
         record_session_end([sessions[pk] for pk in lost], now)
-
-
-class MayNotConnect(Exception):
-    """The agent may not connect now; `code` is public. The agent may retry later."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRegistration:
-    """The values that an agent sent about itself when it connected."""
-
-    user_id: int
-    credential_id: int
-    session_id: str | None
-    routing_name: str | None
-    host: str
-    cwd: str
-    os_user: str
-    pid: int | None
-    channel_version: str
-    link: str = CHANNEL_LINK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evicted:
-    """The connection that the new one replaced. `same_program`: the same host and pid, so merely a reconnect."""
-
-    process_id: str
-    connection_id: int
-    same_program: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
-    """A new connection with its session. `is_new`: the session is new, too."""
-
-    connection_id: int
-    session_id: int
-    public_id: str
-    routing_name: str
-    is_new: bool
-    evicted: Evicted | None
-
-
-@transaction.atomic
-def register_connection(registration: AgentRegistration, *, process_id: str) -> Registered:
-    """Bind a connection to the owner's session with that id, or to a new session; an older connection is evicted.
-
-    Raises:
-        MayNotConnect: its owner is halted.
-        accounts.quotas.QuotaExceeded: its owner has reached a limit.
-    """
-    quotas.lock_owner(registration.user_id)  # routing names are unique per owner
-    session = _find_session(registration)
-    program = (registration.host, registration.pid)
-    same_program = session is not None and registration.pid is not None and (session.host, session.pid) == program
-    is_new = session is None
-    _check_may_connect(registration.user_id, session)
-    if session is None:
-        session = Session(owner_id=registration.user_id, link=registration.link)
-        session.routing_name = make_free_name(session, _wanted_name(registration))
-    _describe(session, registration)
-    evicted = None if is_new else _evict(session, same_program=same_program)
-    connection = Connection.objects.create(
-        session=session,
-        process_id=process_id,
-        credential_id=registration.credential_id,
-        connected_at=session.last_seen_at,
-    )
-    record_session_start(session, session.last_seen_at, took_over=evicted is not None)
-    return Registered(
-        connection_id=connection.pk,
-        session_id=session.pk,
-        public_id=str(session.public_id),
-        routing_name=session.routing_name,
-        is_new=is_new,
-        evicted=evicted,
-    )
-
-
-def _check_may_connect(owner_id: int, session: Session | None) -> None:
-    if halt_rules.is_halted(session.pk if session else None, owner_id):
-        raise MayNotConnect("halted", "this agent is halted: its owner or an administrator has to let it go on")
-    if session is None:  # the owner is locked
-        limits.SESSIONS.check_number(limits.SESSIONS.count_used(owner_id))
-    others = Connection.objects.filter(session__owner_id=owner_id).exclude(session=session)
-    limits.CONNECTED_AGENTS.check_number(others.count())
-
-
-def _find_session(registration: AgentRegistration) -> Session | None:
-    public_id = read_uuid(registration.session_id or "")
-    if public_id is None:
-        return None
-    mine = Session.objects.select_for_update(no_key=True, of=("self",)).filter(owner_id=registration.user_id)
-    found: Session | None = mine.filter(public_id=public_id, link=registration.link).first()
-    return found
-
-
-def _describe(session: Session, registration: AgentRegistration) -> None:
-    session.host, session.cwd = registration.host[:255], registration.cwd[:1024]
-    session.os_user, session.pid = registration.os_user[:255], registration.pid
-    session.channel_version = registration.channel_version[:64]
-    session.credential_id = registration.credential_id
-    session.last_seen_at = db_now()
-    session.archived_at = None
-    session.save()
-
-
-def _evict(session: Session, *, same_program: bool) -> Evicted | None:
-    old = Connection.objects.filter(session=session).first()
-    if old is None:
-        return None
-    evicted = Evicted(process_id=old.process_id, connection_id=old.pk, same_program=same_program)
-    old.delete()
-    Turn.objects.filter(session=session).release_ended(db_now())
-    return evicted
-
-
-def _wanted_name(registration: AgentRegistration) -> str:
-    named = make_slug(registration.routing_name or "")
-    return named or make_slug(re.split(r"[/\\]", registration.cwd.rstrip("/\\"))[-1]) or "session"
-
-
-def make_free_name(session: Session, wanted: str) -> str:
-    """A routing name for a new session: the wanted name, longer if a live session of the owner has that name."""
-    same = Session.objects.filter(owner_id=session.owner_id, routing_name=wanted)
-    taken = same.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
-    return f"{wanted}-{session.public_id.hex[:8]}" if taken.exists() else wanted
-
-
-def make_slug(text: str) -> str:
-    """Make a routing name or agent slug of a text: `[a-z0-9-]`, at most 64 characters."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")

@@ -1,8 +1,8 @@
 """The link over agents' WebSockets: sends prompts and receives replies, also through other processes.
 
 This module knows no frame. Each socket protocol of agents has a consumer that is a `ServedSocket`; the consumer
-attaches itself here once its connection is registered (`agents.core.presence`): ids of connections are unique over
-all protocols. The process therefore finds all sockets of its agents in one place (docs/adr/0124).
+attaches itself here once its connection is registered (`agents.core.registration`): ids of connections are unique
+over all protocols. The process therefore finds all sockets of its agents in one place (docs/adr/0124).
 """
 
 import asyncio

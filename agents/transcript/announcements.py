@@ -201,7 +201,12 @@ def send_after_commit(addressed: Sequence[AddressedMessage]) -> None:
 
 def announce(session_id: int, *messages: LiveMessage) -> None:
     """Send these to the operators who watch the session (its row id), after the commit."""
-    transaction.on_commit(lambda: _send_messages(_address_live_frames(session_id, messages)))
+    announce_in_each({session_id: messages})
+
+
+def announce_in_each(messages: Mapping[int, Sequence[LiveMessage]]) -> None:
+    """Send messages to the operators who watch sessions, by the row ids of these, after the commit."""
+    transaction.on_commit(lambda: _send_messages(_address_live_frames(messages)))
 
 
 def announce_lost_access(session_id: int, user_id: int) -> None:
@@ -252,9 +257,15 @@ def _to_agent(session_id: int, message: Callable[[int], Message]) -> bool:
     return True
 
 
-def _address_live_frames(session_id: int, messages: Sequence[LiveMessage]) -> list[AddressedMessage]:
-    processes = _processes(session_id)
-    return [(process, LiveFrame(session_id, Raw(encode(one)))) for one in messages for process in processes]
+def _address_live_frames(messages: Mapping[int, Sequence[LiveMessage]]) -> list[AddressedMessage]:
+    if not messages or not _carriers:
+        return []
+    watching = Attachment.objects.filter(session_id__in=messages).values_list("session_id", "process_id")
+    return [
+        (process, LiveFrame(session_id, Raw(encode(one))))
+        for session_id, process in watching.distinct()
+        for one in messages[session_id]
+    ]
 
 
 def _processes(session_id: int) -> set[str]:

@@ -1,7 +1,7 @@
 """Writing events and op-messages of a session, and showing them to its operators after the commit."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +9,13 @@ import msgspec
 from django.db import transaction
 from msgspec import Struct
 
-from agents.models import Attachment, Event, OpMessage, Session
+from agents.models import Event, OpMessage, Session
 from agents.transcript.announcements import (
     ChannelStatus,
+    LiveMessage,
     OpMessageMessage,
     announce,
+    announce_in_each,
     load_session_audiences,
     seen_event,
 )
@@ -94,28 +96,22 @@ def _mended(value: Any) -> Any:
 START, END = "SessionStart", "SessionEnd"
 
 
-def record_session_start(session: Session, now: datetime, *, took_over: bool) -> None:
-    """Record that an agent registered; if it replaced another connection, the end of that connection is recorded
-    first.
+def record_session_starts(
+    sessions: Sequence[Session], now: datetime, *, known: Container[int], taken_over: Container[int]
+) -> None:
+    """Record that agents registered; of a connection that one replaced, the end is recorded first.
 
-    The function makes one statement, and one more after the commit, because a thousand agents may reconnect at
-    once.
+    `known`: the sessions that operators may watch already, because they are not new.
     """
-    types = [END, START] if took_over else [START]
-    events = _store([(session, type_) for type_ in types], now, "session.connected")
-    _announce_status(session, events, is_connected=True)
+    starts = [(one, type_) for one in sessions for type_ in ([END, START] if one.pk in taken_over else [START])]
+    events = _store(starts, now, "session.connected")
+    _announce_status([one for one in sessions if one.pk in known], events, is_connected=True)
 
 
 def record_session_end(sessions: Sequence[Session], now: datetime) -> None:
     """Record that the connections of these sessions ended."""
-    if not sessions:
-        return
     events = _store([(session, END) for session in sessions], now, "session.disconnected")
-    ids = [session.pk for session in sessions]
-    watched = set(Attachment.objects.filter(session_id__in=ids).values_list("session_id", flat=True))
-    for session, event in zip(sessions, events, strict=True):
-        if session.pk in watched:
-            _announce_status(session, [event], is_connected=False)
+    _announce_status(sessions, events, is_connected=False)
 
 
 def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -> list[Event]:
@@ -123,6 +119,8 @@ def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -
 
     While there are no subscriptions, webhooks cost one small query.
     """
+    if not lifecycle:
+        return []
     events = Event.objects.bulk_create(
         Event(session_id=session.pk, kind=Event.Kind.TAIL, type=type_, payload="{}", ts=now)
         for session, type_ in lifecycle
@@ -134,11 +132,14 @@ def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -
     return events
 
 
-def _announce_status(session: Session, events: Sequence[Event], *, is_connected: bool) -> None:
-    public_id = str(session.public_id)
-    status = ChannelStatus(public_id, is_connected, iso(events[-1].ts))
-    seen = [seen_event(public_id, one.kind, one.type, one.payload, one.ts) for one in events]
-    announce(session.pk, *seen, status)
+def _announce_status(sessions: Sequence[Session], events: Sequence[Event], *, is_connected: bool) -> None:
+    messages: dict[int, list[LiveMessage]] = {}
+    for session in sessions:
+        public_id = str(session.public_id)
+        mine = [one for one in events if one.session_id == session.pk]
+        seen = [seen_event(public_id, one.kind, one.type, one.payload, one.ts) for one in mine]
+        messages[session.pk] = [*seen, ChannelStatus(public_id, is_connected, iso(mine[-1].ts))]
+    announce_in_each(messages)
 
 
 MAX_MENTIONS = 50

@@ -17,7 +17,7 @@ from accounts.authn import Identity
 from agents.core.ask_starter import AskingUser
 from agents.core.ports import Clock
 from agents.core.post import PostedPrompt
-from agents.core.presence import AgentRegistration, MayNotConnect
+from agents.core.registration import AgentRegistration, MayNotConnect
 from agents.limits import SESSIONS
 from agents.links.channel.driving import ActingFor, RegisteredAgent, register_agent
 from agents.links.channel.prompts import LATE_REPLY_S, Prompts, TooLarge

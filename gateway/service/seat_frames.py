@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from agents.core.post import PostedPrompt
-from agents.core.presence import make_slug
 from agents.core.types import SettledTurn
 from agents.core.waiting import RunningTurn, left_out_of
 from agents.links.channel.payloads import MAX_TEXT_BYTES, Reply, TaskArtifact, TaskStatus
@@ -15,6 +14,7 @@ from agents.transcript.pieces import LEFT_OUT, ArtifactPiece, Part
 from gateway.wire.errors import FrameRefused, failed_turn_error
 from gateway.wire.frame_types import is_agent_name
 from gateway.wire.frames import Envelope, Json, error_frame, make_frame, new_id, now_ms
+from kit.names import make_slug
 
 ENVELOPE_TYPE = "application/vnd.a2a-v1+json"
 RESULT_ARTIFACT = "result"

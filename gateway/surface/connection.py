@@ -16,7 +16,7 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock
 from agents.core.post import Evict
-from agents.core.presence import MayNotConnect
+from agents.core.registration import MayNotConnect
 from agents.links.channel.prompts import Prompts
 from agents.links.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.models.choices import TurnFailure

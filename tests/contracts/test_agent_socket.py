@@ -9,8 +9,9 @@ import pytest
 from accounts.open_requests import UnsignedSockets
 from agents.core.errors import NotDelivered
 from agents.core.post import Final, LocalPost, PostedChunk, PostedPrompt, ReplyMessage
-from agents.core.presence import Registered
+from agents.core.registration import Registered
 from agents.core.waiting import WaitingTurns
+from agents.links.channel.arrivals import Arrivals
 from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models.choices import TurnFailure
@@ -43,7 +44,7 @@ class Wired(AgentSocket):
         super().__init__(
             link=link, ledger=nothing, requests=nothing, follow_ups=nothing, meter=nothing, process_id=HERE,
             clock=asyncio.get_running_loop().time, unsigned=UnsignedSockets(),
-            paces=AccountPaces(0),
+            arrivals=Arrivals(link, AccountPaces(0), HERE),
         )  # fmt: skip
         self.has_room = asyncio.Event()
         self.has_room.set()

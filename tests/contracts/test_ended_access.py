@@ -14,6 +14,7 @@ from agents.core.lost_access import find_asks_without_access
 from agents.core.post import Final, LocalPost, Message, PostedPrompt
 from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
+from agents.links.channel.arrivals import Arrivals
 from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
@@ -83,7 +84,7 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     unused: Any = None
     socket = AgentOfOne(
         link=link, ledger=unused, requests=unused, follow_ups=unused, meter=unused, process_id=HOME,
-        clock=time.monotonic, unsigned=UnsignedSockets(), paces=AccountPaces(0),
+        clock=time.monotonic, unsigned=UnsignedSockets(), arrivals=Arrivals(link, AccountPaces(0), HOME),
     )  # fmt: skip
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)

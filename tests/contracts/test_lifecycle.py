@@ -1,10 +1,13 @@
 """An agent's comings and goings: events of its session, once each, and told to those who watch."""
 
+import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,11 +20,25 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
-from agents.core.presence import AgentRegistration, Registered, register_connection
+from agents.core.halt_rules import halt_own_agent
+from agents.core.post import LocalPost
+from agents.core.registration import (
+    AgentRegistration,
+    Evicted,
+    Registered,
+    register_connection,
+    register_connections,
+)
+from agents.core.waiting import WaitingTurns
+from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.driving import RegisteredAgent, register_agents
+from agents.links.sockets import SocketLink
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript.announcements import AddressedMessage, LiveFrame
 from agents.transcript.session_deletion import delete_sessions
 from kit import sql
+from kit.account_pace import AccountPaces
+from kit.async_db import db_call
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
 from tests.racing import at_once
@@ -43,8 +60,12 @@ def told() -> Iterator[list[AddressedMessage]]:
 
 
 def registered(session_id: str | None = None, login: str = "alice") -> Registered:
+    return register_connection(coming(session_id, login), process_id=HOME)
+
+
+def coming(session_id: str | None = None, login: str = "alice") -> AgentRegistration:
     owner = user(login)
-    registration = AgentRegistration(
+    return AgentRegistration(
         user_id=owner.pk,
         credential_id=mint(owner, Credential.Kind.CHANNEL, "test").credential.pk,
         session_id=session_id,
@@ -55,7 +76,6 @@ def registered(session_id: str | None = None, login: str = "alice") -> Registere
         pid=1,
         channel_version="",
     )
-    return register_connection(registration, process_id=HOME)
 
 
 def tails(session_id: int) -> list[str]:
@@ -123,6 +143,99 @@ def test_a_newer_connection_ends_the_older_once() -> None:
     assert tails(new.session_id) == ["SessionStart", "SessionEnd", "SessionStart"]
     presence.remove_connection(new.connection_id)
     assert tails(new.session_id)[3:] == ["SessionEnd"]
+
+
+def test_agents_that_connect_together_are_registered_as_one_after_the_other(told: list[AddressedMessage]) -> None:
+    """One takes its session over, one returns, and two are new."""
+    live, left = registered(), registered()
+    presence.remove_connection(left.connection_id)
+    watch(live.session_id)
+    together = [coming(live.public_id), coming(left.public_id), coming(), coming()]
+    outcomes = register_connections(together, process_id=HOME)
+    over, back, *new = (one for one in outcomes if isinstance(one, Registered))
+    assert (over.session_id, back.session_id) == (live.session_id, left.session_id)
+    assert over.evicted == Evicted(process_id=HOME, connection_id=live.connection_id, same_program=True)
+    assert [one.evicted for one in (back, *new)] == [None] * 3
+    assert [one.is_new for one in (over, back, *new)] == [False, False, True, True]
+    assert len({one.routing_name for one in (over, back, *new)}) == 4
+    connections = {one.connection_id: one.session_id for one in (over, back, *new)}
+    assert dict(Connection.objects.values_list("pk", "session_id")) == connections
+    visit = ["SessionStart", "SessionEnd", "SessionStart"]
+    assert [tails(one.session_id) for one in (over, back, *new)] == [visit, visit, visit[:1], visit[:1]]
+    assert shown(told) == ["SessionEnd", "SessionStart", True]
+
+
+def test_agents_that_connect_together_cost_as_many_statements_as_one(told: list[AddressedMessage]) -> None:
+    counts = []
+    for number in (1, 9):
+        together = [coming(login="dora") for _ in range(number)]
+        for returns in (False, True):
+            with CaptureQueriesContext(connection) as queries:
+                arrived = register_agents(together, process_id=HOME)
+            counts.append((returns, len(queries)))
+            known = [one.registered for one in arrived if isinstance(one, RegisteredAgent)]
+            assert [one.is_new for one in known] == [not returns] * number
+            presence.remove_connections([one.connection_id for one in known])
+            together = [replace(sent, session_id=one.public_id) for sent, one in zip(together, known, strict=True)]
+    assert len(set(counts)) == 2
+
+
+def test_of_agents_that_connect_together_those_beyond_a_limit_are_refused(settings: Any) -> None:
+    live, left, halted = registered(), registered(), registered()
+    presence.remove_connections([left.connection_id, halted.connection_id])
+    session = Session.objects.get(pk=halted.session_id)
+    halt_own_agent(published(online=False, session=session, owner=session.owner).agent)
+    settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 4, 2
+    together = [coming(halted.public_id), coming(live.public_id), coming(), coming(), coming(left.public_id)]
+    outcomes = register_connections(together, process_id=HOME)
+    codes = [None if isinstance(one, Registered) else one.code for one in outcomes]
+    assert codes == ["halted", None, None, "quota_exceeded", "quota_exceeded"]
+    assert Connection.objects.count() == 2
+    assert Session.objects.filter(owner=session.owner).count() == 4
+
+
+def make_arrivals() -> Arrivals:
+    def never(_: object) -> None:
+        raise AssertionError
+
+    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
+    return Arrivals(link, AccountPaces(0), HOME)
+
+
+async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() -> None:
+    arrivals = make_arrivals()
+    registrations = await db_call(lambda: [coming() for _ in range(13)])()
+    gone = {5, 6}
+
+    def register(number: int) -> Any:
+        return arrivals.register(registrations[number], lambda: number in gone)
+
+    arrived = await asyncio.gather(*(register(number) for number in range(13)))
+    assert {number for number, one in enumerate(arrived) if one is None} == gone
+    times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
+    assert sorted(times.values()) == [1, 10]
+
+
+async def test_a_session_that_comes_twice_at_once_is_taken_over_by_the_later_one() -> None:
+    arrivals = make_arrivals()
+    known = await db_call(registered)()
+    same = await db_call(coming)(known.public_id)
+    came = await asyncio.gather(*(arrivals.register(same, lambda: False) for _ in range(3)))
+    found = [one.registered for one in came if one is not None]
+    evicted = [one.evicted.connection_id for one in found if one.evicted is not None]
+    assert evicted == [known.connection_id, *(one.connection_id for one in found[:-1])]
+    assert len(evicted) == 3
+
+
+async def test_an_agent_that_cannot_be_registered_leaves_the_line_to_others() -> None:
+    arrivals = make_arrivals()
+    good = await db_call(coming)()
+    bad = replace(good, credential_id=0)
+    came = (arrivals.register(one, lambda: False) for one in (bad, good, bad, good))
+    failed, *others = await asyncio.gather(*came, return_exceptions=True)
+    assert isinstance(failed, IntegrityError)
+    assert [type(one) for one in others] == [RegisteredAgent, IntegrityError, RegisteredAgent]
+    assert await db_call(Connection.objects.count)() == 2
 
 
 @pytest.mark.parametrize("how", ["reaped", "retired", "all retired"])

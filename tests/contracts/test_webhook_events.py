@@ -9,7 +9,8 @@ from accounts.models import Credential
 from accounts.tokens import mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Record, Settle
-from agents.core.presence import AgentRegistration, register_connection, remove_connection
+from agents.core.presence import remove_connection
+from agents.core.registration import AgentRegistration, register_connection
 from agents.core.types import OpenTurn, TurnEnding
 from agents.models import Event, Share
 from agents.models.choices import Outcome, TurnFailure

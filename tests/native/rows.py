@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from accounts.authn import COOKIE
 from accounts.models import ClientGrant, Credential, User
 from accounts.tokens import get_or_create_local_user, mint
-from agents.core.presence import AgentRegistration
+from agents.core.registration import AgentRegistration
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from kit.ids import unguessable
 

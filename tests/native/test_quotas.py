@@ -13,7 +13,7 @@ from accounts.oauth import grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
 from agents import limits
-from agents.core.presence import register_connection
+from agents.core.registration import register_connection
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core.presence import register_connection
+from agents.core.registration import register_connection
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
 from agents.transcript import session_deletion
 from agents.transcript.announcements import CloseAgent, RecheckAccess

@@ -11,9 +11,10 @@ from agents.core.errors import Unavailable
 from agents.core.ledger import Ledger
 from agents.core.ports import Clock, FollowUpTaker
 from agents.core.post import Evict
-from agents.core.presence import AgentRegistration, MayNotConnect, Registered
+from agents.core.registration import AgentRegistration, MayNotConnect, Registered
 from agents.links.channel import frames
-from agents.links.channel.driving import ActingFor, RegisteredAgent, register_agent
+from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.driving import ActingFor, RegisteredAgent
 from agents.links.channel.frames import AgentChannelFrame, BadChannelFrame, Error, Register
 from agents.links.channel.prompts import Prompts
 from agents.links.channel.requests import ConnectionRequests, Requests
@@ -23,7 +24,6 @@ from agents.models.choices import TurnFailure
 from agents.transcript import permissions
 from agents.transcript.announcements import Resolution
 from agents.transcript.storage import StorageMeter
-from kit.account_pace import STORED, AccountPaces
 from kit.asgi import headers_of
 from kit.async_db import db_call
 from kit.durations import seconds
@@ -47,14 +47,15 @@ class AgentConnection(FrameSocket):
         follow_ups: FollowUpTaker,
         meter: StorageMeter,
         unsigned: UnsignedSockets,
-        paces: AccountPaces,
+        arrivals: Arrivals,
         process_id: str,
         clock: Clock,
     ) -> None:
-        super().__init__(unsigned, link, paces)
+        super().__init__(unsigned, link, arrivals.paces)
         self._ledger = ledger
         self._follow_ups = follow_ups
         self._meter = meter
+        self._arrivals = arrivals
         self._process_id = process_id
         self._clock = clock
         self._prompts = Prompts(link.report, clock)
@@ -171,7 +172,7 @@ class AgentConnection(FrameSocket):
         # From here on the agent waits for the hub, so the agent's time limit no longer applies.
         self._stop_timer()
         try:
-            arrival = await self._register_in_line(_registration_of(frame, self._identity))
+            arrival = await self._arrivals.register(_registration_of(frame, self._identity), lambda: self.is_gone)
         except (MayNotConnect, QuotaExceeded) as reason:
             await self._send(Error(code=reason.code, message=str(reason)))
             await self.close_from_hub(TRY_AGAIN_LATER, bye=reason.code)
@@ -186,21 +187,6 @@ class AgentConnection(FrameSocket):
         self.may_be_direct = "direct_message" in (frame.features or ())
         if not self._over:  # if the socket was closed meanwhile, `disconnect` deletes the row
             await self._welcome(arrival, self._identity.credential_name)
-
-    async def _register_in_line(self, registration: AgentRegistration) -> RegisteredAgent | None:
-        """Register after other agents of the account that wait; None if the client has left by then.
-
-        A client that gave up and connects again must not wait behind the sockets that it left.
-        """
-        pace = self._paces.of_connections(registration.user_id)
-        async with pace.line:
-            if self.is_gone:
-                return None
-            await pace.keep(STORED)
-            if self.is_gone:
-                return None
-            async with self._link.registering:
-                return await db_call(register_agent)(registration, process_id=self._process_id)
 
     async def _welcome(self, arrival: RegisteredAgent, token_name: str) -> None:
         registered = arrival.registered

@@ -5,12 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from msgspec import Struct
 
 from agents.core.ask_starter import AskingUser
 from agents.core.post import PostedPrompt
-from agents.core.presence import AgentRegistration, Registered, register_connection
+from agents.core.registration import (
+    AgentRegistration,
+    Refusal,
+    Registered,
+    register_connections,
+)
 from agents.core.trust import is_own_turn, isolates
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome, TurnFailure
@@ -148,11 +154,32 @@ class RegisteredAgent:
 
 
 def register_agent(registration: AgentRegistration, *, process_id: str) -> RegisteredAgent:
-    """Register a connection, and read the unfinished prompts of its session."""
-    registered = register_connection(registration, process_id=process_id)
-    if registered.is_new:
-        return RegisteredAgent(registered, ())
-    return RegisteredAgent(registered, find_unfinished(registered.session_id))
+    """Register a connection, and read the unfinished prompts of its session.
+
+    Raises:
+        MayNotConnect, QuotaExceeded: see `register_connection`.
+    """
+    [outcome] = register_agents([registration], process_id=process_id)
+    if isinstance(outcome, Refusal):
+        raise outcome
+    return outcome
+
+
+@transaction.atomic
+def register_agents(
+    registrations: Sequence[AgentRegistration], *, process_id: str
+) -> list[RegisteredAgent | Refusal]:
+    """Do `register_agent` for agents of one owner, each of another session. See `register_connections`."""
+    outcomes = register_connections(registrations, process_id=process_id)
+    known = [one.session_id for one in outcomes if isinstance(one, Registered) and not one.is_new]
+    # Most sessions come back without a question of late.
+    asked = set(_find_recent(known).values_list("session_id", flat=True)) if known else set()
+    return [
+        RegisteredAgent(one, find_unfinished(one.session_id) if one.session_id in asked else ())
+        if isinstance(one, Registered)
+        else one
+        for one in outcomes
+    ]
 
 
 def find_unfinished(session_id: int) -> list[PostedPrompt]:
@@ -162,25 +189,29 @@ def find_unfinished(session_id: int) -> list[PostedPrompt]:
     stranger's question, and must not act for its owner meanwhile. A program that reports the ends of its turns
     may also continue after its answer to a stranger.
     """
-    now = db_now()
-    lately = Turn.objects.filter(session_id=session_id, asked_at__gt=now - timedelta(seconds=LONGEST_TURN_S))
-    owner = Session.objects.filter(pk=session_id).values("owner_id")
-    # Of any agent of the owner: an agent that was asked in this session may have moved to another one since.
-    of_agents = lately.filter(agent__in=Agent.objects.filter(owner__in=owner)).values("pk")
-    of_session = lately.filter(agent=None).values("pk")
-    recent = Turn.objects.filter(
-        pk__in=of_agents.union(of_session, all=True), connection_id__isnull=False, caller__isnull=False
-    ).exclude(reason=TurnFailure.NOT_DELIVERED)
-    # Most sessions come back without a question of late: one query instead of three.
-    if not recent.exists():
-        return []
     stops = Event.objects.filter(session_id=session_id, kind="tail", type="Stop").order_by("-pk")
     last_stop = stops.values_list("ts", flat=True).first()
+    recent = _find_recent([session_id])
     not_over: QuerySet[Any] = recent.annotate(is_own=is_own_turn()).filter(_not_over(last_stop))
     newest = not_over.select_related("agent", "caller").order_by("-asked_at")
     # The newest turns, the oldest of these first: `Prompts` needs them in the order in which the prompts were
     # sent.
+    now = db_now()
     return [_unfinished(turn, now, is_own=turn.is_own) for turn in reversed(newest[:MAX_UNFINISHED])]
+
+
+def _find_recent(session_ids: Sequence[int]) -> QuerySet[Any]:
+    """The turns of the last 15 minutes that were sent to the agents of these sessions."""
+    since = db_now() - timedelta(seconds=LONGEST_TURN_S)
+    lately = Turn.objects.filter(session_id__in=session_ids, asked_at__gt=since)
+    owners = Session.objects.filter(pk__in=session_ids).values("owner_id")
+    # Of any agent of the owner: an agent that was asked in this session may have moved to another one since.
+    of_agents = lately.filter(agent__in=Agent.objects.filter(owner__in=owners)).values("pk")
+    of_session = lately.filter(agent=None).values("pk")
+    found: QuerySet[Any] = Turn.objects.filter(
+        pk__in=of_agents.union(of_session, all=True), connection_id__isnull=False, caller__isnull=False
+    ).exclude(reason=TurnFailure.NOT_DELIVERED)
+    return found
 
 
 def _not_over(last_stop: datetime | None) -> Q:

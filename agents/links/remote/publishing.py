@@ -10,7 +10,7 @@ from accounts.models import User
 from agents import limits
 from agents.core import directory
 from agents.core.directory import CallerBudgets
-from agents.core.presence import make_free_name, make_slug
+from agents.core.registration import make_free_name
 from agents.links.remote.approval import card_source_of, compare_with_approved, write_approved
 from agents.links.remote.card import Auth, BadAuth, ServerCard, auth_of, find_card, may_have_credentials, seal
 from agents.links.remote.server_state import close_breaker, forget_names, write_reachable
@@ -19,6 +19,7 @@ from agents.models.choices import CHANNEL_LINK
 from agents.models.remote import REMOTE_LINK
 from agents.transcript.pieces import Json
 from kit.clock import db_now
+from kit.names import make_slug
 
 
 @dataclass(frozen=True, slots=True)

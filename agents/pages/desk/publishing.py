@@ -14,12 +14,12 @@ from accounts.quotas import QuotaExceeded
 from agents.core import directory, halt_rules
 from agents.core.agent_moves import NotMovable
 from agents.core.halt_rules import HaltSubject
-from agents.core.presence import make_slug
 from agents.models import Agent, Halt, Session
 from agents.models.session import is_online
 from agents.pages.desk import get_own_agent
 from agents.pages.forms import PresentAgentForm, make_new_agent_form
 from kit.ids import read_uuid
+from kit.names import make_slug
 
 Status = Agent.Status
 

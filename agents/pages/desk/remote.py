@@ -15,7 +15,6 @@ from accounts.quotas import QuotaExceeded
 from accounts.sealing import SecretUnreadable
 from agents.core import directory
 from agents.core.card_settings import EDITABLE
-from agents.core.presence import make_slug
 from agents.links.remote.approval import CARD_DECISIONS, NotWaiting, compare_with_approved, find_changed_card
 from agents.links.remote.card import MAX_CREDENTIALS_CHARS, NO_AUTH, Auth, BadAuth, BadCard, ServerCard, make_auth
 from agents.links.remote.card_content import MAX_KEYS_CHARS, BadKey, keys_text, read_keys_text
@@ -28,6 +27,7 @@ from agents.pages.forms import AgentForm
 from agents.transcript.pieces import Json
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, take_slot
+from kit.names import make_slug
 
 
 class LocationForm(forms.Form):

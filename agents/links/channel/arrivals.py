@@ -1,0 +1,110 @@
+"""Agents that connect: those of one account are registered one batch after another, at a pace."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError
+
+from agents.core.registration import AgentRegistration
+from agents.links.channel.driving import RegisteredAgent, register_agents
+from agents.links.sockets import SocketLink
+from kit.account_pace import STORED, AccountPace, AccountPaces
+from kit.async_db import db_call
+
+AT_ONCE = 10  # agents in one transaction
+
+
+@dataclass(slots=True, eq=False)
+class _Arriving:
+    registration: AgentRegistration
+    has_left: Callable[[], bool]
+    outcome: asyncio.Future[RegisteredAgent | None] = field(default_factory=asyncio.Future)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.outcome.cancelled() or self.has_left()
+
+
+class Arrivals:
+    """Registers agents. Those of one account that wait at the same time are registered in one transaction."""
+
+    def __init__(self, link: SocketLink, paces: AccountPaces, process_id: str) -> None:
+        self._link = link
+        self.paces = paces
+        self._process_id = process_id
+        self._waiting: dict[int, list[_Arriving]] = {}  # by account
+
+    async def register(
+        self, registration: AgentRegistration, has_left: Callable[[], bool]
+    ) -> RegisteredAgent | None:
+        """Register an agent after others of its account; None if its client has left by then.
+
+        A client that gave up and connects again must not wait behind the sockets that it left.
+
+        Raises:
+            MayNotConnect, QuotaExceeded: see `register_connection`.
+        """
+        arriving = _Arriving(registration, has_left)
+        account_id = registration.user_id
+        if (waiting := self._waiting.get(account_id)) is not None:
+            waiting.append(arriving)
+        else:
+            self._waiting[account_id] = [arriving]
+            self._link.start(self._register_all(account_id), "register agents")
+        return await arriving.outcome
+
+    async def _register_all(self, account_id: int) -> None:
+        waiting = self._waiting[account_id]
+        pace = self.paces.of_connections(account_id)
+        try:
+            while waiting:
+                async with pace.line:
+                    await pace.keep(0)
+                    async with self._link.registering:
+                        await self._register(_take_some(waiting, pace))
+        finally:
+            del self._waiting[account_id]
+            for one in waiting:  # the process stops
+                one.outcome.cancel()
+
+    async def _register(self, some: list[_Arriving]) -> None:
+        register = db_call(register_agents)
+        outcomes: Sequence[RegisteredAgent | Exception]
+        try:
+            outcomes = await register([one.registration for one in some], process_id=self._process_id)
+        except IntegrityError as failure:  # of one of them, whose token was deleted meanwhile
+            if len(some) > 1:
+                for one in some:
+                    await self._register([one])
+                return
+            outcomes = [failure]
+        except Exception as failure:  # noqa: BLE001  those who wait get it
+            outcomes = [failure] * len(some)
+        for one, outcome in zip(some, outcomes, strict=True):
+            if one.outcome.cancelled():
+                continue
+            if isinstance(outcome, Exception):
+                one.outcome.set_exception(outcome)
+            else:
+                one.outcome.set_result(outcome)
+
+
+def _take_some(waiting: list[_Arriving], pace: AccountPace) -> list[_Arriving]:
+    """Take the first of those that wait, as many as the pace allows, but no two of one session: the later one has
+    to evict the earlier one.
+    """
+    some: dict[object, _Arriving] = {}
+    while waiting and len(some) < AT_ONCE and not (some and pace.is_behind):
+        first = waiting[0]
+        session = first.registration.wanted_session or first
+        if first.is_gone:
+            if not first.outcome.cancelled():
+                first.outcome.set_result(None)
+        elif session in some:
+            break
+        else:
+            some[session] = first
+            pace.count(STORED)
+        del waiting[0]
+    return list(some.values())
