@@ -9,6 +9,7 @@ import httpx
 
 from lab.callers import bearer, web
 from lab.hub_process import HubProcess
+from lab.waiting import eventually
 from tests.channel.agents import agent, asking, events_of, hook, sql
 
 PATH = "/api/channel/event"
@@ -53,6 +54,16 @@ async def test_a_payload_comes_back_as_it_was_sent(embedded_hub: HubProcess) -> 
         assert events_of(hub, mine)[-1][2] == {"value": "just text"}
         await post(hub, mine)
         assert events_of(hub, mine)[-1][2] == {}
+
+
+async def test_a_type_that_no_database_keeps_is_mended(hub: HubProcess) -> None:
+    async with agent(hub, "owner") as mine:
+        await mine.send(type="tail_event", eventType="a\0" + "x" * 100, payload={}, ts=None)
+
+        async def is_kept() -> bool:
+            return ("tail", "a\ufffd" + "x" * 61 + "…", {}) in events_of(hub, mine)
+
+        await eventually(is_kept, "the event is in the transcript")
 
 
 async def post(hub: HubProcess, mine: Any, **fields: Any) -> httpx.Response:

@@ -44,7 +44,7 @@ from agents.transcript.announcements import AgentFrame, CloseAgent, PermissionOu
 from agents.transcript.callers_files import find_id
 from agents.transcript.permissions import NoSuchRequest, TooManyPending
 from agents.transcript.pieces import MAX_REPLY_BYTES, Part, size_of
-from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean, payload_of
+from agents.transcript.recording import MAX_TYPE_CHARS, BadPayload, NewEvent, clean, kept_text, payload_of
 from agents.transcript.storage import STORAGE_FULL
 from kit.account_pace import FRAME
 from kit.async_db import db_call
@@ -231,7 +231,7 @@ class AgentSocket(AgentConnection):
                 cleaned = clean(bytes(payload))
             except BadPayload as bad:
                 raise BadChannelFrame("bad_frame", str(bad)) from None
-            await self._store(kind, type_[:MAX_TYPE_CHARS], cleaned)
+            await self._store(kind, kept_text(type_, MAX_TYPE_CHARS), cleaned)
 
     async def _has_room(self, payload: bytes) -> bool:
         if await self._meter.takes(self._owner.asker.user_id, len(payload)):
