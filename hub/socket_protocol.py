@@ -225,9 +225,10 @@ class HubSockets(WebSocketsSansIOProtocol):
         """Send a message of the application; also an HTTP response that refuses an upgrade.
 
         Raises:
-            ClientDisconnected: also when the server has closed the socket, and did not tell the application yet.
+            ClientDisconnected: also when the server has closed the socket, and did not tell the application yet;
+                or ended the connection before the socket was accepted.
         """
-        if self.close_sent and self.transport.is_closing():
+        if self.transport.is_closing() and (self.close_sent or not self.handshake_complete):
             raise ClientDisconnected
         self._sending += 1
         try:

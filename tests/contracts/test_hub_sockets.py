@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
 from gateway.surface.prototype import serve_prototype
 from hub.http_protocol import HubHttpProtocol
 from hub.socket_protocol import HEARTBEAT_TIMEOUT, PONGS_AT_ONCE, HubSockets
-from kit.sockets import find_set_heartbeat
+from kit.sockets import find_set_heartbeat, send_refusal
 from lab.waiting import eventually
 
 
@@ -138,12 +138,20 @@ async def test_a_text_that_is_no_utf_8_closes_the_socket_and_is_no_error_of_the_
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-async def test_bytes_that_are_no_frame_before_the_socket_is_accepted_end_the_connection() -> None:
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_bytes_that_are_no_frame_before_the_socket_is_accepted_end_the_connection(
+    caplog: pytest.LogCaptureFixture, refuses: bool
+) -> None:
     has_begun, events, failures = asyncio.Event(), list[str](), list[dict[str, Any]]()
 
     async def accept_never(scope: Any, receive: Any, send: Any) -> None:
         events.append((await receive())["type"])
         has_begun.set()
+        if refuses:  # after the server has ended the connection, and before it says so
+            while not send.__self__.transport.is_closing():
+                await asyncio.sleep(0)
+            with suppress(OSError):
+                await send_refusal(send, 404, "not_found", "no such socket")
         events.append((await receive())["type"])
 
     asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
@@ -164,6 +172,7 @@ async def test_bytes_that_are_no_frame_before_the_socket_is_accepted_end_the_con
 
         assert await eventually(has_left, "the application knows that the client is gone")
     assert (events, failures) == (["websocket.connect", "websocket.disconnect"], [])
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_an_application_may_close_a_socket_that_the_server_has_closed() -> None:
