@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable
 
 import httpx
@@ -87,10 +88,13 @@ async def test_a_burst_over_all_surfaces_passes_no_more_than_the_rate(
             *socket_asks(gateway, operator, agent.handle).items(),
         ]
         asks = [once(f"{way}-{next(_numbers)}") for way, once in ways for _ in range(times)]
+        began = time.monotonic()
         await asyncio.gather(*asks)
-        passed = len(agent.spans)
-        attempts.count("asks over all surfaces at once, to pass a caller's rate", len(asks), max(0, passed - RATE))
-        assert passed == RATE
+        passed, at_most = len(agent.spans), RATE * (1 + int((time.monotonic() - began) / 60))
+        attempts.count(
+            "asks over all surfaces at once, to pass a caller's rate", len(asks), max(0, passed - at_most)
+        )
+        assert RATE <= passed <= at_most
 
 
 @pytest.mark.slow
