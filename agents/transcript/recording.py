@@ -134,9 +134,11 @@ def _store(lifecycle: Sequence[tuple[Session, str]], now: datetime, what: str) -
 
 def _announce_status(sessions: Sequence[Session], events: Sequence[Event], *, is_connected: bool) -> None:
     messages: dict[int, list[LiveMessage]] = {}
+    by_session: dict[int, list[Event]] = {}
+    for event in events:
+        by_session.setdefault(event.session_id, []).append(event)
     for session in sessions:
-        public_id = str(session.public_id)
-        mine = [one for one in events if one.session_id == session.pk]
+        public_id, mine = str(session.public_id), by_session[session.pk]
         seen = [seen_event(public_id, one.kind, one.type, one.payload, one.ts) for one in mine]
         messages[session.pk] = [*seen, ChannelStatus(public_id, is_connected, iso(mine[-1].ts))]
     announce_in_each(messages)

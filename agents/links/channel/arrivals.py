@@ -57,15 +57,17 @@ class Arrivals:
     async def _register_all(self, account_id: int) -> None:
         waiting = self._waiting[account_id]
         pace = self.paces.of_connections(account_id)
+        some: list[_Arriving] = []
         try:
             while waiting:
                 async with pace.line:
                     await pace.keep(0)
                     async with self._link.registering:
-                        await self._register(_take_some(waiting, pace))
+                        if some := _take_some(waiting, pace):
+                            await self._register(some)
         finally:
             del self._waiting[account_id]
-            for one in waiting:  # the process stops
+            for one in (*some, *waiting):  # those without an outcome: the process stops
                 one.outcome.cancel()
 
     async def _register(self, some: list[_Arriving]) -> None:

@@ -173,7 +173,7 @@ def register_agents(
     outcomes = register_connections(registrations, process_id=process_id)
     known = [one.session_id for one in outcomes if isinstance(one, Registered) and not one.is_new]
     # Most sessions come back without a question of late.
-    asked = set(_find_recent(known).values_list("session_id", flat=True)) if known else set()
+    asked = set(_find_recent(known).values_list("session_id", flat=True).distinct()) if known else set()
     return [
         RegisteredAgent(one, find_unfinished(one.session_id) if one.session_id in asked else ())
         if isinstance(one, Registered)
