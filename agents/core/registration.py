@@ -171,7 +171,7 @@ class _Admission:
         is_new = session is None
         if session is None:
             self._sessions += 1
-            session = Session(owner_id=self._owner_id, link=registration.link)
+            session = Session(owner_id=self._owner_id, link=registration.link, started_at=self.now)
             session.routing_name = _free_name(session, _wanted_name(registration), self._taken_names)
         if old is None:
             self._connected += 1

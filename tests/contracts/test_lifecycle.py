@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -158,6 +160,7 @@ def test_agents_that_connect_together_are_registered_as_one_after_the_other(told
     assert [one.evicted for one in (back, *new)] == [None] * 3
     assert [one.is_new for one in (over, back, *new)] == [False, False, True, True]
     assert len({one.routing_name for one in (over, back, *new)}) == 4
+    assert Session.objects.filter(started_at=F("last_seen_at")).count() == len(new)
     connections = {one.connection_id: one.session_id for one in (over, back, *new)}
     assert dict(Connection.objects.values_list("pk", "session_id")) == connections
     visit = ["SessionStart", "SessionEnd", "SessionStart"]
@@ -206,11 +209,8 @@ async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() ->
     arrivals = make_arrivals()
     registrations = await db_call(lambda: [coming() for _ in range(13)])()
     gone = {5, 6}
-
-    def register(number: int) -> Any:
-        return arrivals.register(registrations[number], lambda: number in gone)
-
-    arrived = await asyncio.gather(*(register(number) for number in range(13)))
+    came = (arrivals.register(one, partial(gone.__contains__, at)) for at, one in enumerate(registrations))
+    arrived = await asyncio.gather(*came)
     assert {number for number, one in enumerate(arrived) if one is None} == gone
     times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
     assert sorted(times.values()) == [1, 10]
