@@ -65,7 +65,7 @@ def remove_connection(connection_id: int, *, delete_session: bool = False) -> No
 def record_heartbeat(process_id: str, *, mine: Mapping[int, int], others: Collection[int]) -> Heartbeat:
     """Store this process's heartbeat and find lost connections. `mine`: own connections with their sessions."""
     now = db_now()
-    # Only an UPDATE: a lock on the row's key would block `register_connection`.
+    # Only an UPDATE: a lock on the row's key would block `register_connections`.
     if not Process.objects.filter(pk=process_id).update(beat_at=now):
         start = {"host": socket.gethostname()[:255], "pid": os.getpid(), "started_at": now, "beat_at": now}
         Process.objects.create(id=process_id, **start)

@@ -78,27 +78,15 @@ class Registered:
     evicted: Evicted | None
 
 
-def register_connection(registration: AgentRegistration, *, process_id: str) -> Registered:
-    """Bind a connection to the owner's session with that id, or to a new session; an older connection is evicted.
-
-    Raises:
-        MayNotConnect: its owner is halted.
-        accounts.quotas.QuotaExceeded: its owner has reached a limit.
-    """
-    [outcome] = register_connections([registration], process_id=process_id)
-    if isinstance(outcome, Refusal):
-        raise outcome
-    return outcome
-
-
 @transaction.atomic
 def register_connections(
     registrations: Sequence[AgentRegistration], *, process_id: str
 ) -> list[Registered | Refusal]:
-    """Do `register_connection` for agents of one owner and one link, each of another session.
+    """Bind a connection to the owner's session with that id, or to a new session; an older connection is evicted.
 
-    Hundreds may come back at once, so all together make as many queries as one of them, and one more for each
-    that describes itself differently than before.
+    The agents are of one owner and one link, each of another session. Each gets a connection, or the reason why
+    not: it is halted, or its owner has reached a limit. Hundreds may come back at once, so all together make as
+    many queries as one of them, and one more for each that describes itself differently than before.
     """
     owner_id = registrations[0].user_id
     quotas.lock_owner(owner_id)  # routing names are unique per owner

@@ -28,12 +28,11 @@ from agents.core.registration import (
     AgentRegistration,
     Evicted,
     Registered,
-    register_connection,
     register_connections,
 )
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.arrivals import Arrivals
-from agents.links.channel.driving import RegisteredAgent, register_agents
+from agents.links.channel.driving import RegisteredAgent, register_agent, register_agents
 from agents.links.sockets import SocketLink
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript.announcements import AddressedMessage, LiveFrame
@@ -62,7 +61,7 @@ def told() -> Iterator[list[AddressedMessage]]:
 
 
 def registered(session_id: str | None = None, login: str = "alice") -> Registered:
-    return register_connection(coming(session_id, login), process_id=HOME)
+    return register_agent(coming(session_id, login), process_id=HOME).registered
 
 
 def coming(session_id: str | None = None, login: str = "alice") -> AgentRegistration:

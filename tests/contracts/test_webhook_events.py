@@ -10,8 +10,9 @@ from accounts.tokens import mint
 from agents.core.ledger.batch import commit
 from agents.core.ledger.work import Admit, Record, Settle
 from agents.core.presence import remove_connection
-from agents.core.registration import AgentRegistration, register_connection
+from agents.core.registration import AgentRegistration
 from agents.core.types import OpenTurn, TurnEnding
+from agents.links.channel.driving import register_agent
 from agents.models import Event, Share
 from agents.models.choices import Outcome, TurnFailure
 from agents.transcript import files, permissions
@@ -112,7 +113,7 @@ def test_an_agent_is_told_of_when_it_comes_and_when_it_goes() -> None:
     token = mint(owner, Credential.Kind.CHANNEL, "test").credential
     bare = {"session_id": None, "host": "h", "os_user": "", "pid": 1, "channel_version": "", "cwd": "/srv/desk"}
     coming = AgentRegistration(user_id=owner.pk, credential_id=token.pk, routing_name=None, **bare)
-    remove_connection(register_connection(coming, process_id=HOME).connection_id)
+    remove_connection(register_agent(coming, process_id=HOME).registered.connection_id)
     types = [(one[0], one[1].get("event", {}).get("type", "")) for one in heard("owner")]
     assert types == [
         ("tail.event", "SessionStart"),

@@ -13,7 +13,7 @@ from accounts.oauth import grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
 from agents import limits
-from agents.core.registration import register_connection
+from agents.links.channel.driving import register_agent
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
@@ -84,13 +84,13 @@ def test_sessions_and_connections_are_counted_when_an_agent_registers(alice: Per
     settings.SESSIONS_PER_OWNER, settings.SOCKETS_PER_OWNER = 2, 1
     known, other = make_session(alice.user, "known"), make_session(alice.user, "other")
     with pytest.raises(QuotaExceeded, match="2 sessions") as refused:
-        register_connection(registration(alice), process_id="p")
+        register_agent(registration(alice), process_id="p")
     assert refused.value.code == "quota_exceeded"
     connect(other)
     process = other.connection.process_id
     with pytest.raises(QuotaExceeded, match="1 agents connected"):
-        register_connection(registration(alice, known), process_id=process)
-    register_connection(registration(alice, other), process_id=process)  # it takes its own place
+        register_agent(registration(alice, known), process_id=process)
+    register_agent(registration(alice, other), process_id=process)  # it takes its own place
     assert Session.objects.count() == 2
 
 

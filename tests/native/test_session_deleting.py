@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.core.registration import register_connection
+from agents.links.channel.driving import register_agent
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
 from agents.transcript import session_deletion
 from agents.transcript.announcements import CloseAgent, RecheckAccess
@@ -52,7 +52,7 @@ def test_archiving_takes_a_session_off_the_list_once(alice: Person, session: Ses
 def test_an_archived_session_comes_back_with_its_agent(alice: Person, session: Session) -> None:
     post(alice, f"{session.public_id}/archive")
     Process.objects.create(id="p", host="here", pid=1)
-    register_connection(registration(alice, session), process_id="p")
+    register_agent(registration(alice, session), process_id="p")
     (shown,) = api(alice.session).get(SESSIONS).json()["items"]
     assert (shown["id"], shown["archivedAt"]) == (str(session.public_id), None)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents.core.registration import register_connection
+from agents.links.channel.driving import register_agent
 from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
@@ -186,7 +186,7 @@ def test_no_socket_becomes_a_remote_server(alice: Person, url: str) -> None:
     session_id = publish_far(alice, url).json()["sessionId"]
     Process.objects.create(id="p", host="h", pid=1)
     wanted = registration(alice, Session.objects.get(public_id=session_id))
-    registered = register_connection(replace(wanted, routing_name="far"), process_id="p")
+    registered = register_agent(replace(wanted, routing_name="far"), process_id="p").registered
     assert registered.public_id != session_id
     assert registered.routing_name != "far"
     assert not Connection.objects.filter(session__public_id=session_id).exists()

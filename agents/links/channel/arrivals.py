@@ -27,7 +27,7 @@ class _Arriving:
 
 
 class Arrivals:
-    """Registers agents. Those of one account that wait at the same time are registered in one transaction."""
+    """Registers agents. Agents of one account that wait at the same time are registered in one transaction."""
 
     def __init__(self, link: SocketLink, paces: AccountPaces, process_id: str) -> None:
         self._link = link
@@ -43,7 +43,7 @@ class Arrivals:
         A client that gave up and connects again must not wait behind the sockets that it left.
 
         Raises:
-            MayNotConnect, QuotaExceeded: see `register_connection`.
+            MayNotConnect, QuotaExceeded: see `register_agent`.
         """
         arriving = _Arriving(registration, has_left)
         account_id = registration.user_id

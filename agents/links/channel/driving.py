@@ -11,12 +11,7 @@ from msgspec import Struct
 
 from agents.core.ask_starter import AskingUser
 from agents.core.post import PostedPrompt
-from agents.core.registration import (
-    AgentRegistration,
-    Refusal,
-    Registered,
-    register_connections,
-)
+from agents.core.registration import AgentRegistration, Refusal, Registered, register_connections
 from agents.core.trust import is_own_turn, isolates
 from agents.models import Agent, Event, Session, Turn
 from agents.models.choices import AGENTS_OWN_WORDS, Outcome, TurnFailure
@@ -157,7 +152,8 @@ def register_agent(registration: AgentRegistration, *, process_id: str) -> Regis
     """Register a connection, and read the unfinished prompts of its session.
 
     Raises:
-        MayNotConnect, QuotaExceeded: see `register_connection`.
+        MayNotConnect: it is halted, or its owner is.
+        accounts.quotas.QuotaExceeded: its owner has reached a limit.
     """
     [outcome] = register_agents([registration], process_id=process_id)
     if isinstance(outcome, Refusal):
