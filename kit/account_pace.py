@@ -16,6 +16,7 @@ FRAME = 200  # a frame counts as so many bytes more than it has
 PUSH = 500  # a frame to one recipient of many
 ROUTED = 10_000  # a frame of the gateway that is routed, or whose handling reads or writes rows
 STORED = 40_000  # an agent or seat that connects, a view of a session that is opened, a message of an operator
+TOGETHER_S = 0.1  # the shortest wait of a socket: frames that come meanwhile are read together, which costs less
 AT_ONCE_S = 1.0  # as much as the pace allows in this time may come at once
 ACCOUNTS_KNOWN = 10_000
 
@@ -77,10 +78,13 @@ class AccountPace:
         if self._bucket is not None:
             self._bucket.reserve(size)
 
-    async def keep(self, size: int, within_s: float = math.inf) -> None:
-        """Wait until the account is within its pace, `within_s` at most, and count what is done then."""
+    async def keep(self, size: int, within_s: float = math.inf, *, at_least_s: float = 0.0) -> None:
+        """Wait until the account is within its pace, and count what is done then.
+
+        `within_s`: the longest wait; `at_least_s`: the shortest one, if there is any.
+        """
         if self._bucket is not None and (wait_s := self._bucket.reserve(size)):
-            await asyncio.sleep(min(wait_s, within_s))
+            await asyncio.sleep(min(max(wait_s, at_least_s), within_s))
 
 
 class AccountPaces:

@@ -56,6 +56,10 @@ class Batcher(Generic[T]):
                 self._tasks.start(self._run(), name="batcher")
         return self._next
 
+    async def drain(self) -> None:
+        """Return when all items are written."""
+        await self._tasks.wait()
+
     async def _run(self) -> None:
         while self._next is not None:
             if self._pause:

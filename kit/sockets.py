@@ -5,7 +5,7 @@ from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from kit.account_pace import FRAME, AccountPace
+from kit.account_pace import FRAME, TOGETHER_S, AccountPace
 from kit.asgi import RETRY_SOON, Receive, Scope, Send, error_body, slow_down
 
 SendNow = Callable[[bytes], bool]
@@ -90,7 +90,7 @@ class SocketConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     await self.connect()
                 else:
                     text, data = message.get("text"), message.get("bytes")
-                    await self.pace.keep(FRAME + _size(text, data))
+                    await self.pace.keep(FRAME + _size(text, data), at_least_s=TOGETHER_S)
                     await self.receive(text, data)
             code = message.get("code") or 1005
         finally:

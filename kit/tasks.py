@@ -40,8 +40,8 @@ class TaskSet:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def wait(self, within_s: float) -> None:
-        """Wait until all tasks have ended, or the time is up; running tasks continue."""
+    async def wait(self, within_s: float | None = None) -> None:
+        """Wait until all tasks have ended, or the time is up, if there is one; running tasks continue."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=within_s)
 

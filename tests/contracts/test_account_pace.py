@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.account_pace import AT_ONCE_S, FRAME, ROUTED, AccountPace, AccountPaces
+from kit.account_pace import AT_ONCE_S, FRAME, ROUTED, TOGETHER_S, AccountPace, AccountPaces
 from kit.sockets import SocketConsumer
 from lab.channel_agent import ChannelAgent
 from lab.hub_process import HubProcess
@@ -27,6 +27,18 @@ async def test_an_account_that_sent_more_waits_and_no_other_does() -> None:
     assert not late.done()
     await late
     assert time.monotonic() - began >= LATE_S
+
+
+async def test_an_account_that_waits_has_several_frames_read_together() -> None:
+    pace, began = AccountPace(A_SECOND), time.monotonic()
+    pace.count(A_SECOND)
+    waits = []
+    for _ in range(50):
+        before = time.monotonic()
+        await pace.keep(A_SECOND // 100, at_least_s=TOGETHER_S)
+        waits.append(time.monotonic() - before > TOGETHER_S / 2)
+    assert time.monotonic() - began >= 0.45  # fifty hundredths of a second, but for the last
+    assert sum(waits) <= 6
 
 
 async def test_without_a_limit_nothing_waits() -> None:

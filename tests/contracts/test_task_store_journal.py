@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 
 from a2a_bridge import jobs
 from a2a_bridge.models import StoredEvent, StoredTask
 from a2a_bridge.service.tasks import journal, journal_rows
 from a2a_bridge.service.tasks.journal import JournalTaskStore
+from a2a_bridge.service.tasks.journal_rows import Write
 from a2a_bridge.service.tasks.pieces import plain_end
 from a2a_bridge.service.tasks.redis import IndexEntry, spent
 from a2a_bridge.service.tasks.store import TaskQuery
@@ -72,6 +73,38 @@ async def test_a_chunk_adds_an_event_and_leaves_the_snapshot(store: JournalTaskS
     await store.append(done, [state(4, State.COMPLETED)])
     now = await in_database(row)
     assert (now.snapshot_seq, now.has_ended, now.state) == (4, True, "completed")
+
+
+async def test_many_writes_at_once_are_several_transactions_in_order(store: JournalTaskStore) -> None:
+    names = [f"task-{number}" for number in range(40)]
+    await asyncio.gather(*(keep(store, task(name), story(chunks=3)) for name in names))
+    kept = await in_database(lambda: dict(StoredTask.objects.values_list("pk", "has_ended")))
+    assert kept == dict.fromkeys(names, True)
+    writes = [Write(task(name), story(chunks=3)) for name in names]
+    parts = [*journal.in_parts(writes)]
+    assert [one for part in parts for one in part] == writes
+    assert {len(part) for part in parts} == {journal.ROWS_AT_ONCE // (1 + len(story(chunks=3)))}
+    large = [Write(task("large"), story(chunks=journal.ROWS_AT_ONCE))]
+    assert [*journal.in_parts([*writes[:1], *large, *writes[:1]])] == [writes[:1], large, writes[:1]]
+
+
+async def test_what_was_written_before_the_database_was_lost_counts_as_written(store: JournalTaskStore) -> None:
+    looks = iter(range(9))
+
+    def fail_at_the_second(execute: Any, sql: str, *rest: Any) -> Any:
+        if sql.startswith("SELECT") and "storedtask" in sql and next(looks):
+            raise OperationalError("gone")
+        return execute(sql, *rest)
+
+    names = [f"task-{number}" for number in range(journal.ROWS_AT_ONCE // 4 * 2)]
+    await store._thread.call(lambda: connection.execute_wrappers.append(fail_at_the_second))
+    writing = [store.append(after(task(name), story(chunks=3)), story(chunks=3)) for name in names]
+    outcomes = await asyncio.gather(*writing, return_exceptions=True)
+    await store._thread.call(connection.execute_wrappers.clear)
+    kept = await in_database(lambda: set(StoredTask.objects.values_list("pk", flat=True)))
+    assert kept
+    assert kept == {name for name, outcome in zip(names, outcomes, strict=True) if outcome is None}
+    assert {type(outcome) for outcome in outcomes} == {type(None), Unavailable}
 
 
 async def test_a_snapshot_that_is_written_between_two_looks_hides_no_event(store: JournalTaskStore) -> None:

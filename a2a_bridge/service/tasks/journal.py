@@ -7,6 +7,7 @@ its own.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, transaction
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 TASKS_A_CALLER = 10_000
 BYTES_A_CALLER = 256 * 1024 * 1024
 DELETE_AT_ONCE = 200
+ROWS_AT_ONCE = 50  # or those of one write, in a transaction: other writers wait for it
 
 _SIZE = F("snapshot_bytes") + F("events_bytes")
 
@@ -35,7 +37,7 @@ T = TypeVar("T")
 
 
 class JournalTaskStore:
-    """See `TaskStore`. Events that are written at the same time, of any tasks, are one transaction.
+    """See `TaskStore`. Events that are written at the same time, of any tasks, share a transaction.
 
     The ledger writes the end of a turn, in the transaction that settles the turn (`writes`). A task is deleted
     `kept_days` after its state was set last; a caller's oldest finished tasks are deleted sooner above a limit.
@@ -103,13 +105,14 @@ class JournalTaskStore:
 
     async def close(self) -> None:
         """See `TaskStore`."""
+        await self._writing.drain()
         await self._thread.close()
 
     def _since(self) -> datetime:
         return approximate_now() - self._kept
 
     async def _do(self, write: Write) -> bool:
-        """Write in one transaction with concurrent writes; returns `Write.is_done`."""
+        """Write with concurrent writes; returns `Write.is_done`."""
         try:
             await self._writing.add(write)
         except (DatabaseError, InterfaceError) as failure:
@@ -119,6 +122,16 @@ class JournalTaskStore:
         return write.is_done
 
     async def _write(self, writes: Sequence[Write]) -> None:
+        parts = [*in_parts(writes)]
+        for number, some in enumerate(parts):
+            try:
+                await self._write_together(some)
+            except sql.DATABASE_UNAVAILABLE as failure:
+                for write in chain.from_iterable(parts[number:]):
+                    write.failure = _out_of_reach(failure)
+                return
+
+    async def _write_together(self, writes: Sequence[Write]) -> None:
         """Write all in one transaction; if the database refuses it, each write in a transaction of its own."""
         try:
             await self._thread.call(lambda: journal_rows.write(writes))
@@ -140,6 +153,19 @@ async def _read(look: Callable[[], T]) -> T:
         return await db_call(look)()
     except (DatabaseError, InterfaceError) as failure:
         raise _out_of_reach(failure) from None
+
+
+def in_parts(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
+    """The writes, in order, with at most `ROWS_AT_ONCE` tasks and events together."""
+    some: list[Write] = []
+    rows = 0
+    for one in writes:
+        rows += 1 + len(one.events)
+        if some and rows > ROWS_AT_ONCE:
+            yield some
+            some, rows = [], 1 + len(one.events)
+        some.append(one)
+    yield some
 
 
 def _out_of_reach(failure: Exception) -> Unavailable:
