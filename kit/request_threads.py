@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -32,6 +32,15 @@ def be_nice(niceness: int = LONG_NICENESS) -> None:
     """Let threads that are less nice go before this one, such as those of the event loop and the ledger."""
     if HAS_NICE_THREADS:
         _make_nicer(threading.get_native_id(), niceness)
+
+
+async def call_nicely(function: Callable[[], R]) -> R:
+    """Run a long function in a nice thread of its own, such as an import that one of the first requests needs."""
+    thread = ThreadPoolExecutor(1, "once", initializer=be_nice)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, function)
+    finally:
+        thread.shutdown(wait=False)
 
 
 def _make_nicer(thread: int, niceness: int) -> None:

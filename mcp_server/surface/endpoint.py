@@ -34,6 +34,7 @@ from kit.asgi import (
     respond,
 )
 from kit.jsonrpc import INVALID_REQUEST, RpcError, read_value
+from kit.request_threads import call_nicely
 from kit.tasks import TaskSet
 from mcp_server.service.calls import (
     NOTIFICATION,
@@ -101,7 +102,7 @@ class ServingSdk:
     async def _run(self, started: asyncio.Future[Manager]) -> None:
         try:
             # In a thread, because the import would block the event loop.
-            module = await asyncio.to_thread(import_module, "mcp_server.surface.server")
+            module = await call_nicely(lambda: import_module("mcp_server.surface.server"))
             manager = self._build(module)
             async with manager.run():
                 started.set_result(manager)
