@@ -34,7 +34,8 @@ ENDING = {
     *("deleteAccountCredential", "postHaltAgent", "deleteOneAgent", "postBulkChanges", "patchOneAgent"),
     *("deleteOneApiKey", "patchOneApiKey", "patchNetwork"),
 }
-WIRES = ("rpc 1.0", "rpc 0.3", "rpc hub", "http_json", "agnt", "mcp", "chat", "rest", "scim", "oauth")
+# REST first: among its requests are exports of all that the account has, which is more after other wires.
+WIRES = ("rest", "rpc 1.0", "rpc 0.3", "rpc hub", "http_json", "agnt", "mcp", "chat", "scim", "oauth")
 _numbers = itertools.count(1)
 
 

@@ -4,7 +4,9 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+from websockets.exceptions import ConnectionClosed
 
 from lab.agents import Flood
 from lab.attacks.attacker import AttackedHub, Attacker, together, upload_request
@@ -103,8 +105,9 @@ async def cli_unread(hub: AttackedHub, attacker: Attacker) -> None:
         sockets = []
         for _number in range(OPERATORS):
             if socket := await attacker.open_socket(hub, "/cli"):
-                await socket.send(subscribe)
-                sockets.append(socket)
+                with suppress(ConnectionClosed):  # the hub closes an operator's socket when too many frames wait
+                    await socket.send(subscribe)
+                    sockets.append(socket)
         message = json.dumps({"type": "op_message", "sessionId": session_id, "text": TEXT})
         while True:
             await sockets[0].send(message)
