@@ -37,6 +37,7 @@ from agents.core.post import CancelTurn, JoinTurn, LeaveTurn, LocalPost, Message
 from agents.core.rest_server import RestServer
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.driving import register_agents
 from agents.links.channel.events import HookEvents
 from agents.links.channel.requests import ReplyNotes, Requests
 from agents.links.channel.socket import AgentSocket
@@ -57,7 +58,7 @@ from evaluations.service.asking import Examiner
 from gateway.service.client import Gateway
 from gateway.service.health import HealthReport
 from gateway.service.protocol_tasks import StepRunner
-from gateway.service.seat import GATEWAY_LINK
+from gateway.service.seat import GATEWAY_LINK, take_seats
 from gateway.surface.agent_protocol import AgentProtocol
 from gateway.surface.fipa import FipaEndpoint
 from gateway.surface.health import TeamHealth
@@ -216,7 +217,7 @@ class HubServices:
             follow_ups=FollowUpTasks(tasks, pushes),
             meter=meter,
             unsigned=unsigned,
-            arrivals=Arrivals(link, paces, process_id),
+            arrivals=Arrivals(link, paces, partial(register_agents, process_id=process_id)),
             process_id=process_id,
             clock=time.monotonic,
         )
@@ -227,7 +228,7 @@ class HubServices:
             clients=gateway_clients,
             callers=callers,
             unsigned=unsigned,
-            process_id=process_id,
+            arrivals=Arrivals(link, paces, partial(take_seats, process_id=process_id)),
             clock=time.monotonic,
         )
         self.operator_socket = partial(

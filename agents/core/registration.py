@@ -38,7 +38,10 @@ Refusal = MayNotConnect | QuotaExceeded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRegistration:
-    """The values that an agent sent about itself when it connected."""
+    """The values that an agent sent about itself when it connected.
+
+    `keeps_name`: it continues the owner's newest session of its link and its name, not one that it names by id.
+    """
 
     user_id: int
     credential_id: int
@@ -50,11 +53,12 @@ class AgentRegistration:
     pid: int | None
     channel_version: str
     link: str = CHANNEL_LINK
+    keeps_name: bool = False
 
     @property
-    def wanted_session(self) -> UUID | None:
-        """The session that the agent wants to continue."""
-        return read_uuid(self.session_id or "")
+    def wanted_session(self) -> UUID | str | None:
+        """The session that the agent wants to continue: its id or its name. None: it wants a new one."""
+        return self.routing_name if self.keeps_name else read_uuid(self.session_id or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class Registered:
 def register_connections(
     registrations: Sequence[AgentRegistration], *, process_id: str
 ) -> list[Registered | Refusal]:
-    """Bind a connection to the owner's session with that id, or to a new session; an older connection is evicted.
+    """Bind a connection to the session that the agent wants, or to a new one; an older connection is evicted.
 
     The agents are of one owner and one link, each of another session. Each gets a connection, or the reason why
     not: it is halted, or its owner has reached a limit. Hundreds may come back at once, so all together make as
@@ -130,7 +134,7 @@ class _Admission:
     """
 
     def __init__(
-        self, owner_id: int, registrations: Sequence[AgentRegistration], known: Mapping[UUID | None, Session]
+        self, owner_id: int, registrations: Sequence[AgentRegistration], known: Mapping[UUID | str | None, Session]
     ) -> None:
         self.now = db_now()
         self.evicted: dict[int, Evicted] = {}
@@ -196,15 +200,18 @@ class _Admission:
         limits.CONNECTED_AGENTS.check_number(self._connected, more)
 
 
-def _find_sessions(owner_id: int, registrations: Sequence[AgentRegistration]) -> dict[UUID | None, Session]:
-    """The sessions that agents continue, locked, by public id."""
-    wanted = [public_id for one in registrations if (public_id := one.wanted_session) is not None]
+def _find_sessions(owner_id: int, registrations: Sequence[AgentRegistration]) -> dict[UUID | str | None, Session]:
+    """The sessions that agents continue, locked, by what the agents want."""
+    wanted = [session for one in registrations if (session := one.wanted_session) is not None]
     if not wanted:
         return {}
     # In the order in which the ledger locks sessions.
     locked = Session.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
-    mine = locked.filter(owner_id=owner_id, public_id__in=wanted, link=registrations[0].link)
-    return {one.public_id: one for one in mine}
+    mine = locked.filter(owner_id=owner_id, link=registrations[0].link)
+    if not registrations[0].keeps_name:
+        return {one.public_id: one for one in mine.filter(public_id__in=wanted)}
+    oldest_first = sorted(mine.filter(routing_name__in=wanted), key=lambda one: one.last_seen_at)
+    return {one.routing_name: one for one in oldest_first}
 
 
 def _describe(session: Session, registration: AgentRegistration, now: datetime) -> bool:

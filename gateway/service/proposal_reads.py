@@ -132,6 +132,11 @@ class Awaited(NamedTuple):
     frame: Json
 
 
+def is_any_awaited(owner_id: int) -> bool:
+    """True if an agent of the team may have to get a proposal or a decision when it takes its seat."""
+    return Proposal.objects.filter(Q(decided_at=None) | Q(awaits_decision=True), owner_id=owner_id).exists()
+
+
 def load_open(owner_id: int, name: str) -> list[Awaited]:
     """The open proposals on which an agent that has just taken its seat may vote and has not, oldest first."""
     team = Proposal.objects.filter(owner_id=owner_id, decided_at=None).order_by("pk")

@@ -87,10 +87,12 @@ class QueueDelivery:
             if session_id not in self._resting:
                 self.wake(session_id)
 
-    async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]]) -> None:
-        """A seat was taken: deliver its stored messages. `follow`: pushes it the receipts for its own."""
+    async def greet(self, session_id: int, follow: Callable[[], Awaitable[None]], *, is_new: bool) -> None:
+        """A seat was taken: deliver its stored messages. `follow`: pushes it the receipts for its own, of which a
+        new session has none.
+        """
         self.wake(session_id)
-        if await self._call(queue_rows.has_outstanding, session_id):
+        if not is_new and await self._call(queue_rows.has_outstanding, session_id):
             await follow()
 
     async def wait_for_reply(self, stored: Letter) -> Json:

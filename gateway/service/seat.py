@@ -6,6 +6,7 @@ name.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -14,12 +15,13 @@ from msgspec import Struct
 
 from accounts import quotas
 from accounts.authn import Identity
+from accounts.quotas import QuotaExceeded
 from agents.core.ask_starter import AskingUser
 from agents.core.ports import Clock
 from agents.core.post import PostedPrompt
-from agents.core.registration import AgentRegistration, MayNotConnect
+from agents.core.registration import AgentRegistration, MayNotConnect, Refusal
 from agents.limits import SESSIONS
-from agents.links.channel.driving import ActingFor, RegisteredAgent, register_agent
+from agents.links.channel.driving import ActingFor, RegisteredAgent, register_agents
 from agents.links.channel.prompts import LATE_REPLY_S, Prompts, TooLarge
 from agents.models import Connection, Session
 from gateway import limits
@@ -48,23 +50,12 @@ class SeatNameTaken(Exception):
     """Another program of the owner is connected under that name, over another link."""
 
 
-@transaction.atomic
-def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent:
-    """Register a connection for the agent of that name; a connection that had the seat is evicted.
-
-    Raises:
-        SeatNameTaken, MayNotConnect, QuotaExceeded: nothing was written.
-    """
-    quotas.lock_owner(identity.user_id)  # names are unique per owner
-    named = Session.objects.filter(owner_id=identity.user_id, routing_name=name)
-    seat = named.filter(link=GATEWAY_LINK).order_by("-last_seen_at").first()
-    others = named.exclude(link=GATEWAY_LINK).filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
-    if others.exists():
-        raise SeatNameTaken
-    registration = AgentRegistration(
+def seat_registration(identity: Identity, name: str) -> AgentRegistration:
+    """The registration of the agent of that name; the connection that has the seat is evicted."""
+    return AgentRegistration(
         user_id=identity.user_id,
         credential_id=identity.credential_id,
-        session_id=str(seat.public_id) if seat else None,
+        session_id=None,
         routing_name=name,
         host="",
         cwd="",
@@ -72,10 +63,28 @@ def take_seat(identity: Identity, name: str, process_id: str) -> RegisteredAgent
         pid=None,
         channel_version="",
         link=GATEWAY_LINK,
+        keeps_name=True,
     )
-    arrival = register_agent(registration, process_id=process_id)
-    enroll(identity.user_id, name)
-    return arrival
+
+
+@transaction.atomic
+def take_seats(
+    registrations: Sequence[AgentRegistration], *, process_id: str
+) -> list[RegisteredAgent | Refusal | SeatNameTaken]:
+    """Register agents of one owner, each of another name. See `agents.links.channel.arrivals.Arrivals`."""
+    owner_id = registrations[0].user_id
+    quotas.lock_owner(owner_id)  # names are unique per owner
+    names = [str(one.routing_name) for one in registrations]
+    named = Session.objects.filter(owner_id=owner_id, routing_name__in=names).exclude(link=GATEWAY_LINK)
+    others = named.filter(Q(connection__isnull=False) | Q(reachable_from__isnull=False))
+    taken = set(others.values_list("routing_name", flat=True))
+    refused: dict[str, Refusal | SeatNameTaken] = {name: SeatNameTaken() for name in taken}
+    refused |= _find_refused(owner_id, [name for name in names if name not in taken])
+    wanted = [one for one in registrations if one.routing_name not in refused]
+    arrived = register_agents(wanted, process_id=process_id) if wanted else []
+    outcomes = dict(zip((one.routing_name for one in wanted), arrived, strict=True))
+    _enroll(owner_id, [str(name) for name, one in outcomes.items() if isinstance(one, RegisteredAgent)])
+    return [outcomes.get(one.routing_name) or refused[str(one.routing_name)] for one in registrations]
 
 
 @transaction.atomic
@@ -219,24 +228,35 @@ def read_role(text: str) -> str | None:
     return role if ROLE.fullmatch(role) else None
 
 
-def enroll(owner_id: int, name: str) -> None:
-    """Note that an agent takes its seat: it has a row, and is `online` until it says otherwise.
-
-    Call it in the transaction that registers the connection: the owner is locked.
-
-    Raises:
-        MayNotConnect: the owner has made it inactive.
-        accounts.quotas.QuotaExceeded: the team has as many agents as one may have.
+def _find_refused(owner_id: int, names: Sequence[str]) -> dict[str, Refusal]:
+    """Of agents that want their seats: those that the owner has made inactive, and the last ones, for which the
+    team has no room. The rows are locked: an owner who makes an agent inactive after that finds its connection.
     """
-    row = TeamAgent.objects.filter(owner_id=owner_id, name=name).first()
-    if row is None:
-        limits.TEAM_AGENTS.check_number(limits.TEAM_AGENTS.count_used(owner_id))
-        TeamAgent.objects.create(owner_id=owner_id, name=name, status_at=db_now())
-        return
-    if not row.is_active:
-        raise MayNotConnect("not_active", "the owner of this agent has made it inactive")
-    row.status, row.status_at = ONLINE, db_now()
-    row.save(update_fields=["status", "status_at"])
+    rows = TeamAgent.objects.select_for_update(no_key=True).order_by("pk").filter(owner_id=owner_id)
+    is_active = dict(rows.filter(name__in=names).values_list("name", "is_active"))
+    why = "the owner of this agent has made it inactive"
+    refused: dict[str, Refusal] = {
+        name: MayNotConnect("not_active", why) for name, active in is_active.items() if not active
+    }
+    new = [name for name in names if name not in is_active]
+    held = limits.TEAM_AGENTS.count_used(owner_id) if new else 0
+    for more, name in enumerate(new, 1):
+        try:
+            limits.TEAM_AGENTS.check_number(held, more)
+        except QuotaExceeded as full:
+            refused[name] = full
+    return refused
+
+
+def _enroll(owner_id: int, names: Sequence[str]) -> None:
+    """Note that agents took their seats: each has a row, and is `online` until it says otherwise."""
+    now = db_now()
+    TeamAgent.objects.bulk_create(
+        [TeamAgent(owner_id=owner_id, name=name, status=ONLINE, status_at=now) for name in names],
+        update_conflicts=True,
+        unique_fields=["owner", "name"],
+        update_fields=["status", "status_at"],
+    )
 
 
 def set_status(owner_id: int, name: str, status: str) -> str:

@@ -210,6 +210,8 @@ class Triad:
         return found
 
     async def _catch_up(self, seat: SeatHere) -> None:
+        if not await self.call(proposal_reads.is_any_awaited, seat.owner_id):
+            return
         await self._send_decisions(seat)
         for one in await self.call(proposal_reads.load_open, seat.owner_id, seat.name):
             if seat.client.protocol.may_push("proposal") and seat.note_proposal(one.proposal_id):

@@ -17,6 +17,7 @@ from agents.core.ledger import Ledger
 from agents.core.ports import Clock
 from agents.core.post import Evict
 from agents.core.registration import MayNotConnect
+from agents.links.channel.arrivals import Arrivals
 from agents.links.channel.prompts import Prompts
 from agents.links.frame_socket import SEND_WITHIN_S, FrameSocket
 from agents.models.choices import TurnFailure
@@ -24,7 +25,7 @@ from gateway.service.client import Gateway, TeamClient
 from gateway.service.frame_log import FrameNote
 from gateway.service.messages import FrameSender
 from gateway.service.open_messages import OpenMessages
-from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, take_seat
+from gateway.service.seat import NO_SESSION, Seat, SeatNameTaken, renew_seat, seat_registration
 from gateway.surface.sign_in import Token, TokenSignIn, describe_token, get_token, get_wanted_seat
 from gateway.wire import frames
 from gateway.wire.errors import FrameRefused, GatewayErrorCode, bad_content
@@ -37,7 +38,6 @@ from gateway.wire.protocol import (
     UpgradeRefused,
     read_parameters,
 )
-from kit.account_pace import STORED
 from kit.asgi import Receive, Scope, Send, headers_of
 from kit.async_db import db_call
 from kit.concurrency import ConcurrencyLimit
@@ -71,7 +71,7 @@ class ClientConnection(FrameSocket, TeamClient):
         clients: ConcurrencyLimit,
         callers: OpenRequests,
         unsigned: UnsignedSockets,
-        process_id: str,
+        arrivals: Arrivals,
         clock: Clock,
     ) -> None:
         super().__init__(unsigned, gateway.link, gateway.paces)
@@ -84,7 +84,7 @@ class ClientConnection(FrameSocket, TeamClient):
         self._ledger = ledger
         expire = partial(self._end_unauthorized, GatewayErrorCode.TOKEN_EXPIRED, NOT_RENEWED)
         self._sign_in = TokenSignIn(clients, callers, expire)
-        self._process_id = process_id
+        self._arrivals = arrivals
         self._clock = clock
         self._pushes = FrameQueue()
         self._prompts = 0  # that are being sent
@@ -213,20 +213,17 @@ class ClientConnection(FrameSocket, TeamClient):
 
     async def _take_seat(self, name: str, identity: Identity, *, confirms: Token | None = None) -> None:
         """Take a seat. `confirms`: the token of the sign-in that names the seat, which is answered."""
-        pace = self._paces.of_connections(identity.user_id)
         try:
-            async with pace.line:
-                await pace.keep(0 if self.is_gone else STORED)
-                if self.is_gone:
-                    return
-                async with self._link.registering:
-                    arrival = await db_call(take_seat)(identity, name, self._process_id)
+            arrival = await self._arrivals.register(seat_registration(identity, name), lambda: self.is_gone)
         except (MayNotConnect, QuotaExceeded) as reason:
             code = GatewayErrorCode.CONNECTION_REFUSED
             raise FrameRefused(code, str(reason), reason=reason.code, close_code=TRY_AGAIN_LATER) from None
         except SeatNameTaken:
             text = f"another program of yours is connected as {name}"
             raise bad_content(text, reason="name_taken", close_code=POLICY_VIOLATION) from None
+        if arrival is None:
+            return
+        registered = arrival.registered
         self.seat = Seat(arrival, Prompts(self._link.report, self._clock), self._clock)
         self._sign_in.take_seat()
         # At once: the row is committed, so other processes address prompts to this connection already.
@@ -236,9 +233,11 @@ class ClientConnection(FrameSocket, TeamClient):
             self.gateway.triad.enter(self, self.seat.connection_id, identity.user_id, name)
         if confirms is not None:
             await self._confirm(confirms)  # before the first message
-        if (old := arrival.registered.evicted) is not None:
+        if (old := registered.evicted) is not None:
             await self._link.send(old.process_id, Evict(old.connection_id, old.same_program))
-        self.start(self.gateway.router.queue.greet(self.seat.session_id, self._follow_receipts), "stored messages")
+        queue = self.gateway.router.queue
+        greeting = queue.greet(registered.session_id, self._follow_receipts, is_new=registered.is_new)
+        self.start(greeting, "stored messages")
         self._link.start(
             self.gateway.statuses.seat_taken(identity.user_id, name, was_connected=old is not None), "seat taken"
         )

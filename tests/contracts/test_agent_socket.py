@@ -1,6 +1,7 @@
 """The socket of an agent: prompts that are sent, and replies that are read, without a coroutine."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from agents.core.post import Final, LocalPost, PostedChunk, PostedPrompt, ReplyM
 from agents.core.registration import Registered
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.driving import register_agents
 from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models.choices import TurnFailure
@@ -44,7 +46,7 @@ class Wired(AgentSocket):
         super().__init__(
             link=link, ledger=nothing, requests=nothing, follow_ups=nothing, meter=nothing, process_id=HERE,
             clock=asyncio.get_running_loop().time, unsigned=UnsignedSockets(),
-            arrivals=Arrivals(link, AccountPaces(0), HERE),
+            arrivals=Arrivals(link, AccountPaces(0), partial(register_agents, process_id=HERE)),
         )  # fmt: skip
         self.has_room = asyncio.Event()
         self.has_room.set()

@@ -1,6 +1,7 @@
 """A process that sees a halt, and one that has not looked yet: the turns of both end as halted."""
 
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from agents.core.post import Final, LocalPost, Message, PostedPrompt
 from agents.core.types import Ask
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.driving import register_agents
 from agents.links.channel.socket import AgentSocket
 from agents.links.sockets import SocketLink
 from agents.models import Connection, Halt
@@ -82,9 +84,10 @@ async def test_a_turn_of_a_process_that_has_not_looked_yet_ends_as_halted() -> N
     post = Noted()
     link = SocketLink(process_id=HOME, post=post, waiting=WaitingTurns(never))
     unused: Any = None
+    arrivals = Arrivals(link, AccountPaces(0), partial(register_agents, process_id=HOME))
     socket = AgentOfOne(
         link=link, ledger=unused, requests=unused, follow_ups=unused, meter=unused, process_id=HOME,
-        clock=time.monotonic, unsigned=UnsignedSockets(), arrivals=Arrivals(link, AccountPaces(0), HOME),
+        clock=time.monotonic, unsigned=UnsignedSockets(), arrivals=arrivals,
     )  # fmt: skip
     socket.base_send = send_nowhere
     link.attach(connection_id, socket)

@@ -32,7 +32,7 @@ from agents.core.registration import (
 )
 from agents.core.waiting import WaitingTurns
 from agents.links.channel.arrivals import Arrivals
-from agents.links.channel.driving import RegisteredAgent, register_agent, register_agents
+from agents.links.channel.driving import RegisteredAgent, register_agents
 from agents.links.sockets import SocketLink
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript.announcements import AddressedMessage, LiveFrame
@@ -42,6 +42,7 @@ from kit.account_pace import AccountPaces
 from kit.async_db import db_call
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
+from tests.native.rows import register_agent
 from tests.racing import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
@@ -201,7 +202,7 @@ def make_arrivals() -> Arrivals:
         raise AssertionError
 
     link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
-    return Arrivals(link, AccountPaces(0), HOME)
+    return Arrivals(link, AccountPaces(0), partial(register_agents, process_id=HOME))
 
 
 async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() -> None:

@@ -12,12 +12,12 @@ from agents.core.ledger.work import Admit, Record, Settle
 from agents.core.presence import remove_connection
 from agents.core.registration import AgentRegistration
 from agents.core.types import OpenTurn, TurnEnding
-from agents.links.channel.driving import register_agent
 from agents.models import Event, Share
 from agents.models.choices import Outcome, TurnFailure
 from agents.transcript import files, permissions
 from agents.transcript.recording import NewEvent
 from tests.contracts.rows import COMPLETED, HOME, Published, admitted, ask, end, live_process, published, user
+from tests.native.rows import register_agent
 from tests.webhooks.subscriptions import subscribed
 from webhooks.models import Delivery
 

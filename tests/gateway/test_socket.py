@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from accounts.open_requests import OpenRequests, UnsignedSockets
+from agents.links.channel.arrivals import Arrivals
+from gateway.service.seat import take_seats
 from gateway.surface.socket import GatewaySocket
 from kit.concurrency import ConcurrencyLimit
 from lab.callers import Json, bearer, web
@@ -184,13 +187,14 @@ async def test_a_restart_is_told_to_seats() -> None:
         sent.append(message)
 
     ledger: Any = None  # nothing is asked
+    gateway = build_gateway()
     socket = GatewaySocket(
-        gateway=build_gateway(),
+        gateway=gateway,
         ledger=ledger,
         clients=ConcurrencyLimit("sockets", per_account=1),
         callers=OpenRequests(),
         unsigned=UnsignedSockets(),
-        process_id="p",
+        arrivals=Arrivals(gateway.link, gateway.paces, partial(take_seats, process_id="p")),
         clock=time.monotonic,
     )
     socket.base_send = send

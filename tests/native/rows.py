@@ -15,6 +15,7 @@ from accounts.authn import COOKIE
 from accounts.models import ClientGrant, Credential, User
 from accounts.tokens import get_or_create_local_user, mint
 from agents.core.registration import AgentRegistration
+from agents.links.channel.driving import RegisteredAgent, register_agents
 from agents.models import Agent, Connection, DailyUsage, Process, Session, Turn
 from kit.ids import unguessable
 
@@ -101,6 +102,14 @@ def registration(person: Person, session: Session | None = None) -> AgentRegistr
         pid=1,
         channel_version="t",
     )
+
+
+def register_agent(registration: AgentRegistration, *, process_id: str) -> RegisteredAgent:
+    """Register one agent, or raise the reason why it may not connect."""
+    [outcome] = register_agents([registration], process_id=process_id)
+    if not isinstance(outcome, RegisteredAgent):
+        raise outcome
+    return outcome
 
 
 def spend(agent: Agent, queries: int, *, days_ago: int = 0) -> None:

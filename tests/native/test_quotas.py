@@ -13,13 +13,22 @@ from accounts.oauth import grants
 from accounts.oauth.clients import AuthorizationRequest
 from accounts.quotas import MEBIBYTE, QuotaExceeded
 from agents import limits
-from agents.links.channel.driving import register_agent
 from agents.models import Agent, Event, Session
 from agents.transcript.storage import StorageMeter
 from kit.async_db import db_call
 from kit.clock import db_now
 from tests.native.desk import FIELDS
-from tests.native.rows import Person, api, browser, connect, make_agent, make_session, person, registration
+from tests.native.rows import (
+    Person,
+    api,
+    browser,
+    connect,
+    make_agent,
+    make_session,
+    person,
+    register_agent,
+    registration,
+)
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "v" * 43

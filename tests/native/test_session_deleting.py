@@ -8,12 +8,22 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.links.channel.driving import register_agent
 from agents.models import Agent, Attachment, Blob, Connection, Event, File, Process, Session, Turn
 from agents.transcript import session_deletion
 from agents.transcript.announcements import CloseAgent, RecheckAccess
 from agents.transcript.session_deletion import delete_sessions
-from tests.native.rows import Person, api, connect, make_agent, make_session, make_turn, names, registration, spend
+from tests.native.rows import (
+    Person,
+    api,
+    connect,
+    make_agent,
+    make_session,
+    make_turn,
+    names,
+    register_agent,
+    registration,
+    spend,
+)
 from tests.native.transcripts import (
     Told,
     add_events,

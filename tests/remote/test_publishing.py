@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from agents.links.channel.driving import register_agent
 from agents.links.remote.card import auth_of
 from agents.links.remote.server_state import write_reachable
 from agents.models import Agent, Connection, Process, RemoteServer, Session
@@ -19,7 +18,7 @@ from hub.wiring import concurrency_limits
 from kit.clock import db_now
 from kit.concurrency import CARD_LOOKUPS, SLOTS_KEY
 from tests.native.desk import FIELDS as AGENT_FIELDS
-from tests.native.rows import Person, api, browser, make_agent, make_session, person, registration
+from tests.native.rows import Person, api, browser, make_agent, make_session, person, register_agent, registration
 from tests.remote.caller import far_body, publish_far
 from tests.remote.cards import serving_card
 from tests.remote.servers import card_03

@@ -1,4 +1,4 @@
-"""Agents that connect: those of one account are registered one batch after another, at a pace."""
+"""Agents that connect, by any link: those of one account are registered one batch after another, at a pace."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError
 
 from agents.core.registration import AgentRegistration
-from agents.links.channel.driving import RegisteredAgent, register_agents
+from agents.links.channel.driving import RegisteredAgent
 from agents.links.sockets import SocketLink
 from kit.account_pace import STORED, AccountPace, AccountPaces
 from kit.async_db import db_call
 
 AT_ONCE = 10  # agents in one transaction
+
+Register = Callable[[Sequence[AgentRegistration]], Sequence[RegisteredAgent | Exception]]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,12 +29,16 @@ class _Arriving:
 
 
 class Arrivals:
-    """Registers agents. Agents of one account that wait at the same time are registered in one transaction."""
+    """Registers agents. Agents of one account that wait at the same time are registered in one transaction.
 
-    def __init__(self, link: SocketLink, paces: AccountPaces, process_id: str) -> None:
+    `register`: registers agents of one account, in a database thread; returns what each gets, or why it may not
+    connect.
+    """
+
+    def __init__(self, link: SocketLink, paces: AccountPaces, register: Register) -> None:
         self._link = link
         self.paces = paces
-        self._process_id = process_id
+        self._register_in_thread = db_call(register)
         self._waiting: dict[int, list[_Arriving]] = {}  # by account
 
     async def register(
@@ -43,7 +49,7 @@ class Arrivals:
         A client that gave up and connects again must not wait behind the sockets that it left.
 
         Raises:
-            MayNotConnect, QuotaExceeded: see `register_agent`.
+            MayNotConnect, QuotaExceeded, or another refusal of `register`: the agent may not connect.
         """
         arriving = _Arriving(registration, has_left)
         account_id = registration.user_id
@@ -71,10 +77,9 @@ class Arrivals:
                 one.outcome.cancel()
 
     async def _register(self, some: list[_Arriving]) -> None:
-        register = db_call(register_agents)
         outcomes: Sequence[RegisteredAgent | Exception]
         try:
-            outcomes = await register([one.registration for one in some], process_id=self._process_id)
+            outcomes = await self._register_in_thread([one.registration for one in some])
         except IntegrityError as failure:  # of one of them, whose token was deleted meanwhile
             if len(some) > 1:
                 for one in some:

@@ -148,24 +148,11 @@ class RegisteredAgent:
     unfinished: Sequence[PostedPrompt]
 
 
-def register_agent(registration: AgentRegistration, *, process_id: str) -> RegisteredAgent:
-    """Register a connection, and read the unfinished prompts of its session.
-
-    Raises:
-        MayNotConnect: it is halted, or its owner is.
-        accounts.quotas.QuotaExceeded: its owner has reached a limit.
-    """
-    [outcome] = register_agents([registration], process_id=process_id)
-    if isinstance(outcome, Refusal):
-        raise outcome
-    return outcome
-
-
 @transaction.atomic
 def register_agents(
     registrations: Sequence[AgentRegistration], *, process_id: str
 ) -> list[RegisteredAgent | Refusal]:
-    """Do `register_agent` for agents of one owner, each of another session. See `register_connections`."""
+    """Register connections, and read the unfinished prompts of their sessions. See `register_connections`."""
     outcomes = register_connections(registrations, process_id=process_id)
     known = [one.session_id for one in outcomes if isinstance(one, Registered) and not one.is_new]
     # Most sessions come back without a question of late.
