@@ -93,7 +93,7 @@ def test_whichever_process_is_killed_while_sending_no_event_is_lost(desk: Desk) 
     with receiving(answer) as receiver:
         webhook = desk.add(receiver.url)
         queued = {desk.send_test(webhook) for _ in range(MANY)}
-        receiver.heard(2)
+        receiver.heard(EACH_SUBSCRIPTION)
         kill_sender(desk.hub)
         alive.set()
         if desk.hub.worker is not None:
