@@ -1,12 +1,14 @@
 """Tasks for the stores to keep, and the events that happen to them."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import msgspec
 from django.core.management.color import no_style
 from django.db import connection
 
+from a2a_bridge.service.tasks.journal import JournalTaskStore
 from a2a_bridge.service.tasks.store import TaskStore
 from a2a_bridge.wire.task import (
     Artifact,
@@ -21,6 +23,9 @@ from a2a_bridge.wire.task import (
 )
 from accounts.models import User
 from agents.transcript.pieces import Part
+from kit.async_db import db_call
+
+T = TypeVar("T")
 
 HANDLE = "o/s"
 
@@ -73,6 +78,11 @@ def story(chunks: int = 3, end: State | None = State.COMPLETED) -> list[TaskEven
     return [*events, state(chunks + 2, end, "so")] if end else events
 
 
+async def in_database(function: Callable[[], T]) -> T:
+    """Call a function that uses the database."""
+    return await db_call(function)()
+
+
 def make_callers() -> None:
     """The callers 1 and 2, whose tasks these are."""
     for number in (1, 2):
@@ -100,3 +110,12 @@ def ended(task_id: str = "task-1", text: str = "so", **members: Any) -> Task:
 def with_message(made: Task, text: str) -> Task:
     """The same with one more message of its caller."""
     return msgspec.structs.replace(made, history=(*made.history, Message("m2", Role.USER, (Part(text=text),))))
+
+
+@asynccontextmanager
+async def opened_journal() -> AsyncIterator[JournalTaskStore]:
+    """A journal that keeps the tasks of `make_callers` for a week."""
+    await in_database(make_callers)
+    journal = JournalTaskStore(kept_days=7)
+    yield journal
+    await journal.close()

@@ -12,7 +12,7 @@ pytestmark = NESTED
 
 HERE = Path(__file__).parent
 MARK = "mark.ledger"
-TASK_STORE = {"test_task_store.py", "test_task_store_journal.py"}
+TASK_STORE = {"test_task_store.py", "test_task_store_batches.py", "test_task_store_journal.py"}
 ASKS = {f"test_{one}.py" for one in ("admission", "claims_model", "queueing", "settling", "reaper")}
 OF_THE_CONTRACT = {one.name for one in HERE.glob("test_*.py") if MARK in one.read_text()} - {Path(__file__).name}
 PARTS = {  # each under 20 s; a Redis number of its own

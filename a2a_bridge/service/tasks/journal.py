@@ -7,6 +7,7 @@ its own.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -122,24 +123,18 @@ class JournalTaskStore:
         return write.is_done
 
     async def _write(self, writes: Sequence[Write]) -> None:
+        """Write each part in one transaction; if the database refuses it, each of its writes in one of its own."""
         parts = [*in_parts(writes)]
         for number, some in enumerate(parts):
             try:
-                await self._write_together(some)
+                await self._thread.call(partial(journal_rows.write, some))
             except sql.DATABASE_UNAVAILABLE as failure:
                 for write in chain.from_iterable(parts[number:]):
                     write.failure = _out_of_reach(failure)
                 return
-
-    async def _write_together(self, writes: Sequence[Write]) -> None:
-        """Write all in one transaction; if the database refuses it, each write in a transaction of its own."""
-        try:
-            await self._thread.call(lambda: journal_rows.write(writes))
-        except sql.DATABASE_UNAVAILABLE:
-            raise
-        except DatabaseError:
-            for write in writes:
-                await self._write_alone(write)
+            except DatabaseError:
+                for write in some:
+                    await self._write_alone(write)
 
     async def _write_alone(self, write: Write) -> None:
         try:
