@@ -1,12 +1,10 @@
-"""Limits on what runs at once, per account and per process: long responses, streams, sockets; and which thread
-writes to SQLite first.
+"""Limits on what runs at once, per account and per process: long responses, streams, sockets.
 
 A slot belongs to a request. A view takes it; the server releases it when the request is over, however it ends.
 """
 
 import ipaddress
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +17,6 @@ SLOTS_KEY = "clawbridge.slots"  # in the ASGI scope: the function that takes a s
 RETRY_AFTER_S = 5
 DOWNLOADS = "downloads"
 CARD_LOOKUPS = "card look-ups"
-FIRST_WRITER_S = 0.1  # so long others wait: the first writer itself waits for other processes
-LOOKS_EVERY_S = 0.001
 
 
 class TooManyAtOnce(RequestRefused):
@@ -117,29 +113,3 @@ def network_of(address: str) -> str:
     except ValueError:
         return "unknown"
     return str(ipaddress.ip_network((ip, 64), strict=False)) if ip.version == 6 else str(ip)
-
-
-class FirstWriter:
-    """Lets one thread write to SQLite before the others of its process.
-
-    SQLite has one writer at a time. A connection that finds the lock taken asks again after pauses that grow to a
-    tenth of a second, so other writers that follow each other can keep it waiting for long. The first writer says
-    that it wants the lock; other threads of the process that are about to begin a transaction let it write first.
-
-    `wants_lock`: set by the first writer before its transaction begins, and cleared after its end.
-    """
-
-    def __init__(self) -> None:
-        self.wants_lock = False
-
-    def let_write(self) -> None:
-        """Wait, in another thread, while the first writer wants the lock or has it.
-
-        The others look again and again, so that the first writer, which writes for every ask, has nothing to tell.
-        """
-        until = time.monotonic() + FIRST_WRITER_S if self.wants_lock else 0.0
-        while self.wants_lock and time.monotonic() < until:
-            time.sleep(LOOKS_EVERY_S)
-
-
-first_writer = FirstWriter()  # the ledger sets it around a batch

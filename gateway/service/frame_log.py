@@ -21,7 +21,6 @@ from gateway.wire.errors import FrameRefused
 from gateway.wire.frames import GATEWAY, Envelope
 from kit.batch_writer import RETRY_S, BatchWriter
 from kit.clock import approximate_now
-from kit.concurrency import first_writer
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +58,7 @@ def insert_rows(notes: "Sequence[FrameNote]") -> None:
     database = thread_database()
     rows = [values_of(note) for note in notes]
     stored = [FrameRow(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
-    first_writer.let_write()
-    with database:
+    with database.turn(), database:
         database.insert(INSERT_ROWS, stored)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base, schema
 from django.db.models import Model
 
-from kit.concurrency import first_writer
 from kit.full_text import read_triggers
+from kit.write_lock import write_lock
 
 MAX_KEPT = 4  # each may hold 2 MB of pages (`cache_size`)
 
@@ -71,6 +71,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     SchemaEditorClass = SchemaEditor
     connection: Any
     _is_over = False
+    _has_turn = False  # to write, see `kit.write_lock`
 
     def get_new_connection(self, conn_params: Mapping[str, Any]) -> sqlite3.Connection:
         """A kept connection, or a new one."""
@@ -78,8 +79,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return opened
 
     def _start_transaction_under_autocommit(self) -> None:
-        first_writer.let_write()
-        super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
+        self._has_turn = write_lock.enter()
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
+        except BaseException:
+            self._end_turn()
+            raise
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """Django calls this with True at the end of each transaction, also of one that failed."""
+        try:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]  # the stubs leave it out
+        finally:
+            if autocommit:
+                self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            write_lock.leave()
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Django calls this at the end of a request or a call; only then is the connection kept: a thread that
@@ -93,5 +111,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         is_sound = self._is_over and not (self.errors_occurred or self.connection.in_transaction)
-        if not (is_sound and kept.give(self.connection)):
-            self.connection.close()
+        try:
+            if not (is_sound and kept.give(self.connection)):
+                self.connection.close()
+        finally:
+            self._end_turn()

@@ -28,7 +28,6 @@ from agents.core.types import Ask, OpenTurn, SettledTurn
 from agents.models.choices import NO_CONNECTION, Outcome, TurnFailure
 from agents.transcript.announcements import AddressedMessage
 from kit import sql
-from kit.concurrency import first_writer
 
 DIVISION_BY_ZERO = "22012"  # see `agents.core.ledger.texts.checked`
 
@@ -47,9 +46,8 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     """
     database = thread_database()
     doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
-    first_writer.wants_lock = True
     try:
-        with database:
+        with database.ledgers_turn, database:
             if doing.may_run_at_once:
                 doing.run_at_once()
             else:
@@ -61,8 +59,6 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
         doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
         with database:
             doing.run()
-    finally:
-        first_writer.wants_lock = False
     if doing.watchers is None:
         return Committed(doing.results)
     return Committed(doing.results, doing.events.announce(doing.watchers, database.now, doing.results))

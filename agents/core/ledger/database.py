@@ -7,7 +7,7 @@ and at the end of the transaction.
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +22,7 @@ from agents.core.ledger.texts import Insert, Statement
 from agents.models.session import PROCESS_DEAD_S
 from kit import sql
 from kit.durations import seconds
+from kit.write_lock import write_lock
 
 Row = tuple[Any, ...]
 
@@ -49,9 +50,11 @@ class Database(ABC):
     `home`: Django's connection; `raw`: the driver's connection that `home` had when `open` was called.
     `run`: runs a command or a statement in the database's own text. `commit`: runs the command that commits.
     `now`, `stored_now`, `day`: the time at which the transaction is decided, see `lock_sessions`.
+    `ledgers_turn`: the `turn` of the ledger, which waits for one other thread at most.
     """
 
     is_postgresql: ClassVar[bool]
+    ledgers_turn: ClassVar[AbstractContextManager[None]] = nullcontext()
     begin: ClassVar[str]
     run: Callable[..., Any]
     commit: Callable[[str], Any]
@@ -79,6 +82,10 @@ class Database(ABC):
     @abstractmethod
     def set_up(self) -> None:
         """Configure a new connection for the ledger."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait for other writers of the process before the block; see `kit.write_lock`."""
+        return nullcontext()
 
     @abstractmethod
     def lock_sessions(self, session_ids: Collection[int]) -> None:
@@ -168,6 +175,7 @@ class SqliteDatabase(Database):
     """Runs each statement when it is sent. `run` and `commit` are `execute` of the driver's connection."""
 
     is_postgresql = False
+    ledgers_turn = write_lock
     # Takes the write lock now, so that the rows that a batch reads stay the same until its commit.
     begin = "BEGIN IMMEDIATE"
 
@@ -177,6 +185,9 @@ class SqliteDatabase(Database):
 
     def set_up(self) -> None:
         self.home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+
+    def turn(self) -> AbstractContextManager[None]:
+        return write_lock.held()
 
     def lock_sessions(self, session_ids: Collection[int]) -> None:
         """Only set the time, from the clock of this host: the transaction has SQLite's write lock already."""
