@@ -42,7 +42,7 @@ from kit.asgi import (
     slow_down,
     two_values,
 )
-from kit.async_db import busy_request_call, db_call, leave_thread, request_call
+from kit.async_db import busy_request_call, db_call, leave_thread, read_slice, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -98,6 +98,7 @@ class OneThreadHandler(ASGIHandler):
         if response.closed:
             await self.send_response(response, send)
         else:
+            read_slice.set(partial(self._turns.read_slice, turn))
             await self._stream(response, receive, send)
 
     def _call_view(self, scope: Scope, body: IO[bytes]) -> tuple[Any, float, int | None]:

@@ -94,8 +94,8 @@ STREAMS_PER_CALLER = env.integer("STREAMS_PER_CALLER", 100, least=1)
 """streams one caller may hold open on one process; more get HTTP 429. The limit also holds
 for operators' sockets (`/cli`) and for clients of the [gateway](gateway.md) without a seat, each counted alone"""
 ACCOUNT_SHARE_PERCENT = env.integer("ACCOUNT_SHARE_PERCENT", 25, most=100)
-"""percent of a processor that the pages and REST calls of one account may use after their first 0.75 s; its
-further requests wait. `0`: no limit"""
+"""percent of a processor that the pages, REST calls, exports and downloads of one account may use
+after their first 0.25 s; its further requests wait. `0`: no limit"""
 SOCKET_BYTES_PER_SECOND = env.integer("SOCKET_BYTES_PER_SECOND", 1_000_000)
 """bytes a second that are read from all WebSockets of one account; faster frames wait. A frame
 counts 200 bytes more than it has, a frame to many agents 500 for each of them, a message or request of the gateway

@@ -1,9 +1,10 @@
 """Whose request a thread serves next: threads and the processor are shared by accounts, not by requests.
 
-An account has two threads at once; while it uses much of the processor it has one, which is nicer than the others,
-because threads that compute delay each other and the event loop. An account that used still more waits until its
-share has made up for most of it. A request that waits for another server leaves its thread to the next one. The
-further requests of an account wait here, without a thread; a request whose client left meanwhile is not served.
+An account has two threads at once, the slices of long answers included; while it uses much of the processor it has
+one, which is nicer than the others, because threads that compute delay each other and the event loop. An account
+that used still more waits until its share has made up for most of it. A request that waits for another server
+leaves its thread to the next one. The further requests of an account wait here, without a thread; a request whose
+client left meanwhile is not served.
 
 A token is known once a request with it was served. Until then, and without a token, requests are counted by the
 address of their client, which many users may share.
@@ -12,10 +13,11 @@ address of their client, which many users may share.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from time import thread_time
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from accounts.authn import presented
 from hub.limits import REQUESTS
@@ -30,7 +32,7 @@ R = TypeVar("R")
 SHARE = 0.5  # of a core, where no limit is set: an account that uses no more is never busy
 # Processor seconds beyond the share: from the first number on an account is busy, from the second on it waits; no
 # more than the third are counted.
-BUSY_S, OVERUSED_S, MOST_USED_S = 0.05, 0.75, 5.0
+BUSY_S, OVERUSED_S, MOST_USED_S = 0.05, 0.25, 5.0
 TOKENS_KNOWN, ACCOUNTS_KNOWN = 20_000, 10_000
 TOO_MANY = "{most} of your requests are under way: send further ones once some were answered"
 
@@ -134,20 +136,36 @@ class RequestTurns:
             began_s = thread_time()
             return function(*args, **kwargs), thread_time() - began_s
 
-        account, spent_s = self._find_or_add(account_id, OF_ACCOUNT), 0.0
+        account = self._find_or_add(account_id, OF_ACCOUNT)
         await self._begin(account, receive)
         turn = self._turn(account)
-        try:
-            result, spent_s = await (busy_request_call if turn.is_busy else request_call)(timed)()
-        finally:
-            self.end(turn, spent_s)
-        return result
+        return await self._timed(turn, (busy_request_call if turn.is_busy else request_call)(timed))
+
+    async def read_slice(self, turn: RequestTurn, read: Callable[[], Awaitable[tuple[R, float]]]) -> R:
+        """See `kit.async_db.SliceCall`. `turn`: of the request that is answered; it has ended."""
+        user_id = self._users.get(turn.digest)
+        account = turn.account if user_id is None else self._find_or_add(user_id, OF_ACCOUNT)
+        await self._begin(account, None, has_waited=True)
+        return await self._timed(self._turn(account), read)
+
+    async def _timed(self, turn: RequestTurn, call: Callable[[], Awaitable[tuple[R, float]]]) -> R:
+        """Await a call in a turn. If its client leaves, the turn lasts until the thread has ended the call."""
+        running = asyncio.ensure_future(call())
+        running.add_done_callback(partial(self._end_timed, turn))
+        return (await asyncio.shield(running))[0]
+
+    def _end_timed(self, turn: RequestTurn, running: asyncio.Future[tuple[Any, float]]) -> None:
+        has_failed = running.cancelled() or running.exception() is not None
+        self.end(turn, 0.0 if has_failed else running.result()[1])
 
     def _turn(self, account: AccountTurns, digest: str = "") -> RequestTurn:
         return RequestTurn(account, digest, is_busy=self._used_s(account) >= BUSY_S)
 
-    async def _begin(self, account: AccountTurns, receive: Receive, *, has_waited: bool = False) -> None:
-        """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused."""
+    async def _begin(self, account: AccountTurns, receive: Receive | None, *, has_waited: bool = False) -> None:
+        """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused.
+
+        `receive`: None if the caller is cancelled when its client leaves.
+        """
         if account.running < self._at_once(account):
             account.running += 1
         elif has_waited or account.running + len(account.waiting) < account.share.waiting:
@@ -162,20 +180,23 @@ class RequestTurns:
         self._accounts[key] = account  # the newest entry again
         return account
 
-    async def _wait(self, account: AccountTurns, receive: Receive) -> None:
+    async def _wait(self, account: AccountTurns, receive: Receive | None) -> None:
         """Wait until `_release` counts this request as running."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         account.waiting.append(turn)
         self._serve_waiting(account)
-        left = asyncio.ensure_future(receive())  # only a disconnect is still to come
+        left: list[asyncio.Future[Any]] = []
+        if receive is not None:
+            left = [asyncio.ensure_future(receive())]  # only a disconnect is still to come
         try:
-            await asyncio.wait((turn, left), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([turn, *left], return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             if turn.done():
                 self._release(account)
             raise
         finally:
-            left.cancel()
+            for disconnect in left:
+                disconnect.cancel()
             if not turn.done():
                 account.waiting.remove(turn)
         if not turn.done():

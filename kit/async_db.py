@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
+from time import thread_time
 from typing import ParamSpec, Protocol, TypeVar
 
 from channels.db import database_sync_to_async
@@ -89,7 +90,9 @@ def request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
 
 
 def busy_request_call(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """Wrap a function as `request_call`, for an account that has used much: others have the processor first."""
+    """Wrap a function as `request_call`; others have the processor first. For an account that has used much, and
+    for reads that may take a little longer.
+    """
     wrapped: Callable[P, Awaitable[R]] = database_sync_to_async(
         function, thread_sensitive=False, executor=_busy_requests
     )
@@ -109,13 +112,34 @@ def release_before_waiting() -> None:
         leave()
 
 
+async def _without_turn(read: Callable[[], Awaitable[tuple[R, float]]]) -> R:
+    return (await read())[0]
+
+
+class SliceCall(Protocol):
+    """Reads a slice of an answer when it is the turn of the account that is answered. `read` returns the slice and
+    the processor seconds of its thread.
+    """
+
+    async def __call__(self, read: Callable[[], Awaitable[tuple[R, float]]]) -> R:
+        """Return the slice."""
+
+
+read_slice: ContextVar[SliceCall] = ContextVar("read_slice", default=_without_turn)
+
+
 async def stream_slices(slices: Iterator[Slice]) -> AsyncIterator[Slice]:
-    """Yield slices as they are read from the database.
+    """Yield slices as they are read from the database, each in a turn of its account.
 
     All long responses share two threads: they hold at most two connections, and none while a client reads a slice.
     """
-    read = database_sync_to_async(next, thread_sensitive=False, executor=_bulk)
-    while (piece := await read(slices, None)) is not None:
+
+    def read_next() -> tuple[Slice | None, float]:
+        began_s = thread_time()
+        return next(slices, None), thread_time() - began_s
+
+    read = database_sync_to_async(read_next, thread_sensitive=False, executor=_bulk)
+    while (piece := await read_slice.get()(read)) is not None:
         yield piece
 
 

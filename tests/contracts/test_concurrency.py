@@ -14,7 +14,7 @@ from django.urls import path
 from accounts.models import User
 from agents.links.remote.card import NO_AUTH, BadCard, fetch_card
 from hub.bounded_django import Application, BoundedDjango, OneThreadHandler, RequestSlots
-from hub.request_turns import RequestTurns
+from hub.request_turns import OF_ADDRESS, RequestTurn, RequestTurns
 from kit.asgi import HttpRequest, Message, Receive, Scope, Send
 from kit.async_db import request_call, stream_slices
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit, TooManyAtOnce
@@ -202,6 +202,30 @@ async def test_a_long_answer_holds_no_connection_while_it_is_taken(settings: Any
     await OneThreadHandler(RequestTurns())(SCOPE, receive, send)
     assert b"".join(one.get("body", b"") for one in sent) == b"000"
     assert [False, *[True] * len(sent)] == IDLE
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_each_slice_of_a_long_answer_waits_for_a_turn_of_its_account(settings: Any) -> None:
+    settings.ROOT_URLCONF = __name__
+    turns, taken, sent, began = RequestTurns(), list[RequestTurn](), list[Message](), asyncio.Event()
+    received = iter([{"type": "http.request", "body": b""}])
+
+    async def receive() -> Message:
+        return next(received, None) or await asyncio.Future()  # the client stays
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if not taken:
+            taken.extend([await turns.begin(SCOPE, receive) for _ in range(OF_ADDRESS.threads)])
+            began.set()
+
+    answering = asyncio.create_task(OneThreadHandler(turns)(SCOPE, receive, send))
+    await began.wait()
+    await asyncio.sleep(0.1)
+    assert len(sent) == 1
+    turns.end(taken[0])
+    await answering
+    assert b"".join(one.get("body", b"") for one in sent) == b"000"
 
 
 @pytest.mark.django_db(transaction=True)

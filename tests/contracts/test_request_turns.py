@@ -197,3 +197,38 @@ async def test_a_call_for_an_account_takes_one_of_its_threads(visits: Visits) ->
     assert not waiting.done()
     visits.turns.end(running[0])
     assert await waiting == (3, 1)
+
+
+async def test_a_slice_of_a_long_answer_is_a_turn_of_its_account(visits: Visits) -> None:
+    async def read() -> tuple[str, float]:
+        return "slice", LONG_S
+
+    answered = await visits.begin("alice")
+    visits.turns.end(answered)
+    assert await visits.turns.read_slice(answered, read) == "slice"
+    [only] = await visits.begin_many(WHILE_BUSY, "alice-too")
+    reading = asyncio.create_task(visits.turns.read_slice(answered, read))
+    left = asyncio.create_task(visits.turns.read_slice(answered, read))
+    await asyncio.sleep(0.01)
+    assert [reading.done(), left.done()] == [False, False]
+    left.cancel()
+    visits.turns.end(only)
+    assert await reading == "slice"
+    await visits.begin("alice")
+
+
+async def test_the_turn_of_a_slice_whose_client_left_lasts_until_its_thread_has_ended(visits: Visits) -> None:
+    over: asyncio.Future[tuple[str, float]] = asyncio.get_running_loop().create_future()
+
+    async def read() -> tuple[str, float]:
+        return await over
+
+    answered = await visits.begin("alice")
+    visits.turns.end(answered)
+    reading = asyncio.create_task(visits.turns.read_slice(answered, read))
+    await asyncio.sleep(0)
+    await visits.begin_many(AT_ONCE - 1, "alice")
+    reading.cancel()
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
+    over.set_result(("slice", 0.0))
+    await waiting
