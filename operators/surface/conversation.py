@@ -16,7 +16,7 @@ from agents.transcript.announcements import PresenceMessage
 from agents.transcript.recording import post_op_message
 from agents.transcript.storage import STORAGE_FULL, StorageMeter
 from kit.account_pace import STORED, AccountPace
-from kit.async_db import db_call
+from kit.async_db import busy_request_call, db_call
 from kit.tasks import TaskSet
 from operators.service.prompts import PromptRequest, PromptService, get_session
 from operators.service.session_views import Attached, attach, detach, find_role_name, load_attendance, pending
@@ -125,7 +125,7 @@ class OperatorConversation:
                 raise TooManySubscriptions
             attached = await db_call(attach)(public_id, self.user_id, self._process_id)
             self._attached[public_id] = attached
-        role = await db_call(find_role_name)(attached.session_id, self.user_id)
+        role = await busy_request_call(find_role_name)(attached.session_id, self.user_id)
         # `_look` has ended the subscription meanwhile.
         if role is None or self._attached.get(public_id) is not attached:
             await self._leave([public_id])
@@ -133,7 +133,7 @@ class OperatorConversation:
         self._put(encode(Subscribed(session_id=attached.public_id, role=role)))
         self._live.watch(attached.session_id, self)
         await self._send_presence(attached, joined=self._login if attached.is_first else None)
-        for request in await db_call(pending)(attached.session_id):
+        for request in await busy_request_call(pending)(attached.session_id):
             self._put(encode(request))
 
     async def _unsubscribe(self, frame: Unsubscribe) -> Ack:
@@ -189,7 +189,7 @@ class OperatorConversation:
     async def _send_presence(
         self, attached: Attached, *, joined: str | None = None, left: str | None = None
     ) -> None:
-        now = await db_call(load_attendance)(attached.session_id)
+        now = await busy_request_call(load_attendance)(attached.session_id)
         still_there = left in now.logins  # by another socket
         message = PresenceMessage(attached.public_id, now.logins, joined, None if still_there else left)
         await self._live.publish(now.processes, attached.session_id, message)

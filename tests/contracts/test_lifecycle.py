@@ -38,7 +38,7 @@ from agents.models import Agent, Attachment, Connection, Event, Process, Session
 from agents.transcript.announcements import AddressedMessage, LiveFrame
 from agents.transcript.session_deletion import delete_sessions
 from kit import sql
-from kit.account_pace import AccountPaces
+from kit.account_pace import STORED, AccountPaces
 from kit.async_db import db_call
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
@@ -197,12 +197,12 @@ def test_of_agents_that_connect_together_those_beyond_a_limit_are_refused(settin
     assert Session.objects.filter(owner=session.owner).count() == 4
 
 
-def make_arrivals() -> Arrivals:
+def make_arrivals(bytes_a_second: int = 0) -> Arrivals:
     def never(_: object) -> None:
         raise AssertionError
 
     link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
-    return Arrivals(link, AccountPaces(0), partial(register_agents, process_id=HOME))
+    return Arrivals(link, AccountPaces(bytes_a_second), partial(register_agents, process_id=HOME))
 
 
 async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() -> None:
@@ -214,6 +214,15 @@ async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() ->
     assert {number for number, one in enumerate(arrived) if one is None} == gone
     times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
     assert sorted(times.values()) == [1, 10]
+
+
+async def test_agents_beyond_the_pace_of_their_owner_wait_until_several_go_together() -> None:
+    arrivals = make_arrivals(bytes_a_second=10 * STORED)
+    registrations = await db_call(lambda: [coming() for _ in range(20)])()
+    await asyncio.gather(*(arrivals.register(one, lambda: False) for one in registrations))
+    times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
+    assert times.total() == 20
+    assert len(times) <= 7  # ten at once, one, and then two or three in each quarter of a second
 
 
 async def test_a_session_that_comes_twice_at_once_is_taken_over_by_the_later_one() -> None:

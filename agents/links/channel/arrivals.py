@@ -13,6 +13,7 @@ from kit.account_pace import STORED, AccountPace, AccountPaces
 from kit.async_db import db_call
 
 AT_ONCE = 10  # agents in one transaction
+ARRIVE_TOGETHER_S = 0.25  # the shortest wait beyond the pace, so that several agents are registered together
 
 Register = Callable[[Sequence[AgentRegistration]], Sequence[RegisteredAgent | Exception]]
 
@@ -67,7 +68,7 @@ class Arrivals:
         try:
             while waiting:
                 async with pace.line:
-                    await pace.keep(0)
+                    await pace.keep(0, at_least_s=ARRIVE_TOGETHER_S)
                     async with self._link.registering:
                         if some := _take_some(waiting, pace):
                             await self._register(some)
