@@ -8,8 +8,6 @@ for `MOST_WAIT_S` goes on without its turn, and waits for SQLite's lock as for a
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 MOST_WAIT_S = 0.1
 
@@ -60,16 +58,6 @@ class WriteLock:
         self._writer = 0
         self._writing.release()
         self._others.release()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Write in the block, in another thread than the ledger's."""
-        has_turn = self.enter()
-        try:
-            yield
-        finally:
-            if has_turn:
-                self.leave()
 
 
 write_lock = WriteLock()

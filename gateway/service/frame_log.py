@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 
-from django.db import DatabaseError, IntegrityError
+from django.db import DatabaseError, IntegrityError, transaction
 from msgspec import Struct
 
 from agents.core.ledger.database import thread_database
@@ -58,7 +58,7 @@ def insert_rows(notes: "Sequence[FrameNote]") -> None:
     database = thread_database()
     rows = [values_of(note) for note in notes]
     stored = [FrameRow(owner_id, database.moment(at), *others) for owner_id, at, *others in rows]
-    with database.turn(), database:
+    with transaction.atomic(), database:
         database.insert(INSERT_ROWS, stored)
 
 

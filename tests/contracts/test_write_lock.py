@@ -22,10 +22,12 @@ def test_a_thread_that_waited_long_goes_on_without_its_turn() -> None:
     with lock:
         in_thread(lambda: entered.append(lock.enter())).join()
     assert entered == [False]
-    with lock.held():
-        assert not lock.enter()
-        with lock:
-            in_thread(lambda: entered.append(lock.enter())).join()
+    assert lock.enter()
+    assert not lock.enter()
+    with lock:
+        pass
+    in_thread(lambda: entered.append(lock.enter())).join()
+    lock.leave()
     assert entered == [False, False]
     in_thread(lambda: entered.append(lock.enter())).join()
     assert entered[2]
@@ -35,9 +37,10 @@ def test_the_first_waits_for_one_other_at_most_and_no_longer_than_that_writes() 
     lock, order, waited = WriteLock(), list[str](), list[float]()
 
     def write(name: str) -> None:
-        with lock.held():
-            order.append(name)
-            time.sleep(MOST_WAIT_S / 10)
+        assert lock.enter()
+        order.append(name)
+        time.sleep(MOST_WAIT_S / 10)
+        lock.leave()
 
     def write_first() -> None:
         began = time.monotonic()
@@ -45,10 +48,11 @@ def test_the_first_waits_for_one_other_at_most_and_no_longer_than_that_writes() 
             order.append("first")
             waited.append(time.monotonic() - began)
 
-    with lock.held():
-        others = [in_thread(lambda: write("other")) for _ in range(3)]
-        first = in_thread(write_first)
-        time.sleep(MOST_WAIT_S / 4)
+    assert lock.enter()
+    others = [in_thread(lambda: write("other")) for _ in range(3)]
+    first = in_thread(write_first)
+    time.sleep(MOST_WAIT_S / 4)
+    lock.leave()
     for thread in (*others, first):
         thread.join()
     assert len(order) == 4

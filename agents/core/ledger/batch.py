@@ -47,7 +47,7 @@ def commit(batch: Sequence[Work], *, home: str, is_retry: bool = False) -> Commi
     database = thread_database()
     doing = _Batch(database, SortedWork(batch, is_retry=is_retry), home)
     try:
-        with database.ledgers_turn, database:
+        with database.turn, database:
             if doing.may_run_at_once:
                 doing.run_at_once()
             else:

@@ -50,11 +50,11 @@ class Database(ABC):
     `home`: Django's connection; `raw`: the driver's connection that `home` had when `open` was called.
     `run`: runs a command or a statement in the database's own text. `commit`: runs the command that commits.
     `now`, `stored_now`, `day`: the time at which the transaction is decided, see `lock_sessions`.
-    `ledgers_turn`: the `turn` of the ledger, which waits for one other thread at most.
+    `turn`: the ledger's, among the threads of the process that write; see `kit.write_lock`.
     """
 
     is_postgresql: ClassVar[bool]
-    ledgers_turn: ClassVar[AbstractContextManager[None]] = nullcontext()
+    turn: ClassVar[AbstractContextManager[None]] = nullcontext()
     begin: ClassVar[str]
     run: Callable[..., Any]
     commit: Callable[[str], Any]
@@ -82,10 +82,6 @@ class Database(ABC):
     @abstractmethod
     def set_up(self) -> None:
         """Configure a new connection for the ledger."""
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Wait for other writers of the process before the block; see `kit.write_lock`."""
-        return nullcontext()
 
     @abstractmethod
     def lock_sessions(self, session_ids: Collection[int]) -> None:
@@ -175,7 +171,7 @@ class SqliteDatabase(Database):
     """Runs each statement when it is sent. `run` and `commit` are `execute` of the driver's connection."""
 
     is_postgresql = False
-    ledgers_turn = write_lock
+    turn = write_lock
     # Takes the write lock now, so that the rows that a batch reads stay the same until its commit.
     begin = "BEGIN IMMEDIATE"
 
@@ -185,9 +181,6 @@ class SqliteDatabase(Database):
 
     def set_up(self) -> None:
         self.home.cursor().execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-
-    def turn(self) -> AbstractContextManager[None]:
-        return write_lock.held()
 
     def lock_sessions(self, session_ids: Collection[int]) -> None:
         """Only set the time, from the clock of this host: the transaction has SQLite's write lock already."""
