@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from accounts.authn import presented
 from hub.limits import REQUESTS
-from kit.asgi import RETRY_SOON, ClientLeft, Receive, RequestRefused, Scope, headers_of
+from kit.asgi import RETRY_SOON, ClientLeft, Message, Receive, RequestRefused, Scope, headers_of
 from kit.async_db import busy_request_call, request_call
 from kit.concurrency import network_of
 from kit.newest import NewestEntries
@@ -145,7 +145,7 @@ class RequestTurns:
         """See `kit.async_db.SliceCall`. `turn`: of the request that is answered; it has ended."""
         user_id = self._users.get(turn.digest)
         account = turn.account if user_id is None else self._find_or_add(user_id, OF_ACCOUNT)
-        await self._begin(account, None, has_waited=True)
+        await self._begin(account, _stay, has_waited=True)
         return await self._timed(self._turn(account), read)
 
     async def _timed(self, turn: RequestTurn, call: Callable[[], Awaitable[tuple[R, float]]]) -> R:
@@ -161,11 +161,8 @@ class RequestTurns:
     def _turn(self, account: AccountTurns, digest: str = "") -> RequestTurn:
         return RequestTurn(account, digest, is_busy=self._used_s(account) >= BUSY_S)
 
-    async def _begin(self, account: AccountTurns, receive: Receive | None, *, has_waited: bool = False) -> None:
-        """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused.
-
-        `receive`: None if the caller is cancelled when its client leaves.
-        """
+    async def _begin(self, account: AccountTurns, receive: Receive, *, has_waited: bool = False) -> None:
+        """Wait for a turn of an account. `has_waited`: the request was accepted before, and is not refused."""
         if account.running < self._at_once(account):
             account.running += 1
         elif has_waited or account.running + len(account.waiting) < account.share.waiting:
@@ -180,23 +177,20 @@ class RequestTurns:
         self._accounts[key] = account  # the newest entry again
         return account
 
-    async def _wait(self, account: AccountTurns, receive: Receive | None) -> None:
+    async def _wait(self, account: AccountTurns, receive: Receive) -> None:
         """Wait until `_release` counts this request as running."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         account.waiting.append(turn)
         self._serve_waiting(account)
-        left: list[asyncio.Future[Any]] = []
-        if receive is not None:
-            left = [asyncio.ensure_future(receive())]  # only a disconnect is still to come
+        left = asyncio.ensure_future(receive())  # only a disconnect is still to come
         try:
-            await asyncio.wait([turn, *left], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((turn, left), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             if turn.done():
                 self._release(account)
             raise
         finally:
-            for disconnect in left:
-                disconnect.cancel()
+            left.cancel()
             if not turn.done():
                 account.waiting.remove(turn)
         if not turn.done():
@@ -226,3 +220,8 @@ class RequestTurns:
 
     def _used_s(self, account: AccountTurns) -> float:
         return max(0.0, account.used_s - (self._clock() - account.counted_at) * self._a_second)
+
+
+async def _stay() -> Message:
+    """The client of a long answer: when it leaves, the task that sends the answer is cancelled."""
+    return await asyncio.Future[Message]()
