@@ -1,15 +1,12 @@
 """An agent's comings and goings: events of its session, once each, and told to those who watch."""
 
-import asyncio
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -23,23 +20,17 @@ from accounts.tokens import mint
 from agents import jobs
 from agents.core import presence
 from agents.core.halt_rules import halt_own_agent
-from agents.core.post import LocalPost
 from agents.core.registration import (
     AgentRegistration,
     Evicted,
     Registered,
     register_connections,
 )
-from agents.core.waiting import WaitingTurns
-from agents.links.channel.arrivals import Arrivals
 from agents.links.channel.driving import RegisteredAgent, register_agents
-from agents.links.sockets import SocketLink
 from agents.models import Agent, Attachment, Connection, Event, Process, Session, Turn
 from agents.transcript.announcements import AddressedMessage, LiveFrame
 from agents.transcript.session_deletion import delete_sessions
 from kit import sql
-from kit.account_pace import STORED, AccountPaces
-from kit.async_db import db_call
 from tests.carrying import carrying
 from tests.contracts.rows import HOME, admitted, ask, live_process, published, user
 from tests.native.rows import register_agent
@@ -195,56 +186,6 @@ def test_of_agents_that_connect_together_those_beyond_a_limit_are_refused(settin
     assert codes == ["halted", None, None, "quota_exceeded", "quota_exceeded"]
     assert Connection.objects.count() == 2
     assert Session.objects.filter(owner=session.owner).count() == 4
-
-
-def make_arrivals(bytes_a_second: int = 0) -> Arrivals:
-    def never(_: object) -> None:
-        raise AssertionError
-
-    link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
-    return Arrivals(link, AccountPaces(bytes_a_second), partial(register_agents, process_id=HOME))
-
-
-async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() -> None:
-    arrivals = make_arrivals()
-    registrations = await db_call(lambda: [coming() for _ in range(13)])()
-    gone = {5, 6}
-    came = (arrivals.register(one, partial(gone.__contains__, at)) for at, one in enumerate(registrations))
-    arrived = await asyncio.gather(*came)
-    assert {number for number, one in enumerate(arrived) if one is None} == gone
-    times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
-    assert sorted(times.values()) == [1, 10]
-
-
-async def test_agents_beyond_the_pace_of_their_owner_wait_until_several_go_together() -> None:
-    arrivals = make_arrivals(bytes_a_second=10 * STORED)
-    registrations = await db_call(lambda: [coming() for _ in range(20)])()
-    await asyncio.gather(*(arrivals.register(one, lambda: False) for one in registrations))
-    times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
-    assert times.total() == 20
-    assert len(times) <= 7  # ten at once, one, and then two or three in each quarter of a second
-
-
-async def test_a_session_that_comes_twice_at_once_is_taken_over_by_the_later_one() -> None:
-    arrivals = make_arrivals()
-    known = await db_call(registered)()
-    same = await db_call(coming)(known.public_id)
-    came = await asyncio.gather(*(arrivals.register(same, lambda: False) for _ in range(3)))
-    found = [one.registered for one in came if one is not None]
-    evicted = [one.evicted.connection_id for one in found if one.evicted is not None]
-    assert evicted == [known.connection_id, *(one.connection_id for one in found[:-1])]
-    assert len(evicted) == 3
-
-
-async def test_an_agent_that_cannot_be_registered_leaves_the_line_to_others() -> None:
-    arrivals = make_arrivals()
-    good = await db_call(coming)()
-    bad = replace(good, credential_id=0)
-    came = (arrivals.register(one, lambda: False) for one in (bad, good, bad, good))
-    failed, *others = await asyncio.gather(*came, return_exceptions=True)
-    assert isinstance(failed, IntegrityError)
-    assert [type(one) for one in others] == [RegisteredAgent, IntegrityError, RegisteredAgent]
-    assert await db_call(Connection.objects.count)() == 2
 
 
 @pytest.mark.parametrize("how", ["reaped", "retired", "all retired"])
