@@ -1,7 +1,7 @@
 """Rows of networks for tests: venues, keys, bookings, invoices and envelopes."""
 
 import itertools
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.models import User
 from agnt.models import ApiKey, Booking, Interaction, Invoice, KeyUsage, Network, UsageEvent, Venue
 from agnt.service.bookings import record_booking
+from agnt.service.invoices import AFTER_MIDNIGHT
 from agnt.service.keys import FoundKey, MintedKey, find_key, mint_key
 from agnt.service.networks import get_or_create_network
 from kit.clock import db_now
@@ -104,9 +105,14 @@ def booked(network: Network, customer: str = "", **fields: Any) -> Booking:
     return booking
 
 
+def unbilled_day() -> date:
+    """The UTC day that a batch does not bill yet: until ten minutes after midnight, yesterday."""
+    return (db_now() - AFTER_MIDNIGHT).date()
+
+
 def noon(days_ago: int) -> datetime:
-    """Noon of a day in UTC."""
-    return datetime.combine(db_now().date() - timedelta(days=days_ago), time(12), tzinfo=UTC)
+    """Noon in UTC of a day before the one that is not billed yet."""
+    return datetime.combine(unbilled_day() - timedelta(days=days_ago), time(12), tzinfo=UTC)
 
 
 def charged(network: Network, customer: str, *days_ago: int) -> None:
@@ -116,7 +122,6 @@ def charged(network: Network, customer: str, *days_ago: int) -> None:
 
 
 def list_invoices() -> list[tuple[str, int, int, str]]:
-    """Customer, days ago, cents and state of each invoice."""
-    today = db_now().date()
+    """Customer, days before the one that is not billed yet, cents and state of each invoice."""
     rows = Invoice.objects.order_by("day", "customer")
-    return [(one.customer, (today - one.day).days, one.total_cents, one.state) for one in rows]
+    return [(one.customer, (unbilled_day() - one.day).days, one.total_cents, one.state) for one in rows]

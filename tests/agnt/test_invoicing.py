@@ -11,7 +11,7 @@ from agnt.service.invoicers import Bill, BillRefused, InvoicerDown
 from agnt.service.invoices import BatchResult, allow_again, make_invoices, mark_sent, run_batch
 from kit.clock import db_now
 from tests.agnt import network_rows
-from tests.agnt.network_rows import charged, list_invoices, network_of
+from tests.agnt.network_rows import charged, list_invoices, network_of, unbilled_day
 from tests.racing import at_once
 from webhooks.service.outbox import pause_sending, resume_sending
 
@@ -72,7 +72,7 @@ def test_a_second_run_sends_nothing(network: Network) -> None:
 
 def test_a_day_is_billed_ten_minutes_after_its_end(network: Network) -> None:
     charged(network, "acme", 1)
-    midnight = datetime.combine(db_now().date(), time(), tzinfo=UTC)
+    midnight = datetime.combine(unbilled_day(), time(), tzinfo=UTC)
     assert make_invoices(midnight + timedelta(minutes=9)) == 0
     assert make_invoices(midnight + timedelta(minutes=11)) == 1
 
