@@ -178,9 +178,10 @@ class HubServices:
                 None if settings.IS_EMBEDDED else post.is_reachable,
             ),
         )
+        self.turns = turns = RequestTurns(settings.ACCOUNT_SHARE_PERCENT)
         rest = RestServer(ledger, callers, settings.PUBLIC_URL, settings.APP_ORIGINS)
         self.team_agents = team_agents = TeamModels(
-            rest, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S, exchange_log
+            rest, gateway, streams, settings.REPLY_WAIT_S, settings.STREAM_MAX_AGE_S, turns.call, exchange_log
         )
         self.venue_asker = venue_asker = VenueAsker(dispatcher, StoredBreakers(counts.agnt))
         envelopes = EnvelopeRunner(Intake(), venue_asker.ask, counts.agnt, callers)
@@ -203,10 +204,9 @@ class HubServices:
             version,
         )
         self.models = ModelEndpoint(
-            runner, settings.PUBLIC_URL, ask_team=team_agents.ask if settings.GATEWAY else None
+            runner, settings.PUBLIC_URL, turns.call, ask_team=team_agents.ask if settings.GATEWAY else None
         )
-        self.turns = RequestTurns(settings.ACCOUNT_SHARE_PERCENT)
-        self.questions = QuestionList(reader, rest, _preview, self.turns.call)
+        self.questions = QuestionList(reader, rest, _preview, turns.call)
         self.sharing = ShareEndpoint(reader, rest)
         self.operators = Operators(prompt_service, rest)
         self.agent_socket = partial(

@@ -20,7 +20,7 @@ from a2a_bridge.wire.task import State, Task
 from agents.core.errors import Denied
 from agents.models.choices import Surface
 from kit import sse
-from kit.asgi import ClientLeft, Exchange, Header, Receive, RequestRefused, Send
+from kit.asgi import ClientLeft, Exchange, Header, Receive, RequestRefused, Send, slow_down
 from kit.clock import approximate_now
 from kit.jsonrpc import RpcError
 from openai_api.wire.errors import (
@@ -217,8 +217,10 @@ class ChatAnswer(CallAnswer):
                 await self.check_caller()
             except Exception as refused:  # noqa: BLE001  a missing or revoked token takes precedence
                 failure = refused
+        refusal = refusal_of_failure(failure)
+        await slow_down(refusal.status)
         with suppress(ClientLeft):
-            await self._refuse(refusal_of_failure(failure))
+            await self._refuse(refusal)
 
     async def _send_news(self, shown: object, *, is_first: bool, sent: str) -> tuple[Task, str]:
         """Send the new text of a frame; returns the task, and all text that was sent so far."""

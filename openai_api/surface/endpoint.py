@@ -21,7 +21,7 @@ from a2a_bridge.wire.errors import TASK_NOT_FOUND
 from a2a_bridge.wire.requests import Send as AskedSend
 from accounts.authn import Identity, OutOfScope, Presented, TokenScope, presented
 from kit.asgi import Exchange, HttpRequest, RequestRefused, Send, answer_preflight, receive_of
-from kit.async_db import db_call
+from kit.async_db import AccountCall, db_call
 from kit.jsonrpc import RpcError
 from openai_api.service.catalog import find_team_name, get_handle, load_model, load_models, read_query
 from openai_api.surface.answers import CHAT, ChatAnswer, ModelWire, encode
@@ -53,12 +53,13 @@ AskTeam = Callable[[HttpRequest, ChatAnswer, AskedAnswer, str], Awaitable[None]]
 class ModelEndpoint:
     """Answers all requests below `V1`.
 
-    `public_url`: whose pages may use the cookie. `ask_team`: asks an agent of the caller's team, for a model of a
-    completion without an owner; None: the hub has no such models.
+    `public_url`: whose pages may use the cookie. `check`: runs the check of a format. `ask_team`: asks an agent of
+    the caller's team, for a model of a completion without an owner; None: the hub has no such models.
     """
 
     runner: CallRunner
     public_url: str
+    check: AccountCall
     ask_team: AskTeam | None = None
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
@@ -117,7 +118,8 @@ class ModelEndpoint:
         if wanted is not None:
             caller = await self.runner.ledger.get_caller(token)  # before its schema is checked, which is work
             ask = partial(self._ask_once, answer, call)
-            await answer_in_format(answer, caller.user_id, wanted, send, key, ask)
+            check = partial(self.check, caller.user_id, request.receive)
+            await answer_in_format(answer, check, wanted, send, key, ask)
             return
         incoming = call(send, key)
         del body, asked, call, send  # an answer may take long; a stream need not hold them

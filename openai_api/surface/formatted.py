@@ -1,17 +1,14 @@
 """Answers in a format that the caller demands: held back, checked, and asked for once more if they do not have it.
 
-Two ordinary asks are made (docs/adr/0186). One thread runs one check after the other: several threads would hold
-up the event loop. Of each caller one check at a time waits for the thread. The first check imports `jsonschema`.
+Two ordinary asks are made (docs/adr/0186). A check takes up to a second: it runs when it is its caller's turn. The
+first check imports `jsonschema`.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from a2a_bridge.service.calls import AwaitedAnswer, StreamedAnswer, Wire
 from a2a_bridge.wire.dialects.reading import invalid
@@ -19,10 +16,9 @@ from a2a_bridge.wire.errors import unauthenticated
 from a2a_bridge.wire.requests import Send
 from a2a_bridge.wire.task import Task
 from agents.core.errors import Denied
-from kit.asgi import ClientLeft
+from kit.asgi import ClientLeft, RequestRefused
+from kit.async_db import DbCall
 from kit.jsonrpc import RpcError
-from kit.newest import NewestEntries
-from kit.request_threads import be_nice
 from kit.strict_json import UnreadableText, bare_json
 from openai_api.surface.answers import ChatAnswer, refusal_after, refusal_of_failure, task_in
 from openai_api.wire.errors import AGENT_FAILED, NO_RETRY, ModelRefused
@@ -30,36 +26,6 @@ from openai_api.wire.formats import ReplyFormat, read_json
 from openai_api.wire.messages import make_repair
 
 SCHEMAS = "kit.json_schemas"
-R = TypeVar("R")
-ConnectionCheck = Callable[[], Awaitable[None]]
-
-CALLERS_KNOWN = 10_000
-
-
-class CheckThread:
-    """One thread for the checks of all callers. A check takes up to a second, and no rate limits checks: without
-    turns, the checks of one caller would keep those of the others waiting.
-    """
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "formats", initializer=be_nice)
-        self._turns = NewestEntries[int, asyncio.Lock](CALLERS_KNOWN)
-
-    async def run(
-        self, caller_id: int, check_connected: ConnectionCheck, check: Callable[..., R], *args: object
-    ) -> R:
-        """Run a check when it is its turn, unless its client has left by then.
-
-        Raises:
-            ClientLeft
-        """
-        turn = self._turns[caller_id] = self._turns.get(caller_id) or asyncio.Lock()
-        async with turn:
-            await check_connected()
-            return await asyncio.get_running_loop().run_in_executor(self._thread, partial(check, *args))
-
-
-_checks = CheckThread()
 
 
 class CheckedReply(NamedTuple):
@@ -70,14 +36,14 @@ class CheckedReply(NamedTuple):
     is_final: bool = False
 
 
-async def check_format(answer: ChatAnswer, caller_id: int, wanted: ReplyFormat) -> None:
+async def check_format(wanted: ReplyFormat, check: DbCall) -> None:
     """Check the schema of a format.
 
     Raises:
         RpcError: -32602, it is not sound, or demands too much work.
     """
     if wanted.schema is not None:
-        flaw = await _checks.run(caller_id, answer.check_connected, _find_schema_flaw, wanted.schema)
+        flaw = await check(_find_schema_flaw, wanted.schema)
         if flaw:
             raise invalid(wanted.field, f"{wanted.field}: {flaw}")
 
@@ -140,19 +106,20 @@ AskOnce = Callable[[Send, str], Awaitable[HeldReply]]
 
 
 async def answer_in_format(
-    answer: ChatAnswer, caller_id: int, wanted: ReplyFormat, send: Send, key: str, ask: AskOnce
+    answer: ChatAnswer, check: DbCall, wanted: ReplyFormat, send: Send, key: str, ask: AskOnce
 ) -> None:
     """Ask, and answer with the JSON of the reply. An agent that asks back is not checked.
 
-    `ask`: asks the agent with an Idempotency-Key, which may be empty. A repeated key finds both asks.
+    `check`: runs a check in a turn of the caller. `ask`: asks the agent with an Idempotency-Key, which may be
+    empty. A repeated key finds both asks.
 
     Raises:
-        RpcError: the format is not sound, nothing was asked.
+        RpcError, RequestRefused: the format is not sound, or was not checked; nothing was asked.
         ModelRefused: the agent was asked, and its reply does not have the format.
     """
-    await check_format(answer, caller_id, wanted)
+    await check_format(wanted, check)
     first = await ask(send, key)
-    flaw = await _find_flaw(answer, caller_id, wanted, first)
+    flaw = await _find_flaw(answer, check, wanted, first)
     if not flaw or first.task is None:
         await answer.answer_held(first.task, first.denied)
         return
@@ -168,12 +135,12 @@ async def answer_in_format(
         raise refusal if refusal.status == HTTPStatus.UNAUTHORIZED else _not_repaired(flaw, refusal) from None
     if second.task is not None and second.denied is not None:
         raise _not_repaired(flaw, refusal_after(second.task, second.denied))
-    if flaw := await _find_flaw(answer, caller_id, wanted, second):
+    if flaw := await _find_flaw(answer, check, wanted, second):
         raise _refusal(f"{flaw}. The agent was asked twice")
     await answer.answer_held(second.task, None)
 
 
-async def _find_flaw(answer: ChatAnswer, caller_id: int, wanted: ReplyFormat, held: HeldReply) -> str:
+async def _find_flaw(answer: ChatAnswer, check: DbCall, wanted: ReplyFormat, held: HeldReply) -> str:
     """The flaw of a reply; empty without one, or without a reply to check.
 
     Raises:
@@ -183,7 +150,11 @@ async def _find_flaw(answer: ChatAnswer, caller_id: int, wanted: ReplyFormat, he
     if task is None or task.is_interrupted or refusal_after(task, held.denied) is not None:
         return ""
     reply = answer.chat.content(task)
-    checked = await _checks.run(caller_id, answer.check_connected, _check, wanted, reply)
+    try:
+        checked = await check(_check, wanted, reply)
+    except RequestRefused as busy:
+        text = f"The agent's reply was not checked: {busy}"
+        raise ModelRefused(AGENT_FAILED, "invalid_reply_format", text, NO_RETRY) from None
     if checked.is_final:
         raise _refusal(checked.flaw)
     answer.chat.checked = checked.content

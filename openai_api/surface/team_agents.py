@@ -35,6 +35,7 @@ from gateway.wire.errors import FrameRefused, GatewayErrorCode, failed_turn_erro
 from gateway.wire.frame_types import is_agent_name, is_id
 from gateway.wire.permissions import Action, check_action
 from kit.asgi import RETRY_SOON, HttpRequest, RequestRefused, Send
+from kit.async_db import AccountCall
 from kit.clock import approximate_now, iso
 from kit.concurrency import ConcurrencyLimit
 from kit.jsonrpc import read_value
@@ -79,7 +80,7 @@ class TeamWire(ChatWire):
 class TeamModels:
     """Answers `PATH`. `reply_wait_s`: how long to wait for an agent that has no wait of its own.
 
-    `exchanges`: records requests and responses, if the hub does.
+    `check`: runs the check of a format. `exchanges`: records requests and responses, if the hub does.
     """
 
     http: RestServer
@@ -87,6 +88,7 @@ class TeamModels:
     streams: ConcurrencyLimit
     reply_wait_s: float
     stream_max_age_s: float
+    check: AccountCall
     exchanges: ExchangeLog | None = None
 
     async def __call__(self, request: HttpRequest, send: Send) -> None:
@@ -119,8 +121,9 @@ class TeamModels:
         if asked.format is not None:
             slot = self.streams.hold(identity.user_id) if asked.is_stream else nullcontext()
             ask = partial(self._ask_once, request, identity, answer, name)
+            check = partial(self.check, identity.user_id, request.receive)
             with slot:
-                await answer_in_format(answer, identity.user_id, asked.format, wanted, "", ask)
+                await answer_in_format(answer, check, asked.format, wanted, "", ask)
             return
         if not asked.is_stream:
             running, settled = await self._start(request, identity, answer, name, wanted)

@@ -18,6 +18,8 @@ from kit.asgi import (
     respond_refused,
 )
 from kit.sockets import send_refusal
+from openai_api.surface.answers import ChatAnswer
+from openai_api.surface.forms import ChatWire
 
 Refuse = Callable[[Send, int], Coroutine[Any, Any, None]]
 BODY = b" " * (LARGE_BODIES_A_SECOND * 9 // 10)
@@ -56,7 +58,13 @@ async def refuse_socket(send: Send, status: int) -> None:
     await send_refusal(send, status, "code", "text")
 
 
-@pytest.mark.parametrize("refuse", [refuse_request, refuse_socket])
+async def refuse_chat(send: Send, status: int) -> None:
+    request = request_of("", b"")
+    answer = ChatAnswer(request.receive, send, ChatWire("https://hub.example"), [])
+    await answer.fail(RequestRefused(status, "code", "text"))
+
+
+@pytest.mark.parametrize("refuse", [refuse_request, refuse_socket, refuse_chat])
 @pytest.mark.parametrize(("status", "is_late"), [(429, True), (404, False)])
 async def test_a_refusal_by_a_limit_is_sent_later(refuse: Refuse, *, status: int, is_late: bool) -> None:
     async def send(message: Mapping[str, Any]) -> None:
