@@ -33,6 +33,7 @@ STOP_WITHIN_S = 2.0
 SETTLE_TRIES = 5
 SETTLE_AGAIN_S = 0.5
 LOOK_EVERY_S = 0.5
+TOGETHER_S = 0.1  # ends of this time are stored together, and the next rows are leased then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,9 +303,11 @@ class Sender:
         return len(ended)
 
     def _ended_by_now(self) -> list[tuple[Leased, AttemptResult]]:
+        """The attempts that have ended. A receiver that answers at once does not make a transaction of each."""
         ended: list[tuple[Leased, AttemptResult]] = []
         try:
             ended.append(self._ended.get(timeout=LOOK_EVERY_S))
+            time.sleep(TOGETHER_S)
             while True:
                 ended.append(self._ended.get_nowait())
         except Empty:

@@ -4,6 +4,8 @@ import threading
 import time
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from kit.clock import db_now
 from kit.outbox import LEASE, Sender, SendLimits
@@ -44,6 +46,18 @@ def test_a_delivery_whose_sender_died_goes_before_those_that_became_due_meanwhil
     # Deliveries that are sent at once may arrive in any order.
     first = [one.headers["webhook-id"] for one in receiver.received[: 2 * EACH_SUBSCRIPTION]]
     assert dead.row.event_id in first
+
+
+def test_ends_that_come_together_are_stored_together(alice: Person) -> None:
+    with receiving() as receiver:
+        url = receiver.url
+    subscribed(alice.user, url)  # nothing listens there: each attempt fails at once
+    for _ in range(3 * EACH_SUBSCRIPTION):
+        happen(alice.user)
+    with CaptureQueriesContext(connection) as queries:
+        assert deliver() == 3 * EACH_SUBSCRIPTION
+    leases = [one for one in queries if '"attempts" + 1' in one["sql"]]
+    assert len(leases) <= EACH_SUBSCRIPTION  # without a moment's wait nearly one for each attempt
 
 
 @pytest.mark.django_db(transaction=True)
