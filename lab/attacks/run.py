@@ -32,7 +32,7 @@ FULL_KINDS = ("exports_unread", "searches", "markdown", "pages", "full_account")
 SETTINGS: dict[str, Any] = {
     "CALLER_RATE_PER_MINUTE": "30",
     "ACCOUNT_SHARE_PERCENT": "25",
-    "SOCKET_BYTES_PER_SECOND": "1000000",
+    "SOCKET_BYTES_PER_SECOND": "500000",
     "WEBHOOK_ALLOW_PRIVATE": "1",
     "REMOTE_ALLOW_PRIVATE": "1",
     "TEST_TIME_SCALE": "1",
