@@ -42,7 +42,7 @@ from kit.asgi import (
     slow_down,
     two_values,
 )
-from kit.async_db import busy_request_call, db_call, leave_thread, read_slice, request_call
+from kit.async_db import leave_thread, read_slice, request_call
 from kit.concurrency import SLOTS_KEY, ConcurrencyLimit
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -70,8 +70,6 @@ class OneThreadHandler(ASGIHandler):
 
     def __init__(self, turns: RequestTurns) -> None:
         super().__init__()
-        self._respond = request_call(self._call_view)
-        self._respond_busy = busy_request_call(self._call_view)
         self._turns = turns
 
     def load_middleware(self, is_async: bool = False) -> None:
@@ -90,8 +88,7 @@ class OneThreadHandler(ASGIHandler):
         leave_thread.set(partial(go_on, self._turns.release, turn))
         spent_s, user_id = 0.0, None
         try:
-            respond = self._respond_busy if turn.is_busy else self._respond
-            response, spent_s, user_id = await respond(scope, body)
+            response, spent_s, user_id = await turn.in_thread(self._call_view)(scope, body)
         finally:
             self._turns.end(turn, spent_s, user_id)
         await slow_down(response.status_code)
@@ -214,7 +211,7 @@ class BoundedDjango:
         user_id, spent_s = None, 0.0
         turn = await self._turns.begin(request.scope, partial(_leave, request.receive))
         try:
-            user_id, spent_s = await db_call(_find_uploader)(request)
+            user_id, spent_s = await turn.in_thread(_find_uploader)(request)
         except DatabaseDown:
             raise RequestRefused(503, "unavailable", DOWN, RETRY_SOON) from None
         finally:

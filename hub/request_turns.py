@@ -78,6 +78,10 @@ class RequestTurn:
     has_thread: bool = True
     is_busy: bool = False
 
+    def in_thread(self, function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+        """Wrap a synchronous function of the request so that it runs in a thread."""
+        return (busy_request_call if self.is_busy else request_call)(function)
+
 
 class RequestTurns:
     """Gives requests their turns; used in the event loop alone."""
@@ -139,7 +143,7 @@ class RequestTurns:
         account = self._find_or_add(account_id, OF_ACCOUNT)
         await self._begin(account, receive)
         turn = self._turn(account)
-        return await self._timed(turn, (busy_request_call if turn.is_busy else request_call)(timed))
+        return await self._timed(turn, turn.in_thread(timed))
 
     async def read_slice(self, turn: RequestTurn, read: Callable[[], Awaitable[tuple[R, float]]]) -> R:
         """See `kit.async_db.SliceCall`. `turn`: of the request that is answered; it has ended."""
