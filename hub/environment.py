@@ -100,7 +100,7 @@ SOCKET_BYTES_PER_SECOND = env.integer("SOCKET_BYTES_PER_SECOND", 500_000)
 """bytes a second that are read from all WebSockets of one account; faster frames wait. A frame
 counts 200 bytes more than it has, a frame to many agents 500 for each of them, a message or request of the gateway
 that reads rows 10,000 more, and an operator's message or subscription 20,000. Agents connect at the same pace,
-20,000 each. `0`: no limit"""
+20,000 each, those of the gateway 40,000. `0`: no limit"""
 STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 4500)
 """seconds after which an A2A stream ends, in any state of its task; it can be resumed. More than the longest
 `waitS` of an agent, an hour"""

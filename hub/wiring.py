@@ -72,7 +72,7 @@ from hub.monitoring.ledger import Counts, MeasuredLink
 from hub.monitoring.metrics import Gauges
 from hub.request_turns import RequestTurns
 from kit import trace
-from kit.account_pace import AccountPaces
+from kit.account_pace import SEAT, AccountPaces
 from kit.concurrency import CARD_LOOKUPS, DOWNLOADS, ConcurrencyLimit
 from kit.ids import unguessable
 from mcp_server.service.calls import SURFACE as MCP_CANCEL
@@ -228,7 +228,7 @@ class HubServices:
             clients=gateway_clients,
             callers=callers,
             unsigned=unsigned,
-            arrivals=Arrivals(link, paces, partial(take_seats, process_id=process_id)),
+            arrivals=Arrivals(link, paces, partial(take_seats, process_id=process_id), SEAT),
             clock=time.monotonic,
         )
         self.operator_socket = partial(

@@ -15,7 +15,8 @@ from kit.newest import NewestEntries
 FRAME = 200  # a frame counts as so many bytes more than it has
 PUSH = 500  # a frame to one recipient of many
 ROUTED = 10_000  # a frame of the gateway that is routed, or whose handling reads or writes rows
-STORED = 20_000  # an agent or seat that connects, a view of a session that is opened, a message of an operator
+STORED = 20_000  # an agent that connects, a view of a session that is opened, a message of an operator
+SEAT = 40_000  # an agent of the gateway that connects: what waits for it is looked up, too
 TOGETHER_S = 0.1  # the shortest wait of a socket: frames that come meanwhile are read together, which costs less
 AT_ONCE_S = 1.0  # as much as the pace allows in this time may come at once
 ACCOUNTS_KNOWN = 10_000

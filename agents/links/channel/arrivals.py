@@ -33,11 +33,12 @@ class Arrivals:
     """Registers agents. Agents of one account that wait at the same time are registered in one transaction.
 
     `register`: registers agents of one account, in a database thread; returns what each gets, or why it may not
-    connect.
+    connect. `size`: what each counts, see `kit.account_pace`.
     """
 
-    def __init__(self, link: SocketLink, paces: AccountPaces, register: Register) -> None:
+    def __init__(self, link: SocketLink, paces: AccountPaces, register: Register, size: int = STORED) -> None:
         self._link = link
+        self._size = size
         self.paces = paces
         self._register_in_thread = db_call(register)
         self._waiting: dict[int, list[_Arriving]] = {}  # by account
@@ -70,7 +71,7 @@ class Arrivals:
                 async with pace.line:
                     await pace.keep(0, at_least_s=ARRIVE_TOGETHER_S)
                     async with self._link.registering:
-                        if some := _take_some(waiting, pace):
+                        if some := _take_some(waiting, pace, self._size):
                             await self._register(some)
         finally:
             del self._waiting[account_id]
@@ -98,7 +99,7 @@ class Arrivals:
                 one.outcome.set_result(outcome)
 
 
-def _take_some(waiting: list[_Arriving], pace: AccountPace) -> list[_Arriving]:
+def _take_some(waiting: list[_Arriving], pace: AccountPace, size: int) -> list[_Arriving]:
     """Take the first of those that wait, as many as the pace allows, but no two of one session: the later one has
     to evict the earlier one.
     """
@@ -113,6 +114,6 @@ def _take_some(waiting: list[_Arriving], pace: AccountPace) -> list[_Arriving]:
             break
         else:
             some[session] = first
-            pace.count(STORED)
+            pace.count(size)
         del waiting[0]
     return list(some.values())
