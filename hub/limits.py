@@ -48,6 +48,6 @@ REQUESTS = AccountLimit(
     "requests under way",
     100,
     is_of_process=True,
-    counts="pages and calls of the REST API, those that wait for their turn among them",
+    counts="pages, calls of the REST API and checks of formats, those that wait for their turn among them",
     one_more=RETRY_LATER,
 )
