@@ -307,7 +307,7 @@ class Sender:
         ended: list[tuple[Leased, AttemptResult]] = []
         try:
             ended.append(self._ended.get(timeout=LOOK_EVERY_S))
-            time.sleep(TOGETHER_S)
+            self._stopping.wait(TOGETHER_S)
             while True:
                 ended.append(self._ended.get_nowait())
         except Empty:
