@@ -67,11 +67,12 @@ class HubProcess:
         """Start the web processes, and the Celery worker if wanted; return when all are ready.
 
         `name`: the host of `PUBLIC_URL`, if a client resolves another one to this machine. `code`: by default
-        today's for all processes.
+        today's for all processes. `env`: settings; None: as on every hub, not as in `DEFAULTS`.
         """
         urls = [f"http://127.0.0.1:{free_port()}" for _ in range(processes)]
         public = urls[0].replace("127.0.0.1", name)
-        settings = DEFAULTS | {"PUBLIC_URL": public} | {key: str(value) for key, value in env.items()}
+        wanted = DEFAULTS | {"PUBLIC_URL": public} | env
+        settings = {key: str(value) for key, value in wanted.items() if value is not None}
         hub = cls(home, urls, _env=hub_env(settings | dict(home.env)))
         hub.command, hub.cores, hub.is_forked = command, cores, not cores
         hub.code = [*code] or hub.code

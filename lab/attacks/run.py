@@ -30,9 +30,9 @@ FREED_WITHIN_S, LOOKS_EVERY_S = 60.0, 2.0
 FULL = "reader-0"  # the account at its limits
 FULL_KINDS = ("exports_unread", "searches", "markdown", "pages", "full_account")
 SETTINGS: dict[str, Any] = {
-    "CALLER_RATE_PER_MINUTE": "30",
-    "ACCOUNT_SHARE_PERCENT": "25",
-    "SOCKET_BYTES_PER_SECOND": "500000",
+    "CALLER_RATE_PER_MINUTE": None,
+    "ACCOUNT_SHARE_PERCENT": None,
+    "SOCKET_BYTES_PER_SECOND": None,
     "WEBHOOK_ALLOW_PRIVATE": "1",
     "REMOTE_ALLOW_PRIVATE": "1",
     "TEST_TIME_SCALE": "1",
