@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from a2a_bridge.wire.task import State, Task
+from a2a_bridge.wire.task import State
 from hub.limits import REQUESTS
 from hub.request_turns import RequestTurns
 from kit.asgi import RequestRefused
@@ -18,25 +19,16 @@ from openai_api.surface.forms import ChatWire
 from openai_api.wire.errors import NO_RETRY, ModelRefused
 from openai_api.wire.formats import ReplyFormat
 from openai_api.wire.messages import make_send
+from tests.contracts.test_approvals import task_after
+from tests.contracts.test_request_turns import stay
 
 BODY = b'{"model": "a/b", "messages": [{"role": "user", "content": "a number"}]}'
 FORMAT = ReplyFormat("response_format.json_schema.schema", {"type": "object"})
-DONE = Task(
-    id="task-1",
-    caller_id=1,
-    handle="a/b",
-    context_id="c",
-    chat_id="chat",
-    home="home",
-    state=State.COMPLETED,
-    updated_at="",
-    history=(),
-)
+DONE = structs.replace(task_after(), state=State.COMPLETED)
 
 
-async def stay(*_: object) -> Any:
-    """A client that does not leave, and is sent nothing."""
-    return await asyncio.Future[Any]()
+async def unsent(message: object) -> None:
+    raise AssertionError(message)
 
 
 class Caller:
@@ -46,7 +38,7 @@ class Caller:
         self.call = partial(RequestTurns().call, 1, stay)
         self.asked: list[str] = []
         self.ended = threading.Event()
-        self.chat = ChatAnswer(stay, stay, ChatWire("https://hub.example"), [])
+        self.chat = ChatAnswer(stay, unsent, ChatWire("https://hub.example"), [])
 
     async def fill_line(self) -> None:
         self.waiting = [asyncio.create_task(self.call(self.ended.wait, 20)) for _ in range(REQUESTS.most)]

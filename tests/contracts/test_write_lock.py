@@ -25,12 +25,12 @@ def test_a_thread_that_waited_long_goes_on_without_its_turn() -> None:
     assert lock.enter()
     assert not lock.enter()
     with lock:
-        pass
+        in_thread(lambda: entered.append(lock.enter())).join()
     in_thread(lambda: entered.append(lock.enter())).join()
     lock.leave()
-    assert entered == [False, False]
+    assert entered == [False, False, False]
     in_thread(lambda: entered.append(lock.enter())).join()
-    assert entered[2]
+    assert entered[3]
 
 
 def test_the_first_waits_for_one_other_at_most_and_no_longer_than_that_writes() -> None:
