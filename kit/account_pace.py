@@ -62,7 +62,7 @@ class TokenBucket:
 class AccountPace:
     """The pace of one account. `a_second`: in bytes; 0: no limit.
 
-    `line`: held by what counts as `STORED` while it waits and is done, so that it is done one by one.
+    `line`: held by what counts as `STORED` or `SEAT` while it waits and is done, so that it is done one by one.
     """
 
     def __init__(self, a_second: int, clock: Callable[[], float] = time.monotonic) -> None:
