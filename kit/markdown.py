@@ -35,6 +35,7 @@ SCHEMES = {"http", "https", "mailto"}
 TASK = re.compile(r"\[([ xX])\][ \t]")
 BOX_LABELS = {False: "To do", True: "Done"}
 MAX_CELLS = 10_000  # of all tables of a text
+CELLS_LEFT = "cells_left"
 
 
 def _align_cells(state: StateCore) -> None:
@@ -59,19 +60,24 @@ def _mark_tasks(state: StateCore) -> None:
 
 
 def _read_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a table. Lines beyond MAX_CELLS stay text: cells are costly, and short rows are filled up with them."""
+    """Read a table. Lines beyond the cells that are left stay text: short rows are filled up with costly cells."""
     columns = state.getLines(start, start + 1, 0, keepLastLF=False).count("|") + 1
-    left = state.env.setdefault("cells_left", MAX_CELLS)
+    left = state.env.setdefault(CELLS_LEFT, MAX_CELLS)
     has_read = table(state, start, min(end, start + left // columns), silent)
     if has_read and not silent:
-        state.env["cells_left"] = left - columns * (state.line - start)
+        state.env[CELLS_LEFT] = left - columns * (state.line - start)
     return has_read
 
 
+def _new_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20, "highlight": _highlight})
+    parser.enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _read_table, {"alt": ["paragraph", "reference"]})  # "alt" as before
+    return parser
+
+
 def _new_reader() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": 20, "highlight": _highlight})
-    reader.enable(["table", "strikethrough"]).disable("image")
-    reader.block.ruler.at("table", _read_table, {"alt": ["paragraph", "reference"]})  # "alt" as before
+    reader = _new_parser().disable("image")
     reader.core.ruler.push("align_cells", _align_cells)
     reader.core.ruler.after("inline", "mark_tasks", _mark_tasks)
     return reader
@@ -108,7 +114,7 @@ def to_html(text: str) -> SafeString:
     return mark_safe(clean)  # noqa: S308  it passed nh3's allow-list
 
 
-_previewer = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+_previewer = _new_parser()
 
 
 def to_line(text: str, max_chars: int) -> str:
@@ -118,7 +124,7 @@ def to_line(text: str, max_chars: int) -> str:
     """
     begin = text[: 2 * max_chars].replace("\0", "")  # markup is seldom longer than the text
     words: list[str] = []
-    for token in _previewer.parse(begin):
+    for token in _previewer.parse(begin, {CELLS_LEFT: max_chars}):
         # A token that is not text is a line break, or markup without content.
         pieces = [one.content or " " * one.type.endswith("break") for one in token.children or ()]
         words += ("".join(pieces) if token.type == "inline" else token.content).split()

@@ -50,6 +50,8 @@ def test_a_preview_is_one_line_without_markup() -> None:
         ("[x](https://e.org/" + "y" * 200 + ")", "[x](https://e.org/yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy…"),
         ("[x](https://e.org/yyyyyyyyyyyyyyyyyyyy)" + " word" * 20, "x" + " word" * 11 + " wo…"),
         ("", ""),
+        # Ten lines of six cells are read as a table; a cell is costly.
+        ("|a" * 5 + "\n" + "|-" * 5 + "\n" + "|x\n" * 30, "a a a a a" + " x" * 8 + " |x" * 11 + "…"),
     ]:
         assert to_line(text, 60) == line, (text, line)
 
