@@ -1,5 +1,6 @@
 // Markdown of untrusted authors as DOM nodes, by the rules of the hub's own renderer (kit/markdown.py): HTML is shown
-// as text, images become links, headings begin at h3. `renderMarkdown(text)` has no side effects.
+// as text, images become links, headings begin at h3. `renderMarkdown(text)` has no side effects; `renderWithin(parent)`
+// renders the texts that a page of the hub came with.
 import "./vendor/markdown-it-14.2.0.min.js"; // has no exports: it sets `globalThis.markdownit`
 import { appendCode } from "./highlight.js";
 
@@ -21,6 +22,14 @@ export function renderMarkdown(text) {
   new Builder(fragment).add(reader.parse(text.slice(0, MAX_CHARS).replaceAll("\0", ""), {}));
   fragment.normalize(); // merges adjacent text nodes
   return fragment;
+}
+
+// Renders the texts of the elements with `data-markdown`, which came as plain text, once.
+export function renderWithin(parent) {
+  for (const element of parent.querySelectorAll("[data-markdown]")) {
+    element.replaceChildren(renderMarkdown(element.textContent));
+    element.removeAttribute("data-markdown");
+  }
 }
 
 // Begin the list items `- [ ] text` and `- [x] text` with a box.

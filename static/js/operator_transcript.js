@@ -2,7 +2,7 @@
 import { make } from "./elements.js";
 import { hideFailure, showFailure, showReach } from "./failures.js";
 import { load } from "./fragment.js";
-import { renderMarkdown } from "./markdown.js";
+import { renderMarkdown, renderWithin } from "./markdown.js";
 
 const MAX_ROWS = 1000;
 const MAX_GROWING_CHARS = 20_000;
@@ -51,6 +51,7 @@ export class Transcript {
     const known = fresh.find((row) => this.findRow(row.id));
     if (!known || here.children.length > MAX_ROWS) this.replaceAll(from);
     else this.insert(fresh, this.findRow(known.id));
+    renderWithin(this.log);
     this.settle(fresh);
     this.drawGrowing({ except_new: this.is_behind }); // new bubbles have to wait for the lines that are loaded next
     if (was_at_end) this.toEnd();
@@ -86,6 +87,7 @@ export class Transcript {
     const rows = [...from.querySelectorAll("#rows > li")].filter((row) => !this.findRow(row.id));
     this.log.querySelector("#rows").prepend(...rows.map((row) => document.adoptNode(row)));
     this.log.querySelector(".older").replaceWith(document.adoptNode(from.querySelector(".older")));
+    renderWithin(this.log);
     scrollTo({ top: top + page.scrollHeight - height, behavior: "instant" });
     document.getElementById("older")?.focus({ preventScroll: true });
   }

@@ -120,7 +120,7 @@ async def test_many_lines_come_once_each_and_older_ones_above(visitor: Visitor, 
     page = visitor.page
     async with online(site, Echo) as echo:
         await watch(visitor, echo, "owner")
-        await prompt(visitor, "where is this?")
+        await prompt(visitor, "*where* is this?")
         answer = line(visitor, "echo: where is this?", ".reply")
         await answer.get_by_role("link", name="its question").click()
         (link,) = re.findall(r"/desk/.*#turn-\d+$", page.url)
@@ -140,10 +140,12 @@ async def test_many_lines_come_once_each_and_older_ones_above(visitor: Visitor, 
                 await page.get_by_role("link", name="Older").click()
         await expect(page.get_by_text("This is the beginning.")).to_be_attached()
         assert await ids(visitor) == found
+        await expect(answer.locator("em")).to_have_text("where")
         await page.goto("about:blank")
         await page.goto(visitor.url + link)
         await page.get_by_text("An earlier part of the transcript.").wait_for()
-        await expect(line(visitor, "where is this?", ".prompt:has(:target)")).to_be_in_viewport()
+        await expect(line(visitor, "*where* is this?", ".prompt:has(:target)")).to_be_in_viewport()
+        await expect(answer.locator("em")).to_have_text("where")
         await page.get_by_role("link", name="To the newest part").click()
         await is_live(visitor)
         await expect(line(visitor, "note 119.")).to_be_in_viewport()

@@ -1,5 +1,7 @@
 """My questions in a browser: replies of tasks that are kept, by words and day, and the way to each task."""
 
+from playwright.async_api import expect
+
 from lab.agents import Echo, TaskPeer, online
 from lab.callers import send
 from lab.hub_process import HubProcess
@@ -57,10 +59,11 @@ async def test_a_reply_stands_in_one_line_and_a_reason_once(visitor: Visitor, si
 async def test_a_thread_is_continued_shared_and_leads_to_each_ask(visitor: Visitor, site: HubProcess) -> None:
     token = site.mint("continuer", "session")
     async with online(site, Echo) as agent:
-        await send(site.url, agent.handle, "What is a thread?", token)
+        await send(site.url, agent.handle, "What is a **thread**?", token)
         await visitor.sign_in("continuer", then="/questions")
         page = visitor.page
-        await page.get_by_role("link", name="What is a thread?").click()
+        await page.get_by_role("link", name="What is a **thread**?").click()
+        await expect(page.locator("article.kept .answer strong")).to_have_text("thread")
         await page.get_by_label("Your question").fill("And after days?")
         await page.get_by_role("button", name="Ask", exact=True).click()
         await page.get_by_text("echo: And after days?").wait_for()

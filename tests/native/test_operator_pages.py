@@ -106,7 +106,7 @@ def test_an_answer_is_markdown_and_leads_to_its_question(alice: Person, session:
     assert f'id="turn-{turn.pk}"' in page
     assert 'id="prompt"' in page  # the newest part, live
     assert f'href="#turn-{turn.pk}">its question' in page
-    assert "<strong>yes</strong> &lt;b&gt;" in page
+    assert "data-markdown>**yes** &lt;b&gt;" in page
     assert "The agent did not answer in time." in page
 
 
