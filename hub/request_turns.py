@@ -1,10 +1,10 @@
 """Whose request a thread serves next: threads and the processor are shared by accounts, not by requests.
 
-An account has two threads at once, the slices of long answers included; while it uses much of the processor it has
-one, which is nicer than the others, because threads that compute delay each other and the event loop. An account
-that used still more waits until its share has made up for most of it. A request that waits for another server
-leaves its thread to the next one. The further requests of an account wait here, without a thread; a request whose
-client left meanwhile is not served.
+An account has one thread at once, the slices of long answers included, because threads that compute delay each
+other and the event loop. While it uses much of the processor, the thread is nicer than others. An account that
+used still more waits until its share has made up for most of it. A request that waits for another server leaves
+its thread to the next one. The further requests of an account wait here, without a thread; a request whose client
+left meanwhile is not served.
 
 A token is known once a request with it was served. Until then, and without a token, requests are counted by the
 address of their client, which many users may share.
@@ -49,7 +49,7 @@ class Share(NamedTuple):
     is_of_account: bool = False
 
 
-OF_ACCOUNT = Share(2, 1, REQUESTS.most, is_of_account=True)
+OF_ACCOUNT = Share(1, 1, REQUESTS.most, is_of_account=True)
 OF_NEW_TOKENS = Share(2, 1, 1_000)  # of all unknown tokens of one address
 OF_ADDRESS = Share(20, 4, 1_000)  # without a token
 

@@ -1,4 +1,4 @@
-"""Requests of Django get their turn by account: a few threads each, one while the account computes much."""
+"""Requests of Django get their turn by account, one thread each, or by address."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,6 @@ from hub.limits import REQUESTS
 from hub.request_turns import (
     BUSY_S,
     MOST_USED_S,
-    OF_ACCOUNT,
     OF_ADDRESS,
     OF_NEW_TOKENS,
     OVERUSED_S,
@@ -20,7 +19,6 @@ from hub.request_turns import (
 from kit.asgi import ClientLeft, Message, Receive, RequestRefused, Scope
 
 ALICE, BOB = 1, 2
-AT_ONCE, WHILE_BUSY, *_ = OF_ACCOUNT
 LONG_S = 1.3
 
 
@@ -74,24 +72,34 @@ async def waits(start: Callable[[], asyncio.Task[RequestTurn]]) -> asyncio.Task[
     return task
 
 
-async def test_an_account_has_a_few_threads_by_all_its_tokens_and_others_are_served(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
+async def test_an_account_has_one_thread_for_all_its_tokens_and_others_are_served(visits: Visits) -> None:
+    running = await visits.begin("alice")
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice-too")))
-    await visits.begin_many(AT_ONCE, "bob")
+    await visits.begin("bob")
+    visits.turns.end(running)
+    await waiting
+
+
+async def test_an_account_that_computes_much_has_a_nicer_thread_until_it_has_rested(visits: Visits) -> None:
+    turn = await visits.begin("alice")
+    assert not turn.is_busy
+    visits.turns.end(turn, LONG_S)
+    turn = await visits.begin("alice")
+    assert turn.is_busy
+    visits.now_s += (MOST_USED_S - BUSY_S) / SHARE + 1
+    visits.turns.end(turn)
+    assert not (await visits.begin("alice")).is_busy
+
+
+async def test_an_address_that_computes_much_has_fewer_threads_until_it_has_rested(visits: Visits) -> None:
+    for turn in await visits.begin_many(OF_ADDRESS.threads, ""):
+        visits.turns.end(turn, LONG_S)
+    running = await visits.begin_many(OF_ADDRESS.threads_while_busy, "")
+    waiting = await waits(lambda: asyncio.create_task(visits.begin("")))
+    visits.now_s += (MOST_USED_S - BUSY_S) / SHARE + 1
     visits.turns.end(running[0])
     await waiting
-
-
-async def test_an_account_that_computes_much_has_one_thread_until_it_has_rested(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
-    for turn in running:
-        visits.turns.end(turn, LONG_S)
-    [only] = await visits.begin_many(WHILE_BUSY, "alice")
-    waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.now_s += (MOST_USED_S - BUSY_S) / SHARE + 1
-    visits.turns.end(only)
-    await waiting
-    await visits.begin_many(AT_ONCE - 1, "alice")
+    await visits.begin_many(OF_ADDRESS.threads - len(running), "")
 
 
 async def test_an_account_that_used_more_than_its_share_waits_until_it_has_rested() -> None:
@@ -117,7 +125,7 @@ async def test_short_requests_make_no_account_busy(visits: Visits) -> None:
     for _ in range(1_000):
         visits.turns.end(await visits.begin("alice"), 0.002)
         visits.now_s += 0.01
-    await visits.begin_many(AT_ONCE, "alice")
+    assert not (await visits.begin("alice")).is_busy
 
 
 async def test_an_unknown_token_is_counted_by_the_address_of_its_client(visits: Visits) -> None:
@@ -146,31 +154,31 @@ async def test_requests_without_a_token_have_more_threads_for_an_address(visits:
 
 
 async def test_a_request_that_waits_for_another_server_leaves_its_thread(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
+    running = await visits.begin("alice")
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.turns.release(running[0])
+    visits.turns.release(running)
     await waiting
     more = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.turns.end(running[0])
+    visits.turns.end(running)
     await asyncio.sleep(0)
     assert not more.done()
     more.cancel()
 
 
 async def test_a_request_whose_client_left_is_not_served(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
+    running = await visits.begin("alice")
     with pytest.raises(ClientLeft):
         await visits.begin("alice", leave)
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.turns.end(running[0])
+    visits.turns.end(running)
     await waiting
 
 
 async def test_a_cancelled_request_leaves_its_turn_to_the_next(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
+    running = await visits.begin("alice")
     first = await waits(lambda: asyncio.create_task(visits.begin("alice")))
     second = await waits(lambda: asyncio.create_task(visits.begin("alice")))
-    visits.turns.end(running[0])
+    visits.turns.end(running)
     first.cancel()
     await second
     with pytest.raises(asyncio.CancelledError):
@@ -190,12 +198,12 @@ async def test_too_many_requests_of_one_account_are_429(visits: Visits) -> None:
 
 
 async def test_a_call_for_an_account_takes_one_of_its_threads(visits: Visits) -> None:
-    running = await visits.begin_many(AT_ONCE, "alice")
+    running = await visits.begin("alice")
     waiting = asyncio.create_task(visits.turns.call(ALICE, stay, divmod, 7, 2))
     await asyncio.sleep(0)
     assert await visits.turns.call(BOB, stay, divmod, 9, 2) == (4, 1)
     assert not waiting.done()
-    visits.turns.end(running[0])
+    visits.turns.end(running)
     assert await waiting == (3, 1)
 
 
@@ -206,7 +214,7 @@ async def test_a_slice_of_a_long_answer_is_a_turn_of_its_account(visits: Visits)
     answered = await visits.begin("alice")
     visits.turns.end(answered)
     assert await visits.turns.read_slice(answered, read) == "slice"
-    [only] = await visits.begin_many(WHILE_BUSY, "alice-too")
+    only = await visits.begin("alice-too")
     reading = asyncio.create_task(visits.turns.read_slice(answered, read))
     left = asyncio.create_task(visits.turns.read_slice(answered, read))
     await asyncio.sleep(0.01)
@@ -227,7 +235,6 @@ async def test_the_turn_of_a_slice_whose_client_left_lasts_until_its_thread_has_
     visits.turns.end(answered)
     reading = asyncio.create_task(visits.turns.read_slice(answered, read))
     await asyncio.sleep(0)
-    await visits.begin_many(AT_ONCE - 1, "alice")
     reading.cancel()
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
     over.set_result(("slice", 0.0))
