@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +10,9 @@ import pytest
 from django.db import IntegrityError
 
 from agents.core.post import LocalPost
+from agents.core.registration import AgentRegistration, MayNotConnect
 from agents.core.waiting import WaitingTurns
-from agents.links.channel.arrivals import Arrivals
+from agents.links.channel.arrivals import Arrivals, Register
 from agents.links.channel.driving import RegisteredAgent, register_agents
 from agents.links.sockets import SocketLink
 from agents.models import Connection
@@ -18,6 +20,8 @@ from kit.account_pace import STORED, AccountPaces
 from kit.async_db import db_call
 from tests.contracts.rows import HOME, live_process
 from tests.contracts.test_lifecycle import coming, registered
+
+REGISTER = partial(register_agents, process_id=HOME)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.ledger]
 
@@ -27,12 +31,12 @@ def _home() -> None:
     live_process()
 
 
-def make_arrivals(bytes_a_second: int = 0) -> Arrivals:
+def make_arrivals(bytes_a_second: int = 0, register: Register = REGISTER) -> Arrivals:
     def never(_: object) -> None:
         raise AssertionError
 
     link = SocketLink(process_id=HOME, post=LocalPost(), waiting=WaitingTurns(never))
-    return Arrivals(link, AccountPaces(bytes_a_second), partial(register_agents, process_id=HOME))
+    return Arrivals(link, AccountPaces(bytes_a_second), register)
 
 
 async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() -> None:
@@ -47,12 +51,19 @@ async def test_agents_of_one_owner_that_come_at_once_go_in_few_transactions() ->
 
 
 async def test_agents_beyond_the_pace_of_their_owner_wait_until_several_go_together() -> None:
-    arrivals = make_arrivals(bytes_a_second=10 * STORED)
+    batches: list[int] = []
+
+    def refuse(some: Sequence[AgentRegistration]) -> list[Exception]:
+        batches.append(len(some))  # at once: while a slow transaction goes on, the pace allows further agents
+        return [MayNotConnect("busy", "later") for _ in some]
+
+    arrivals = make_arrivals(10 * STORED, refuse)
     registrations = await db_call(lambda: [coming() for _ in range(20)])()
-    await asyncio.gather(*(arrivals.register(one, lambda: False) for one in registrations))
-    times = await db_call(lambda: Counter(Connection.objects.values_list("connected_at", flat=True)))()
-    assert times.total() == 20
-    assert len(times) <= 7  # ten at once, one, and then two or three in each quarter of a second
+    arriving = (arrivals.register(one, lambda: False) for one in registrations)
+    refused = await asyncio.gather(*arriving, return_exceptions=True)
+    assert {type(one) for one in refused} == {MayNotConnect}
+    assert sum(batches) == 20
+    assert len(batches) <= 7  # ten at once, one, and then two or three in each quarter of a second
 
 
 async def test_a_session_that_comes_twice_at_once_is_taken_over_by_the_later_one() -> None:
