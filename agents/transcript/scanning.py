@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from agents import settings
 from agents.transcript.file_types import FileRefused
 from kit.asgi import RETRY_SOON, RequestRefused
+from kit.async_db import release_before_waiting
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ def scan(data: bytes, name: str) -> None:
     """
     if not is_on():
         return
+    release_before_waiting()
     try:
         is_clean = not settings.FILE_SCAN_COMMAND or _passes_command(shlex.split(settings.FILE_SCAN_COMMAND), data)
         is_clean = is_clean and (not settings.FILE_SCAN_ICAP or _passes_icap(settings.FILE_SCAN_ICAP, data))

@@ -11,6 +11,7 @@ import pytest
 
 from agents.transcript.file_types import FileRefused
 from agents.transcript.scanning import NotScanned, scan
+from kit.async_db import leave_thread
 
 FINDS = "sh -c 'grep -q eicar && exit 1 || exit 0'"
 
@@ -20,6 +21,19 @@ def test_a_command_passes_and_refuses_files(settings: Any) -> None:
     scan(b"a plain text", "a.txt")
     with pytest.raises(FileRefused, match=r"^a\.txt: refused by the scanner of this hub$"):
         scan(b"this is eicar", "a.txt")
+
+
+def test_other_requests_of_the_account_go_on_while_a_scanner_works(settings: Any) -> None:
+    left: list[None] = []
+    mark = leave_thread.set(lambda: left.append(None))
+    try:
+        scan(b"a plain text", "a.txt")
+        assert not left
+        settings.FILE_SCAN_COMMAND = "true"
+        scan(b"a plain text", "a.txt")
+        assert left
+    finally:
+        leave_thread.reset(mark)
 
 
 def test_a_command_that_reads_nothing_may_pass_a_large_file(settings: Any) -> None:
