@@ -17,6 +17,7 @@ PUSH = 500  # a frame to one recipient of many
 ROUTED = 10_000  # a frame of the gateway that is routed, or whose handling reads or writes rows
 STORED = 20_000  # an agent that connects, a view of a session that is opened, a message of an operator
 SEAT = 40_000  # an agent of the gateway that connects: what waits for it is looked up, too
+NEW_SESSION = 80_000  # counted beside `STORED` when the session of the agent is new: rows are added, and stay
 TOGETHER_S = 0.1  # the shortest wait of a socket: frames that come meanwhile are read together, which costs less
 AT_ONCE_S = 1.0  # as much as the pace allows in this time may come at once
 ACCOUNTS_KNOWN = 10_000

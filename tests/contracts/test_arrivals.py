@@ -66,6 +66,17 @@ async def test_agents_beyond_the_pace_of_their_owner_wait_until_several_go_toget
     assert len(batches) <= 7  # ten at once, one, and then two or three in each quarter of a second
 
 
+async def test_a_new_session_counts_for_more_than_one_that_comes_back() -> None:
+    arrivals = make_arrivals(3 * STORED)
+    known = await db_call(registered)()
+    back, new = await db_call(coming)(known.public_id), await db_call(coming)()
+    pace = arrivals.paces.of_connections(back.user_id)
+    await arrivals.register(back, lambda: False)
+    assert not pace.is_behind
+    await arrivals.register(new, lambda: False)
+    assert pace.is_behind
+
+
 async def test_a_session_that_comes_twice_at_once_is_taken_over_by_the_later_one() -> None:
     arrivals = make_arrivals()
     known = await db_call(registered)()

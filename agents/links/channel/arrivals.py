@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from agents.core.registration import AgentRegistration
 from agents.links.channel.driving import RegisteredAgent
 from agents.links.sockets import SocketLink
-from kit.account_pace import STORED, AccountPace, AccountPaces
+from kit.account_pace import NEW_SESSION, STORED, AccountPace, AccountPaces
 from kit.async_db import db_call
 
 AT_ONCE = 10  # agents in one transaction
@@ -72,21 +72,21 @@ class Arrivals:
                     await pace.keep(0, at_least_s=ARRIVE_TOGETHER_S)
                     async with self._link.registering:
                         if some := _take_some(waiting, pace, self._size):
-                            await self._register(some)
+                            new = await self._register(some)
+                            pace.count(new * NEW_SESSION)
         finally:
             del self._waiting[account_id]
             for one in (*some, *waiting):  # those without an outcome: the process stops
                 one.outcome.cancel()
 
-    async def _register(self, some: list[_Arriving]) -> None:
+    async def _register(self, some: list[_Arriving]) -> int:
+        """Register agents in one transaction, and tell those that wait for it; the number of new sessions."""
         outcomes: Sequence[RegisteredAgent | Exception]
         try:
             outcomes = await self._register_in_thread([one.registration for one in some])
         except IntegrityError as failure:  # of one of them, whose token was deleted meanwhile
             if len(some) > 1:
-                for one in some:
-                    await self._register([one])
-                return
+                return sum([await self._register([one]) for one in some])
             outcomes = [failure]
         except Exception as failure:  # noqa: BLE001  those who wait get it
             outcomes = [failure] * len(some)
@@ -97,6 +97,7 @@ class Arrivals:
                 one.outcome.set_exception(outcome)
             else:
                 one.outcome.set_result(outcome)
+        return sum(isinstance(one, RegisteredAgent) and one.registered.is_new for one in outcomes)
 
 
 def _take_some(waiting: list[_Arriving], pace: AccountPace, size: int) -> list[_Arriving]:
