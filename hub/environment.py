@@ -95,12 +95,12 @@ STREAMS_PER_CALLER = env.integer("STREAMS_PER_CALLER", 100, least=1)
 for operators' sockets (`/cli`) and for clients of the [gateway](gateway.md) without a seat, each counted alone"""
 ACCOUNT_SHARE_PERCENT = env.integer("ACCOUNT_SHARE_PERCENT", 25, most=100)
 """percent of a processor that the pages, REST calls, exports and downloads of one account may use
-after their first 0.25 s; its further requests wait. `0`: no limit"""
+after their first 0.1 s; its further requests wait. `0`: no limit"""
 SOCKET_BYTES_PER_SECOND = env.integer("SOCKET_BYTES_PER_SECOND", 500_000)
 """bytes a second that are read from all WebSockets of one account; faster frames wait. A frame
 counts 200 bytes more than it has, a frame to many agents 500 for each of them, a message or request of the gateway
 that reads rows 10,000 more, and an operator's message or subscription 20,000. Agents connect at the same pace,
-20,000 each, those of the gateway 40,000. `0`: no limit"""
+20,000 each, those of the gateway 40,000, and 80,000 more with a new session. `0`: no limit"""
 STREAM_MAX_AGE_S = env.seconds("STREAM_MAX_AGE_S", 4500)
 """seconds after which an A2A stream ends, in any state of its task; it can be resumed. More than the longest
 `waitS` of an agent, an hour"""

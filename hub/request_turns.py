@@ -32,7 +32,7 @@ R = TypeVar("R")
 SHARE = 0.5  # of a core, where no limit is set: an account that uses no more is never busy
 # Processor seconds beyond the share: from the first number on an account is busy, from the second on it waits; no
 # more than the third are counted.
-BUSY_S, OVERUSED_S, MOST_USED_S = 0.05, 0.25, 5.0
+BUSY_S, OVERUSED_S, MOST_USED_S = 0.02, 0.1, 5.0
 TOKENS_KNOWN, ACCOUNTS_KNOWN = 20_000, 10_000
 TOO_MANY = "{most} of your requests are under way: send further ones once some were answered"
 

@@ -109,7 +109,7 @@ async def test_an_account_that_used_more_than_its_share_waits_until_it_has_reste
     visits.turns.end(await visits.begin("alice"), OVERUSED_S + short_s * 0.5)
     waiting = await waits(lambda: asyncio.create_task(visits.begin("alice")))
     await visits.begin("bob")
-    visits.now_s += short_s
+    visits.now_s += short_s * 1.01
     async with asyncio.timeout(10 * short_s):  # its own timer looks again
         visits.turns.end(await waiting)
     await visits.begin("alice")
