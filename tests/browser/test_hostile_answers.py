@@ -26,8 +26,6 @@ SAVES = "Download is starting"  # what the browser says of an answer that it doe
 SIGN_IN = "leads to the page of a provider for signing in, and shows no rows"
 OF_TOKENS = "takes a token in a header alone, so that no browser opens it: 401 for a session"
 LEFT_OUT = {
-    "/api/a2a/live": "does not end",
-    "/api/a2a/history": "does not end",
     "/api/a2a/v1/agents/{owner}/{slug}/tasks/{task_id}:subscribe": "does not end",
     "/api/v1/auth/oauth/callback": SIGN_IN,
     "/api/v1/auth/oauth/start": SIGN_IN,
