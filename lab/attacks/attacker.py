@@ -109,6 +109,7 @@ class Attacker:
             while True:
                 async with slow_connection(hub) as connection:
                     connection.writer.write(head)
+                    self.ends["connection"] += 1
                     with suppress(ConnectionError):
                         while not connection.reader.at_eof() and not connection.writer.is_closing():
                             connection.writer.write(b" ")

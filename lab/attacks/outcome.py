@@ -10,7 +10,10 @@ from lab.bench.load import LoadRun
 SLOWER, SPARE_MS = 2.0, 10.0  # slower than this, and by more than this, is starved
 GROWN, SPARE_MIB = 1.2, 10.0
 SHOWN_ENDS = 4
-HEAD = ("abuse", "requests", "p95 during", "p95 after", "memory after", "how the attacker was answered", "starved")
+HEAD = (
+    *("abuse", "requests", "p95 during", "p95 after", "memory during", "memory after"),
+    *("how the attacker was answered", "starved"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,14 @@ class AttackOutcome:
     @property
     def grown(self) -> float:
         """The hub's memory after the attack, divided by that before."""
-        return self.after.rss_mib / self.rss_before_mib
+        return self.memory(self.after)
 
     @property
     def flaws(self) -> list[str]:
         """The wanted figures that the attack missed."""
         found = [*self._flaws_of("during", self.during), *self._flaws_of("after", self.after)]
+        if not self.requests:
+            found.append("the hub answered and took nothing: others were not attacked")
         if self.has_grown:
             found.append(f"memory: {self.rss_before_mib:.0f} MiB before, {self.after.rss_mib:.0f} MiB after")
         return found
@@ -64,6 +69,10 @@ class AttackOutcome:
         """The p95 of asks or reads, whichever got slower, divided by that of the quiet phase."""
         return max(now.p95_ms / quiet.p95_ms for _, now, quiet in self._pairs(phase))
 
+    def memory(self, phase: Phase) -> float:
+        """The hub's memory at the end of a phase, divided by that before the attack."""
+        return phase.rss_mib / self.rss_before_mib
+
     def _pairs(self, phase: Phase) -> Iterator[tuple[str, LoadRun, LoadRun]]:
         yield "asks", phase.asks, self.quiet.asks
         yield "reads", phase.reads, self.quiet.reads
@@ -78,13 +87,14 @@ class AttackOutcome:
 
 def as_markdown(outcomes: Sequence[AttackOutcome]) -> str:
     """The table of the attacks; p95 and memory are multiples of those without the attack."""
-    rows = [HEAD, ("---", *["---:"] * 4, "---", "---")]
+    rows = [HEAD, ("---", *["---:"] * 5, "---", "---")]
     rows += [
         (
             one.title,
             f"{one.requests:,}",
             f"{one.ratio(one.during):.1f} ×",
             f"{one.ratio(one.after):.1f} ×",
+            f"{one.memory(one.during):.2f} ×",
             f"{one.grown:.2f} ×",
             shown(one.ends),
             "yes" if one.flaws else "no",

@@ -34,6 +34,10 @@ def test_an_unanswered_request_is_a_flaw() -> None:
     assert len(replace(CALM, during=slowed(10, 20, errors=1)).flaws) == 1
 
 
+def test_an_attack_that_the_hub_did_not_notice_is_a_flaw() -> None:
+    assert len(replace(CALM, ends={}).flaws) == 1
+
+
 def test_memory_that_is_not_given_back_is_a_flaw_until_it_is() -> None:
     grown = CALM.with_rss(300)
     assert grown.flaws == ["memory: 200 MiB before, 300 MiB after"]
@@ -42,7 +46,7 @@ def test_memory_that_is_not_given_back_is_a_flaw_until_it_is() -> None:
 
 def test_the_table_names_the_commonest_answers() -> None:
     assert as_markdown([CALM]).splitlines()[-1] == (
-        "| a flood | 1,005 | 1.0 × | 1.0 × | 1.00 × | 429 rate_limited (1,000), 200 (5) | no |"
+        "| a flood | 1,005 | 1.0 × | 1.0 × | 1.00 × | 1.00 × | 429 rate_limited (1,000), 200 (5) | no |"
     )
 
 

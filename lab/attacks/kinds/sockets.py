@@ -12,14 +12,15 @@ AGENTS = 1_100  # more than one owner may have connected
 SEATS = 200
 AT_ONCE = 16
 TEXT = "x" * 2_000
+PATHS = ("/channel", "/gateway", "/cli")
 
 
 async def idle_sockets_without_a_token(hub: AttackedHub, attacker: Attacker) -> None:
-    """sockets of `/channel` and of the gateway without a token, idle"""
+    """sockets of `/channel`, `/cli` and the gateway without a token, idle"""
 
     async def hold(number: int) -> None:
         while True:
-            socket = await attacker.open_socket(hub, "/channel" if number % 2 else "/gateway", token="")
+            socket = await attacker.open_socket(hub, PATHS[number % len(PATHS)], token="")
             if socket is not None:
                 await socket.wait_closed()
                 attacker.ends[f"closed {socket.close_code}"] += 1
