@@ -1,4 +1,4 @@
-"""F3 to F7, F22: PostgreSQL and Redis restart; one of them falls silent; Redis is slow."""
+"""F3 to F7, F22, F29: PostgreSQL and Redis restart, fall silent for all or for one process; Redis is slow."""
 
 import asyncio
 import re
@@ -13,6 +13,7 @@ import httpx
 from lab.callers import bearer, web
 from lab.faults.agents import EchoAgent
 from lab.faults.fault import Fault, Scene
+from lab.faults.stack import DATABASE
 from lab.figures import percentile
 from lab.proxy import Proxy, proxied
 from lab.servers import Servers
@@ -41,6 +42,10 @@ SLOW_ASKS = 60
 # F22.
 CUT_S = 12.0
 ASKED_AGAIN_WITHIN_S = 30.0
+
+# F29.
+CUT_OFF_S = 45.0  # a process counts as dead after 20
+CUT_OFF_LEAST_S = 15.0  # on a hub whose durations are shorter
 
 # F6 and F7.
 NORMAL_WITHIN_S = 10.0
@@ -250,6 +255,43 @@ async def silence_postgres(scene: Scene) -> None:
         await scene.asked(ASKS_BETWEEN)
 
 
+async def cut_one_off(scene: Scene) -> None:
+    """No data passes between one web process and PostgreSQL or Redis; the other process is asked meanwhile."""
+    stack = scene.stack
+    with proxied(stack.postgres.port) as postgres, proxied(stack.redis.port) as redis:
+        database_url = stack.postgres.url(DATABASE, port=postgres.port)
+        await _serve_again(scene, DATABASE_URL=database_url, REDIS_URL=stack.redis.url(port=redis.port))
+        for number in scene.numbers:
+            async with scene.extra_agent(EchoAgent, stack.urls[0]) as agent:
+                postgres.silence()
+                redis.silence()
+                try:
+                    await _ask_other(scene, agent, number)
+                finally:
+                    redis.heal()
+                    postgres.heal()
+            await scene.check_served("every process answers asks after one was cut off", SERVED_WITHIN_S)
+            await scene.asked(ASKS_BETWEEN)
+        await _serve_again(scene)
+
+
+async def _ask_other(scene: Scene, agent: EchoAgent, number: int) -> None:
+    until = time.monotonic() + scene.stack.seconds(CUT_OFF_S, at_least_s=CUT_OFF_LEAST_S)
+    while time.monotonic() < until:
+        answer = await scene.ask(agent, number, url=0)
+        what = "the other process answers asks while one is cut off"
+        scene.note(what, answer.outcome == "completed", answer.summary)
+        number += 1
+        await asyncio.sleep(ASK_EVERY_S)
+
+
+async def _serve_again(scene: Scene, **env: object) -> None:
+    """Restart the second web process. `env`: settings of this process."""
+    scene.stack.terminate_web(1)
+    await scene.stack.web_exited(1, "SIGTERM")
+    await scene.stack.serve(1, **env)
+
+
 async def restart_fast(scene: Scene) -> None:
     """`pg_ctl restart -m fast` under load."""
     await _restart(scene, "fast")
@@ -286,4 +328,6 @@ FAULTS = [
           fills=("asks are answered again",)),
     Fault("F22", "PostgreSQL is silent for 12 s", 0, 10, silence_postgres,
           stack={"via": POSTGRES_PROXY}, fills=("asks are answered again",)),
+    Fault("F29", "one web process is cut off from PostgreSQL and Redis", 0, 5, cut_one_off,
+          fills=("the other process", "every process")),
 ]  # fmt: skip
