@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from email import message_from_bytes
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from accounts.models import User
 from agents import jobs
 from agents.core import alerts
 from agents.core.alerts import MIN_ASKS, WatchedAgent, find_conditions
+from agents.core.failure_groups import group_failures
 from agents.core.halt_rules import HaltSubject, halt_subject
 from agents.core.mail import MailOutbox, queue_mails
 from agents.models import Agent, Alert, AlertAddress, AlertRule, Connection, Halt, Mail, RemoteServer
@@ -23,6 +25,9 @@ from webhooks.service.outbox import pause_sending, resume_sending
 from webhooks.service.subscriptions import subscribe
 
 pytestmark = pytest.mark.usefixtures("mails_are_sent")
+
+HEADERS_OF_A_MAIL = ["Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From"]
+HEADERS_OF_A_MAIL += ["MIME-Version", "Message-ID", "Subject", "To"]
 
 
 def warn(owner: User, kind: str, threshold: int) -> None:
@@ -275,6 +280,25 @@ def test_a_mail_that_cannot_be_written_does_not_stop_the_others(
     assert "To: bob@example.org" in capsys.readouterr().out
     row = Mail.objects.get()
     assert (row.owner_id, row.attempts, row.next_attempt_at > timezone.now()) == (alice.user.pk, 1, True)
+
+
+def test_the_words_of_an_agent_add_no_header_and_no_html_to_a_mail(alice: Person, bob: Person) -> None:
+    said = "no disk\r\nBcc: eve\r\nContent-Type: text/html\r\n\r\n<script>run()<b>\v\x85\u2028X: y"
+    make_turn(make_agent(alice.user), bob.user, "failed", reason="agent_failed", failure_text=said)
+    assert group_failures() == 1
+    warn(alice.user, "new_failure", 1)
+    mail_to(alice.user)
+    assert (jobs.watch(), jobs.send_mails()) == (1, 1)
+    [sent] = outbox_mail.outbox
+    read = message_from_bytes(sent.message().as_bytes())
+    assert sorted(read.keys()) == HEADERS_OF_A_MAIL
+    assert (read.get_content_type(), sent.recipients()) == ("text/plain", ["alice@example.org"])
+    shown = "no disk Bcc: eve Content-Type: text/html <script>run()<b> X: y"
+    assert sent.subject == f"[Clawbridge] @alice/helper fails in a new way: {shown}"
+    assert shown in str(sent.body).splitlines()[0]
+    # No text of a mail has a line break where a header would begin; if one had, it would not be sent.
+    queue_mails([(alice.user.pk, "alice@example.org", "subject\r\nBcc: eve@example.org", "text")])
+    assert (jobs.send_mails(), Mail.objects.get().attempts, len(outbox_mail.outbox)) == (1, 1, 1)
 
 
 @pytest.mark.deliveries
