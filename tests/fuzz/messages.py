@@ -1,14 +1,24 @@
-"""Sound messages of protocols that the hub's description does not describe in full: MCP, SCIM, OAuth."""
+"""Sound messages of protocols that the hub's description does not describe in full: MCP, SCIM, OAuth, FIPA.
 
+And the calls of the Agent Protocol, which it does not describe at all.
+"""
+
+import re
+from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from hypothesis import strategies as st
 
+from gateway.surface.agent_protocol import ROUTES
 from lab.frames import Json
-from tests.fuzz.requests import JSON, HttpCase
+from tests.fuzz.requests import FILES, JSON, HttpCase, Operation
 from tests.fuzz.values import Draw
+from tests.gateway.test_fipa import PERFORMATIVES
+from tests.gateway.test_teams_apart import PARAMETERS
 from tests.malformed.mutations import TEXTS
 from tests.scim.test_requests_of_providers import CORE, ENTRA_USER, OKTA_USER
+from tests.tenancy.routes import NAMED_GROUP
+from tests.tenancy.world import fill
 
 CLIENT = {"name": "fuzz", "version": "1"}
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
@@ -64,6 +74,13 @@ FILTER_WORDS += [
     "not (" * 40,
 ]
 PAGES = ["0", "1", "-1", "2", "9" * 30, "x", "", "1.5", "100000"]
+IN_TEAM = {"agent": "alpha", "owner": "demo", "letter": "m-1", "session": "s-1", "proposal": "p-1"}
+# Of the Agent Protocol: the body of a task and of a step, the form of an upload, and the page of a list.
+ADDITIONAL = {"type": "object", "properties": {"agent": {"type": "string"}, "a": {}}}
+WANTED = {"type": "object", "properties": {"input": {"type": "string"}, "additional_input": ADDITIONAL}}
+PARTS = {"file": {"type": "string"}, "relative_path": {"type": "string"}}
+UPLOADED = {"type": "object", "required": ["file"], "properties": PARTS}
+PAGE = [{"name": name, "in": "query", "schema": {"type": "integer"}} for name in ("current_page", "page_size")]
 
 
 def mcp_messages(task_id: str) -> list[Json]:
@@ -190,3 +207,31 @@ def oauth_requests() -> list[tuple[HttpCase, Json | None]]:
     gets.append(HttpCase("GET", f"/api/v1/auth/oauth/callback?{urlencode({'code': 'c', 'state': 's' * 20})}"))
     return [*((HttpCase("POST", f"/api/v1/auth/{path}", typed), body) for path, body in posts),
             *((one, None) for one in gets)]  # fmt: skip
+
+
+def acl_messages() -> list[Json]:
+    """Two ACL messages of each performative of FIPA's standard, and one for each service of the gateway."""
+    about = {"sender": "demo", "content": "hello", "conversation-id": "t-1", "language": "json", "ontology": "x"}
+    ask = about | {"receiver": "@demo/echo", "reply-with": "r-1"}
+    told: Json = about | {"receiver": ["alpha", {"name": "@demo/echo"}], "in-reply-to": "p-1"}
+    told |= {"content": {"role": "user", "content": "hello"}, "reply-by": "2099-01-01T00:00:00Z"}
+    request = {"performative": "request", "reply-with": "r-2"}
+    services = [
+        request | {"content": {"service": service, "params": fill(params, IN_TEAM)}}
+        for service, many in PARAMETERS.items()
+        for params in many
+    ]
+    return [one | {"performative": name} for name in PERFORMATIVES for one in (ask, told)] + services
+
+
+def protocol_calls(headers: tuple[tuple[str, str], ...], own: dict[str, str]) -> Iterator[Operation]:
+    """The calls of the Agent Protocol, described as OpenAPI would. `own`: ids, by their names in paths."""
+    for pattern, _, creates in ROUTES:
+        path = NAMED_GROUP.sub(r"{\1}", pattern.pattern)
+        ids: list[Json] = [{"name": name, "in": "path"} for name in re.findall(r"{(\w+)}", path)]
+        yield Operation(path, "GET", {"parameters": [*ids, *PAGE], "responses": {"503": {}}}, headers, own)
+        if creates is not None:
+            body = {FILES: {"schema": UPLOADED}} if path.endswith("/artifacts") else {JSON: {"schema": WANTED}}
+            described = {"parameters": ids, "requestBody": {"content": body}}
+            described["responses"] = {"502": {}, "503": {}, "504": {}}
+            yield Operation(path, "POST", described, headers, own)

@@ -6,12 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.callers import envelope, question, rpc_path
+from lab.callers import bearer, envelope, question, rpc_path
 from lab.frames import Json
 from tests.agnt.wire import envelope as agnt_envelope
 from tests.agnt.wire import stamp
-from tests.descriptions.seeded import AGNT_KEY, HOOK, Seeded
-from tests.fuzz.messages import mcp_messages, oauth_requests, scim_queries, scim_requests
+from tests.descriptions.seeded import AGNT_KEY, HOOK, WITHIN_S, Seeded
+from tests.fuzz.messages import (
+    acl_messages,
+    mcp_messages,
+    oauth_requests,
+    protocol_calls,
+    scim_queries,
+    scim_requests,
+)
 from tests.fuzz.requests import JSON, HttpCase, HttpWire, Operation, changed_cases, described_cases
 from tests.fuzz.values import Schemas
 from tests.malformed.valid_requests import all_valid
@@ -19,6 +26,8 @@ from tests.malformed.valid_requests import all_valid
 AGENT = "demo/echo"
 BASE = rpc_path(AGENT)
 BASE_DESCRIBED = "/api/a2a/v1/agents/{owner}/{slug}"
+FIPA, TASKS = "/api/v1/gateway/fipa", "/ap/v1/agent/tasks"
+TEAM_MODEL = "/agent/echo"  # the demo's agent, by its name among its owner's
 MCP_VERSIONS = ["2025-06-18", "2026-07-28", "1999-01-01", "x"]
 # Operations that end what the others need: the account, its session, the demo's agent.
 ENDING = {
@@ -35,7 +44,8 @@ ENDING = {
     *("deleteOneApiKey", "patchOneApiKey", "patchNetwork"),
 }
 # REST first: among its requests are exports of all that the account has, which is more after other wires.
-WIRES = ("rest", "rpc 1.0", "rpc 0.3", "rpc hub", "http_json", "agnt", "mcp", "chat", "scim", "oauth")
+WIRES = ("rest", "rpc 1.0", "rpc 0.3", "rpc hub", "http_json", "agnt", "mcp", "chat", "gateway", "scim", "oauth")
+NO_REPLY = frozenset({502, 503, 504})  # an agent, or a server behind it, did not answer
 _numbers = itertools.count(1)
 
 
@@ -93,7 +103,7 @@ class Wires:
         """Envelopes, and the calls of a key."""
         key = (("Authorization", f"Bearer {self.agnt_key}"),)
         typed = (*key, ("Content-Type", JSON))
-        send = HttpCase("POST", "/a2a/v1", typed, may_answer=frozenset({502, 503, 504}))
+        send = HttpCase("POST", "/a2a/v1", typed, may_answer=NO_REPLY)
         venue = self.seeded.names["venue_id"]
         payloads: list[tuple[str, Json]] = [
             ("network.ping", {}),
@@ -136,33 +146,48 @@ class Wires:
     def chat(self) -> HttpWire:
         """OpenAI's API."""
         model = f"agent/{AGENT}"
-        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-        messages = [
-            {"role": "system", "content": "be brief"},
-            {"role": "user", "content": [{"type": "text", "text": "hello"}, image]},
-            {"role": "assistant", "content": "hi", "tool_calls": []},
-            {"role": "user", "content": "again"},
-        ]
-        more = {"temperature": 1, "n": 1, "max_tokens": 5, "stream_options": {"include_usage": True}, "user": "u"}
-        completion = {"model": model, "messages": messages, "stream": False, "metadata": {"a": "b"}, **more}
-        shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": True}}
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
         response = {
             **{"model": model, "input": [item], "stream": False, "instructions": "be brief", "store": True},
             **{"previous_response_id": self.seeded.names["task_id"], "text": {"format": {"type": "text"}}},
         }
-        may = frozenset({502, 503, 504})
-        completions = HttpCase("POST", "/v1/chat/completions", self._headers(JSON), may_answer=may)
-        responses = HttpCase("POST", "/v1/responses", self._headers(JSON), may_answer=may)
-        sound = [(completions, completion), (completions, completion | {"stream": True}),
-                 (completions, completion | {"response_format": shape}), (responses, response),
-                 (responses, response | {"input": "hi", "stream": True})]  # fmt: skip
+        completions = HttpCase("POST", "/v1/chat/completions", self._headers(JSON), may_answer=NO_REPLY)
+        responses = HttpCase("POST", "/v1/responses", self._headers(JSON), may_answer=NO_REPLY)
+        sound = [(completions, one) for one in _completions(model)]
+        sound += [(responses, response), (responses, response | {"input": "hi", "stream": True})]
         cases = changed_cases(sound) | described_cases(self.schemas, self._operations("/v1/"))
 
         def asked() -> HttpCase:
             return _with_body(completions, {"model": model, "messages": [{"role": "user", "content": "hello"}]})
 
         return HttpWire("requests of chat completions and responses", cases, asked)
+
+    def gateway(self) -> HttpWire:
+        """ACL messages of FIPA, agents of a team as models, and the Agent Protocol: in no description."""
+        signed_in = self._headers(JSON)
+        acl = HttpCase("POST", FIPA, signed_in, may_answer=frozenset({503}))
+        forms = ("", "/chat/completions", "/v1/chat/completions")
+        models = [HttpCase("POST", f"{TEAM_MODEL}{form}", signed_in, may_answer=NO_REPLY) for form in forms]
+        cases = changed_cases([(acl, one) for one in acl_messages()])
+        cases |= changed_cases([(model, one) for model in models for one in _completions("x")])
+        cases |= described_cases(self.schemas, [*protocol_calls(signed_in[:1], self._protocol_task())])
+
+        def asked() -> HttpCase:
+            return _with_body(models[0], {"messages": [{"role": "user", "content": "hello"}]})
+
+        return HttpWire("requests of the gateway's HTTP protocols", cases, asked)
+
+    def _protocol_task(self) -> dict[str, str]:
+        """The ids of a task of the Agent Protocol with a step and an upload, by their names in addresses."""
+        token = self.seeded.tokens["bearer"]
+        wanted = {"input": "hello", "additional_input": {"agent": f"@{AGENT}"}}
+        task = self.seeded.post(TASKS, token, **wanted)["task_id"]
+        step = self.seeded.post(f"{TASKS}/{task}/steps", token)["step_id"]
+        files = {"file": ("a.txt", b"hello", "text/plain")}
+        url, headers = f"{self.seeded.hub.url}{TASKS}/{task}/artifacts", bearer(token)
+        uploaded = self.seeded.http.post(url, files=files, headers=headers, timeout=WITHIN_S)
+        assert uploaded.ok, uploaded.text
+        return {"task": task, "step": step, "artifact": uploaded.json()["artifact_id"]}
 
     def rest(self) -> HttpWire:
         """The native API, but for calls that end what the others need."""
@@ -223,6 +248,21 @@ class Wires:
 
 def _with_body(case: HttpCase, document: Json) -> HttpCase:
     return HttpCase(case.verb, case.target, case.headers, json.dumps(document).encode(), case.may_answer)
+
+
+def _completions(model: str) -> list[Json]:
+    """Bodies of chat completions: at once, streamed, and in a format."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    messages = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": [{"type": "text", "text": "hello"}, image]},
+        {"role": "assistant", "content": "hi", "tool_calls": []},
+        {"role": "user", "content": "again"},
+    ]
+    more = {"temperature": 1, "n": 1, "max_tokens": 5, "stream_options": {"include_usage": True}, "user": "u"}
+    asked = {"model": model, "messages": messages, "stream": False, "metadata": {"a": "b"}, **more}
+    shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": True}}
+    return [asked, asked | {"stream": True}, asked | {"response_format": shape}]
 
 
 def _shown(dialect: str) -> str:
