@@ -46,9 +46,14 @@ CALLERS = {
     "a suspended approver": Caller(token="sue", is_live=False),
     "anonymous": Caller(token="", is_live=False),
 }
-LIMITED = {  # tokens of the owner's login: test_limited_tokens.py
+LIMITED = {  # app tokens of the login that begins their name: test_limited_tokens.py
     "a token that only reads": Caller(token="olga reads", rank=4, kind="app", may_read=ALL, scope="read"),
     "a token that only asks": Caller(token="olga asks", rank=4, kind="app", may_read=ALL, scope="ask"),
+    "a token that only publishes": Caller(
+        token="olga publishes", rank=4, kind="app", may_read=ALL, scope="publish"
+    ),
+    "a token that only administers": Caller(token="root administers", kind="app", is_staff=True, scope="admin"),
+    "a token that would administer": Caller(token="olga administers", rank=4, kind="app", scope="admin"),
     "a token for one agent": Caller(token="olga one agent", rank=4, kind="app", only_agent="olga/pub-main"),
     "a token for a seat": Caller(
         token="olga seat", rank=4, kind="app", scope="connect", only_agent="olga/pub-main"

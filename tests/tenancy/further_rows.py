@@ -141,8 +141,6 @@ def surface_tokens(owner: User, staff: User, group_slug: str) -> Names:
     refreshed = register({"redirect_uris": [REDIRECT], "grant_types": ["authorization_code", "refresh_token"]})
     granted = grant_refreshing(owner, refreshed, "ask read", user_agent="")
     return {
-        "olga publishes": mint(owner, Kind.APP, "p", limits=TokenLimits(("publish",))).token,
-        "root administers": mint(staff, Kind.APP, "a", limits=TokenLimits(("admin",))).token,
         "olga jwt reads": mint(owner, Kind.APP, "j", limits=TokenLimits(("read",), "", A_DAY, True)).token,
         "group app": mint(group.account, Kind.APP, "g", minted_by=owner).token,
         "group channel": mint(group.account, Kind.CHANNEL, "g", minted_by=owner).token,

@@ -79,7 +79,8 @@ def make_users() -> dict[str, str]:
     tokens["olga app"] = mint(users["olga"], Kind.APP, "canary-owner").token
     for caller in LIMITED.values():
         limits = TokenLimits((caller.scope,) if caller.scope else (), caller.only_agent)
-        tokens[caller.token] = mint(users["olga"], Kind.APP, "canary-owner", limits=limits).token
+        user = users[caller.token.partition(" ")[0]]
+        tokens[caller.token] = mint(user, Kind.APP, canary(user, "owner"), limits=limits).token
     for name, user in users.items():
         tokens[f"{name} channel"] = mint(user, Kind.CHANNEL, canary(user, "owner")).token
     for name, fields in {

@@ -13,6 +13,7 @@ READERS = UNLIMITED | {"olga reads", "olga jwt reads", "access", "group app"}
 ASKERS = UNLIMITED | {"olga asks", "access"}  # a group never asks
 OF_MAIN = ASKERS | {"olga one agent"}
 PUBLISHERS = UNLIMITED | {"olga publishes", "group app"}
+ADMINISTERING = frozenset({"root administers", "olga administers"})  # the second is of a user who may not
 LISTERS = READERS | OF_MAIN
 CHANNELS = frozenset({"olga channel", "root channel", "group channel"})
 KEYS = frozenset({"agnt query", "agnt full"})
@@ -82,7 +83,7 @@ SURFACES = [
     SurfaceRequest("responses", "/v1/responses", OF_MAIN, {"model": f"agent/{HANDLE}", "input": "hi"}),
     SurfaceRequest("models", "/v1/models", LISTERS),
     SurfaceRequest("REST, read", f"{V}/agents", READERS),
-    SurfaceRequest("REST, the caller", f"{V}/me", LISTERS | PUBLISHERS | {"root administers"}),
+    SurfaceRequest("REST, the caller", f"{V}/me", LISTERS | PUBLISHERS | ADMINISTERING),
     SurfaceRequest("REST, ask", f"{V}/peers/probe", ASKERS, PROBE),
     SurfaceRequest("REST, publish", f"{V}/agents/999999999", PUBLISHERS, {"tagline": "x"}, "PATCH"),
     SurfaceRequest("REST, the staff", f"{V}/admin/users", frozenset({"root", "root administers"})),
