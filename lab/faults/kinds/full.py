@@ -111,7 +111,10 @@ def _fill_postgres(scene: Scene, number: int) -> None:
         if not disk.is_mounted:
             raise ProgramError("F28 needs a file system of its own: run it as a user who may mount one")
         disk.folder.chmod(0o755)
-        with _hub_storage(disk, folder) as storage, HubProcess.start(storage, worker=True, **_scale(scene)) as hub:
+        with (
+            _hub_storage(disk, folder) as storage,
+            HubProcess.start(storage, worker=True, TEST_TIME_SCALE=scene.stack.scale) as hub,
+        ):
             told = asyncio.run(_fill(scene, hub, disk, number))
             hub.stop()
             with psycopg.connect(storage.env["DATABASE_URL"]) as database:
@@ -131,10 +134,6 @@ def _hub_storage(disk: Disk, folder: Path) -> Iterator[HubStorage]:
     finally:
         postgres.stop("immediate")
         redis.stop()
-
-
-def _scale(scene: Scene) -> dict[str, object]:
-    return {"TEST_TIME_SCALE": scene.stack.scale}
 
 
 async def _fill(scene: Scene, hub: HubProcess, disk: Disk, number: int) -> int:
